@@ -1,0 +1,42 @@
+"""Fast Geometric Projections for VNN-COMP: decide whether a network can break a property."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fgp_vnn.api import verify as verify
+    from fgp_vnn.errors import InputError as InputError
+    from fgp_vnn.errors import UnsupportedError as UnsupportedError
+    from fgp_vnn.network import load_network as load_network
+    from fgp_vnn.property import load_property as load_property
+    from fgp_vnn.verdict import Verdict as Verdict
+
+__version__ = "0.1.0"
+
+# Public names and where they live: torch is imported only when one that needs it is used.
+_HOMES = {
+    "verify": "fgp_vnn.api",
+    "InputError": "fgp_vnn.errors",
+    "UnsupportedError": "fgp_vnn.errors",
+    "load_network": "fgp_vnn.network",
+    "load_property": "fgp_vnn.property",
+    "Verdict": "fgp_vnn.verdict",
+}
+
+__all__ = [
+    "InputError",
+    "UnsupportedError",
+    "Verdict",
+    "load_network",
+    "load_property",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fgp_vnn' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,48 @@
+"""The command line: one module of `fgp_vnn.commands` per command, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from fgp_vnn import __version__
+from fgp_vnn.errors import InputError
+
+# Each command is a module with add_arguments(parser) and run(args) -> exit code.
+COMMANDS = {
+    "verify": "decide one VNN-LIB property of one ONNX network",
+    "supports": "say whether a network and a property can be read, without analysing them",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 for every verdict, 2 for bad input, 130 for Ctrl-C."""
+    args = _parser(argv).parse_args(argv)
+    try:
+        return int(import_module(f"fgp_vnn.commands.{args.command}").run(args))
+    except InputError as error:
+        print(f"fgp-vnn: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("fgp-vnn: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fgp-vnn", description="Verify neural networks by Fast Geometric Projections."
+    )
+    parser.add_argument("--version", action="version", version=f"fgp-vnn {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    asked = list(sys.argv[1:] if argv is None else argv)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary)
+        if name in asked:
+            import_module(f"fgp_vnn.commands.{name}").add_arguments(command)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

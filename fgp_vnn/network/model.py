@@ -1,0 +1,110 @@
+"""The normal form of a piecewise-linear network: affine maps joined by ReLU layers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+
+class AffineMap(ABC):
+    """An affine map from some of (x, a_1, ..., a_K) to one vector.
+
+    `sources` names what it reads: 0 is the network's input x, k the k-th ReLU layer's output a_k.
+    All vectors are flat, in C order; any number of batch dimensions may stand in front.
+    """
+
+    sources: tuple[int, ...]
+    bias: Tensor  # [outputs]
+
+    @property
+    def outputs(self) -> int:
+        return int(self.bias.shape[0])
+
+    @abstractmethod
+    def linear(self, values: Sequence[Tensor]) -> Tensor:
+        """Apply the linear part to one value [..., n_s] per source; gives [..., outputs]."""
+
+    @abstractmethod
+    def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Pull rows [..., outputs] back; gives one [..., n_s] per source."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> AffineMap:
+        """The same map on another device or in another precision."""
+
+    def __call__(self, values: Sequence[Tensor]) -> Tensor:
+        return self.linear(values) + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(AffineMap):
+    """An affine map stored as one matrix per source."""
+
+    sources: tuple[int, ...]
+    weights: tuple[Tensor, ...]  # each [outputs, n_s]
+    bias: Tensor  # [outputs]
+
+    def linear(self, values: Sequence[Tensor]) -> Tensor:
+        result = values[0] @ self.weights[0].T
+        for value, weight in zip(values[1:], self.weights[1:], strict=True):
+            result = result + value @ weight.T
+        return result
+
+    def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return tuple(rows @ weight for weight in self.weights)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
+        weights = tuple(weight.to(device, dtype) for weight in self.weights)
+        return Dense(self.sources, weights, self.bias.to(device, dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """z_k = F_k(x, a_1, ..., a_{k-1}), a_k = relu(z_k), y = F_out(x, a_1, ..., a_K)."""
+
+    layers: tuple[AffineMap, ...]  # F_1, ..., F_K
+    output: AffineMap  # F_out
+    inputs: int
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return tuple(layer.outputs for layer in self.layers)
+
+    @property
+    def neurons(self) -> int:
+        return sum(self.widths)
+
+    @property
+    def outputs(self) -> int:
+        return self.output.outputs
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.output.bias.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.output.bias.device
+
+    def preactivations(self, x: Tensor) -> list[Tensor]:
+        """z_1, ..., z_K and, last, y at a batch of inputs x [batch, inputs]."""
+        values = [x]
+        result = []
+        for layer in self.layers:
+            z = layer([values[s] for s in layer.sources])
+            result.append(z)
+            values.append(z.clamp(min=0))
+        result.append(self.output([values[s] for s in self.output.sources]))
+        return result
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The outputs [batch, outputs] at x [batch, inputs]."""
+        return self.preactivations(x)[-1]
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Network:
+        layers = tuple(layer.to(device, dtype) for layer in self.layers)
+        return replace(self, layers=layers, output=self.output.to(device, dtype))

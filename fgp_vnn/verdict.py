@@ -1,0 +1,47 @@
+"""What the verifier answers, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Status = Literal["sat", "unsat", "unknown", "timeout", "error"]
+
+
+@dataclass(frozen=True, eq=False)
+class Counterexample:
+    """An input in the domain and the output that onnxruntime gives there, both flat, float32."""
+
+    x: NDArray[np.float32]  # [inputs]
+    y: NDArray[np.float32]  # [outputs]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The status, its evidence, what decided it and what it cost."""
+
+    status: Status
+    decided_by: str = ""  # attack, bounds, walk, split, ...; empty if nothing was decided
+    counterexample: Counterexample | None = None
+    reason: str = ""  # why a verdict other than sat and unsat was given
+    seconds: dict[str, float] = field(default_factory=dict)  # per step, and "total"
+    statistics: dict[str, int] = field(default_factory=dict)  # regions, bundles, ...
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        result: dict[str, Any] = {
+            "status": self.status,
+            "decided_by": self.decided_by,
+            "reason": self.reason,
+            "seconds": dict(self.seconds),
+            "statistics": dict(self.statistics),
+        }
+        if self.counterexample is not None:
+            result["counterexample"] = {
+                "x": [float(v) for v in self.counterexample.x],
+                "y": [float(v) for v in self.counterexample.y],
+            }
+        return result
