@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from fgp_vnn.errors import InputError, UnsupportedError
 
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_BITS = 10_000  # of a folded constant: the widest float64 product of four has 8,400
 
 

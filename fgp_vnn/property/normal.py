@@ -64,7 +64,7 @@ class Expansion:
         self.names = names
         self.common: Box = {}  # what every clause has to meet
         self.steps = 0
-        self.dropped = 0
+        self.dropped = 0  # alternatives that are empty by themselves
         self.contradiction = ""  # the first one met
 
     def clauses(self, formulas: Iterable[Formula]) -> list[Clause]:
@@ -110,6 +110,9 @@ class Expansion:
                 continue
             if new.empty:
                 self._note_contradiction(leaf, old)
+                # Alternatives of different asserts exclude each other as a matter of course;
+                # one that is empty by itself deserves a warning.
+                self.dropped += leaf.input not in clause.box
                 return None
             if box is clause.box:
                 self._spend(len(box))
@@ -118,7 +121,6 @@ class Expansion:
         return Clause(box, tuple(rows))
 
     def _note_contradiction(self, bound: Bound, old: Interval) -> None:
-        self.dropped += 1
         if self.contradiction:
             return
         sign = ("<" if bound.upper else ">") + ("" if bound.strict else "=")
@@ -140,11 +142,11 @@ def to_cases(names: Names, formulas: Iterable[Formula]) -> tuple[tuple[Case, ...
     expansion = Expansion(names)
     clauses = expansion.clauses(formulas)
     warnings = []
-    if expansion.dropped:
-        what = "an empty input box was dropped" if clauses else "no input meets the constraints"
-        warnings.append(f"{what} ({expansion.contradiction})")
-    elif not clauses:
-        warnings.append("no input and output meet the constraints")
+    if not clauses:
+        why = expansion.contradiction or "a comparison of constants is false"
+        warnings.append(f"no input meets the constraints: nothing can break them ({why})")
+    elif expansion.dropped:
+        warnings.append(f"an empty input box was dropped ({expansion.contradiction})")
     if any(not clause.rows for clause in clauses):
         warnings.append("no constraint on the output: every input of a box is a counterexample")
     boxes = len({id(clause.box) for clause in clauses})
