@@ -1,0 +1,186 @@
+"""An ONNX graph in the few terms that loading needs: nodes, constants, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from fgp_vnn.errors import InputError, UnsupportedError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+@dataclass
+class Graph:
+    """One input, one output, and nodes in topological order.
+
+    All floating-point constants are float64, so that whatever is computed from them at loading
+    time is exact to double precision.
+    """
+
+    nodes: list[NodeProto]
+    constants: dict[str, Array]
+    input: str
+    input_shape: tuple[int, ...]
+    output: str
+    opset: int
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)  # ONNX element types
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        if name in self.constants:
+            return tuple(self.constants[name].shape)
+        if name not in self.shapes:
+            raise UnsupportedError(f"the shape of tensor {name!r} cannot be told from the file")
+        return self.shapes[name]
+
+    def constant(self, array: Any, hint: str = "constant") -> str:
+        """Add a constant under a name that nothing else has, and return that name."""
+        name = self.fresh(hint)
+        self.constants[name] = np.asarray(array)
+        return name
+
+    def fresh(self, hint: str) -> str:
+        taken = len(self.constants)
+        while (name := f"{hint}__{taken}") in self.constants or name in self._issued:
+            taken += 1
+        self._issued.add(name)
+        return name
+
+    _issued: set[str] = field(default_factory=set)
+
+    def variables(self) -> set[str]:
+        """The tensors that depend on the input."""
+        found = {self.input}
+        for node in self.nodes:
+            if any(name in found for name in node.input):
+                found.update(node.output)
+        return found
+
+    def model(self) -> ModelProto:
+        """The graph as an ONNX model in double precision."""
+        initializers = [numpy_helper.from_array(a, name) for name, a in self.constants.items()]
+        graph = helper.make_graph(
+            self.nodes,
+            "network",
+            [helper.make_tensor_value_info(self.input, TensorProto.DOUBLE, self.input_shape)],
+            [helper.make_tensor_value_info(self.output, TensorProto.DOUBLE, None)],
+            initializers,
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8
+        )
+
+    def infer_shapes(self) -> None:
+        """Fill `shapes` and `kinds` with what ONNX can tell without running the network."""
+        inferred = onnx.shape_inference.infer_shapes(self.model(), data_prop=True)
+        values = (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output)
+        for value in values:
+            tensor = value.type.tensor_type
+            self.kinds[value.name] = tensor.elem_type
+            dims = tensor.shape.dim
+            if tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+                self.shapes[value.name] = tuple(d.dim_value for d in dims)
+
+    def replace(self, rule: Callable[[NodeProto], Iterable[NodeProto] | None]) -> None:
+        """Put what `rule` gives in the place of each node; None keeps the node."""
+        result: list[NodeProto] = []
+        for node in self.nodes:
+            replacement = rule(node)
+            result.extend([node] if replacement is None else replacement)
+        self.nodes = result
+
+
+def attributes(node: NodeProto) -> dict[str, Any]:
+    """A node's attributes by name."""
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def label(node: NodeProto) -> str:
+    """A node as an error message names it."""
+    return f"operator {node.op_type} (node {node.name or node.output[0]!r})"
+
+
+def read_graph(model: ModelProto) -> Graph:
+    """Take a model apart; refuses what has not exactly one float32 input and one output."""
+    proto = model.graph
+    constants = {t.name: _array(t, f"initialiser {t.name!r}") for t in proto.initializer}
+    inputs = [value for value in proto.input if value.name not in constants]
+    for count, kind in ((len(inputs), "inputs"), (len(proto.output), "outputs")):
+        if count != 1:
+            raise UnsupportedError(f"the network has {count} {kind}; exactly one is supported")
+    if proto.sparse_initializer:
+        raise UnsupportedError("the network has sparse initialisers, which are not supported")
+    nodes = [NodeProto.FromString(node.SerializeToString()) for node in proto.node]
+    graph = Graph(
+        nodes=nodes,
+        constants=constants,
+        input=inputs[0].name,
+        input_shape=_input_shape(inputs[0]),
+        output=proto.output[0].name,
+        opset=_opset(model),
+    )
+    graph.replace(lambda node: _inline(graph, node))
+    return graph
+
+
+def _opset(model: ModelProto) -> int:
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions:
+        raise InputError("the file names no version of the ONNX operators")
+    return int(max(versions))
+
+
+def _input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+    """The input's shape with an open batch dimension set to 1."""
+    tensor = value.type.tensor_type
+    if tensor.elem_type != TensorProto.FLOAT:
+        kind = TensorProto.DataType.Name(tensor.elem_type)
+        raise UnsupportedError(f"input {value.name!r} is of type {kind}; only FLOAT is supported")
+    if not tensor.HasField("shape"):
+        raise UnsupportedError(f"input {value.name!r} has no shape")
+    dims = [d.dim_value if d.HasField("dim_value") else 0 for d in tensor.shape.dim]
+    if dims and dims[0] <= 0:
+        dims[0] = 1
+    if any(d <= 0 for d in dims):
+        raise UnsupportedError(f"input {value.name!r} has an open dimension beside the batch")
+    return tuple(dims)
+
+
+def _array(tensor: TensorProto, where: str) -> Array:
+    """A tensor's values; floating-point ones are widened to float64 and must be finite."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise InputError(f"{where} is stored in another file, which is not supported")
+    array: Array = numpy_helper.to_array(tensor)
+    if tensor.data_type not in _FLOATS:
+        return array
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise InputError(f"{where} has NaN or infinite values")
+    return array
+
+
+def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """Turn Constant nodes into constants of the graph."""
+    if node.domain not in ("", "ai.onnx"):
+        raise UnsupportedError(f"{label(node)} is of domain {node.domain!r}, which is not ONNX's")
+    if node.op_type != "Constant":
+        return None
+    ((name, value),) = attributes(node).items()
+    if name == "value":
+        array = _array(value, label(node))
+    elif name in ("value_float", "value_floats"):
+        array = np.asarray(value, dtype=np.float64)
+    elif name in ("value_int", "value_ints"):
+        array = np.asarray(value, dtype=np.int64)
+    else:
+        raise UnsupportedError(f"{label(node)} holds its value as {name!r}")
+    graph.constants[node.output[0]] = array
+    return []
