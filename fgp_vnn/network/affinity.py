@@ -7,7 +7,7 @@ leave the linear part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import NodeProto
@@ -39,10 +39,7 @@ AFFINE: dict[str, _Rule] = {
     "Conv": _CONVOLUTION,
     "ConvTranspose": _CONVOLUTION,
     "CumSum": _MOVE,
-    "DepthToSpace": _MOVE,
     "Div": _MOVE,
-    "Expand": _MOVE,
-    "Flatten": _MOVE,
     "Gather": _MOVE,
     "Gemm": _Rule(varying=frozenset({0, 1, 2}), offsets=frozenset({2}), product=True),
     "GlobalAveragePool": _MOVE,
@@ -51,19 +48,14 @@ AFFINE: dict[str, _Rule] = {
     "Mean": _SUM,
     "Mul": _Rule(varying=frozenset({0, 1}), product=True),
     "Neg": _MOVE,
-    "Pad": _Rule(offsets=frozenset({2})),
+    "Pad": _MOVE,
     "ReduceMean": _MOVE,
     "ReduceSum": _MOVE,
     "Reshape": _MOVE,
     "Resize": _MOVE,
-    "Slice": _MOVE,
-    "Split": _MOVE,
-    "Squeeze": _MOVE,
     "Sub": _SUM,
     "Sum": _SUM,
-    "Tile": _MOVE,
     "Transpose": _MOVE,
-    "Unsqueeze": _MOVE,
     "Where": _Rule(varying=frozenset({1, 2}), offsets=frozenset({1, 2})),
 }
 
@@ -98,16 +90,7 @@ def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
 def linear_part(graph: Graph) -> Graph:
     """The same graph with every offset set to zero: ReLU aside, linear in place of affine."""
     variables = graph.variables()
-    result = Graph(
-        nodes=[],
-        constants=dict(graph.constants),
-        input=graph.input,
-        input_shape=graph.input_shape,
-        output=graph.output,
-        opset=graph.opset,
-        shapes=graph.shapes,
-        kinds=graph.kinds,
-    )
+    result = replace(graph, nodes=[], constants=dict(graph.constants))
     for node in graph.nodes:
         rule = AFFINE.get(node.op_type)
         if rule is None or not any(name in variables for name in node.input):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,6 +13,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from fgp_vnn.errors import InputError, UnsupportedError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_SMALL = 1000  # entries of a constant that may say something of shapes
 
 _FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -32,7 +34,8 @@ class Graph:
     output: str
     opset: int
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    kinds: dict[str, int] = field(default_factory=dict)  # ONNX element types
+    names: set[str] = field(default_factory=set)  # of all tensors
+    _count: int = 0
 
     def shape(self, name: str) -> tuple[int, ...]:
         if name in self.constants:
@@ -48,13 +51,12 @@ class Graph:
         return name
 
     def fresh(self, hint: str) -> str:
-        taken = len(self.constants)
-        while (name := f"{hint}__{taken}") in self.constants or name in self._issued:
-            taken += 1
-        self._issued.add(name)
+        """A tensor name that nothing else has."""
+        self._count += 1
+        while (name := f"{hint}_{self._count}") in self.names:
+            self._count += 1
+        self.names.add(name)
         return name
-
-    _issued: set[str] = field(default_factory=set)
 
     def variables(self) -> set[str]:
         """The tensors that depend on the input."""
@@ -64,13 +66,23 @@ class Graph:
                 found.update(node.output)
         return found
 
-    def model(self) -> ModelProto:
-        """The graph as an ONNX model in double precision."""
-        initializers = [numpy_helper.from_array(a, name) for name, a in self.constants.items()]
+    def model(self, *, values: bool = True) -> ModelProto:
+        """The graph as an ONNX model in double precision.
+
+        Without values, large constants become inputs: enough to infer shapes, and much faster.
+        """
+        inputs = [(self.input, TensorProto.DOUBLE, self.input_shape)]
+        initializers = []
+        for name, array in self.constants.items():
+            if values or array.size <= _SMALL:
+                initializers.append(numpy_helper.from_array(array, name))
+            else:
+                kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+                inputs.append((name, kind, array.shape))
         graph = helper.make_graph(
             self.nodes,
             "network",
-            [helper.make_tensor_value_info(self.input, TensorProto.DOUBLE, self.input_shape)],
+            [helper.make_tensor_value_info(*given) for given in inputs],
             [helper.make_tensor_value_info(self.output, TensorProto.DOUBLE, None)],
             initializers,
         )
@@ -79,12 +91,11 @@ class Graph:
         )
 
     def infer_shapes(self) -> None:
-        """Fill `shapes` and `kinds` with what ONNX can tell without running the network."""
-        inferred = onnx.shape_inference.infer_shapes(self.model(), data_prop=True)
-        values = (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output)
-        for value in values:
+        """Fill `shapes` with what ONNX can tell without running the network."""
+        inferred = onnx.shape_inference.infer_shapes(self.model(values=False), data_prop=True)
+        proto = inferred.graph
+        for value in (*proto.input, *proto.value_info, *proto.output):
             tensor = value.type.tensor_type
-            self.kinds[value.name] = tensor.elem_type
             dims = tensor.shape.dim
             if tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
                 self.shapes[value.name] = tuple(d.dim_value for d in dims)
@@ -101,6 +112,12 @@ class Graph:
 def attributes(node: NodeProto) -> dict[str, Any]:
     """A node's attributes by name."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def make_node(kind: str, inputs: Sequence[str], output: str, **attribute: Any) -> NodeProto:
+    """A node with one output."""
+    node: NodeProto = helper.make_node(kind, list(inputs), [output], **attribute)
+    return node
 
 
 def label(node: NodeProto) -> str:
@@ -126,6 +143,7 @@ def read_graph(model: ModelProto) -> Graph:
         input_shape=_input_shape(inputs[0]),
         output=proto.output[0].name,
         opset=_opset(model),
+        names={name for node in nodes for name in (*node.input, *node.output)},
     )
     graph.replace(lambda node: _inline(graph, node))
     return graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, cast
@@ -24,7 +24,7 @@ _PRODUCT_ENTRIES = 50_000_000  # and one of up to this many if it is a product a
 _CHUNK_ENTRIES = 4_000_000
 
 _PRODUCTS = {"Gemm", "MatMul"}
-_RESHAPES = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
+_RESHAPES = {"Identity", "Reshape"}
 _ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub", "Sum"}
 
 
@@ -59,10 +59,7 @@ def _named(graph: Graph) -> Graph:
         copy = NodeProto.FromString(node.SerializeToString())
         copy.name = f"n{i}"
         nodes.append(copy)
-    return Graph(
-        nodes, graph.constants, graph.input, graph.input_shape, output, graph.opset,
-        graph.shapes, graph.kinds,
-    )  # fmt: skip
+    return replace(graph, nodes=nodes, output=output)
 
 
 class _Shapes(fx.Interpreter):
@@ -99,9 +96,9 @@ class _Reader:
         shapes = tuple(self._shapes[s] for s in cut.sources)
         zeros = [torch.zeros(shape, dtype=torch.float64) for shape in shapes]
         bias = cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
-        weight = self._single_product(cut)
-        if weight is not None:
-            return Dense(cut.sources, (weight.clone().contiguous(),), bias)
+        factors = self._products(cut)
+        if factors:
+            return Dense(cut.sources, (_composed(factors),), bias)
         operator = Operator(cut.sources, self._extract(self._linear, cut), shapes, bias)
         entries = bias.numel() * sum(prod(shape) for shape in shapes)
         types = {self._type(node) for node in cut.inside}
@@ -180,26 +177,26 @@ class _Reader:
         graph.output(copies[twins[cut.end]])
         return fx.GraphModule(module, graph)
 
-    def _single_product(self, cut: _Cut) -> Tensor | None:
-        """The matrix [outputs, n] of a chain with one product of a vector, copied as it is."""
-        weight: Tensor | None = None
+    def _products(self, cut: _Cut) -> list[Tensor]:
+        """The matrices of a chain of products of vectors, the last one first; [] if it is none."""
+        factors: list[Tensor] = []
         for node in cut.inside:
             varying = [n for n in node.all_input_nodes if n in self._varying]
-            kind = self._type(node)
             if not varying:
                 continue
             if len(varying) != 1 or len(cut.sources) != 1:
-                return None
-            size = prod(varying[0].meta["shape"])
-            if kind in _PRODUCTS and weight is None:
-                weight = self._matrix(node, size)
-                if weight is None:
-                    return None
+                return []
+            size, kind = _size(varying[0]), self._type(node)
+            if kind in _PRODUCTS:
+                matrix = self._matrix(node, size)
+                if matrix is None:
+                    return []
+                factors.insert(0, matrix)
             elif kind not in _RESHAPES and not (
                 kind in ("Add", "Sub") and node.args[0] in varying and _size(node) == size
             ):
-                return None
-        return weight
+                return []
+        return factors
 
     def _matrix(self, node: fx.Node, size: int) -> Tensor | None:
         """The matrix of a product's constant operand, if the other one is a vector."""
@@ -218,6 +215,14 @@ class _Reader:
 
 def _size(node: fx.Node) -> int:
     return prod(node.meta["shape"])
+
+
+def _composed(factors: list[Tensor]) -> Tensor:
+    """The product of matrices; of a single one, an exact copy."""
+    if len(factors) == 1:
+        return factors[0].clone(memory_format=torch.contiguous_format)
+    product: Tensor = torch.linalg.multi_dot(factors)
+    return product.contiguous()
 
 
 def _dense(operator: Operator) -> Dense:

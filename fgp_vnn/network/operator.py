@@ -28,8 +28,7 @@ class Operator(AffineMap):
     bias: Tensor  # [outputs]
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
-        leads = torch.broadcast_tensors(*(value[..., 0] for value in values))  # [...] each
-        batch = leads[0].shape
+        batch = torch.broadcast_shapes(*(v.shape[:-1] for v in values))  # type: ignore[no-untyped-call]
         columns = [value.expand(*batch, -1).reshape(-1, value.shape[-1]) for value in values]
         return torch.vmap(self._apply)(*columns).reshape(*batch, self.outputs)
 

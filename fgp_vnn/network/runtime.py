@@ -12,20 +12,23 @@ from fgp_vnn.errors import UnsupportedError
 Floats = npt.NDArray[np.float32]
 
 
+def make_session(data: bytes) -> Any:
+    """An onnxruntime session on the CPU, with one thread and no messages of its own."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
 class Runtime:
     """onnxruntime on the CPU, in float32, on the bytes of the file."""
 
     def __init__(self, data: bytes, input_shape: tuple[int, ...]) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4
         try:
-            self._session = onnxruntime.InferenceSession(
-                data, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = make_session(data)
         except Exception as error:  # onnxruntime has no common base class for its errors
             raise UnsupportedError(f"onnxruntime refuses the network: {_line(error)}") from error
         self._shape = input_shape
