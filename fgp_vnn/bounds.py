@@ -187,8 +187,7 @@ def interval_step(
         middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
         spread = [(uppers[s] - lowers[s]) / 2 for s in affine.sources]
         center = affine(middle)
-        # |W| spread <= |W| size: magnitude without its bias, and the rounding of this step.
-        reach = affine.magnitude(spread) - affine.bias.abs()
+        reach = affine.spread(spread)
         sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
         size = affine.magnitude(sizes)
     error = steps * size if affine.defect is None else steps * size + affine.defect
@@ -201,7 +200,7 @@ def root_bounds(network: Network, domain: Domain, *, backward_pass: bool = True)
     bounds = LayerBounds((), ())
     for k in range(len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
-        lower, upper = torch.atleast_2d(lower), torch.atleast_2d(upper)
+        lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
         if k > 0 and backward_pass:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))

@@ -93,4 +93,3 @@ def _map_entries(affine: AffineMap) -> float:
     if isinstance(inner, Dense):
         return float(sum(weight.numel() for weight in inner.weights))
     return float("inf")
-

@@ -60,6 +60,11 @@ class Domain(ABC):
         return center + scale.unsqueeze(-1) * (self.maximiser(-rows) - center)
 
 
+def _norm(rows: Tensor, *, keepdim: bool = False) -> Tensor:
+    result: Tensor = torch.linalg.vector_norm(rows, dim=-1, keepdim=keepdim)
+    return result
+
+
 @dataclass(frozen=True, eq=False)
 class Box(Domain):
     """lower <= x <= upper, coordinate by coordinate; the l-infinity ball with radii of its own."""
@@ -103,19 +108,19 @@ class L2Ball(Domain):
     radius: float
 
     def support(self, rows: Tensor) -> Tensor:
-        return self.radius * rows.norm(dim=-1)
+        return self.radius * _norm(rows)
 
     def maximiser(self, rows: Tensor) -> Tensor:
-        norm = rows.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+        norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
         return self.center + rows * (self.radius / norm)
 
     def project(self, points: Tensor) -> Tensor:
         offset = points - self.center
-        norm = offset.norm(dim=-1, keepdim=True)
+        norm = _norm(offset, keepdim=True)
         return torch.where(norm > self.radius, self.center + offset * (self.radius / norm), points)
 
     def contains(self, points: Tensor) -> Tensor:
-        return (points - self.center).norm(dim=-1) <= self.radius
+        return _norm(points - self.center) <= self.radius
 
     def box(self) -> Box:
         return Box(self.center - self.radius, self.center + self.radius)
@@ -136,7 +141,9 @@ class L1Ball(Domain):
 
     def maximiser(self, rows: Tensor) -> Tensor:
         index = rows.abs().argmax(-1, keepdim=True)
-        step = torch.zeros_like(rows).scatter(-1, index, self.radius * rows.gather(-1, index).sign())
+        step = torch.zeros_like(rows).scatter(
+            -1, index, self.radius * rows.gather(-1, index).sign()
+        )
         return self.center + step
 
     def project(self, points: Tensor) -> Tensor:

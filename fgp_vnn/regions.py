@@ -86,8 +86,8 @@ def _apply(
     forms = whole[:, :-1]
     reach = domain.support(forms.transpose(-1, -2))
     steps = 2 * (affine.operations + 6) * torch.finfo(values.dtype).eps
-    error = affine.magnitude([errors[s] + steps * sizes[s] for s in affine.sources])
-    error = error - affine.bias.abs() + steps * affine.bias.abs()
+    error = affine.spread([errors[s] for s in affine.sources])
+    error = error + steps * affine.magnitude([sizes[s] for s in affine.sources])
     error = error + (forms.shape[1] + 8) * torch.finfo(values.dtype).eps * (reach + values.abs())
     if affine.defect is not None:
         error = error + affine.defect
