@@ -30,7 +30,7 @@ class Domain(ABC):
 
     @abstractmethod
     def project(self, points: Tensor) -> Tensor:
-        """A point of the domain close to each point [..., rows, inputs] (nearest unless clipped)."""
+        """A point of the domain near each of the points [..., rows, inputs]."""
 
     @abstractmethod
     def contains(self, points: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ class Clipped(Domain):
         return self.ball.center
 
     def support(self, rows: Tensor) -> Tensor:
-        """The smaller of the ball's and the box's support: an upper bound, tight where one binds."""
+        """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
         room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
         return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
 

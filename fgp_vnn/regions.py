@@ -27,7 +27,7 @@ class Forms(NamedTuple):
 
 
 def input_columns(domain: Domain) -> Tensor:
-    """The forms of x itself: the unit columns, and the centre as the value; [1, inputs + 1, inputs]."""
+    """The forms of x itself, unit columns and the centre; [1, inputs + 1, inputs]."""
     center = domain.center
     eye = torch.eye(center.shape[-1], dtype=center.dtype, device=center.device)
     return torch.cat([eye, center.unsqueeze(0)]).unsqueeze(0)
