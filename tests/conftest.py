@@ -1,0 +1,17 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+_SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of benchmark data beside the repository; a checkout may be without it."""
+    if not (_SHARED_DATA / "vnncomp").is_dir():
+        pytest.skip("the benchmark data folder ../shared/data is not there")
+    return _SHARED_DATA
