@@ -9,7 +9,7 @@ import pytest
 _SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def shared_data() -> Path:
     """The folder of benchmark data beside the repository; a checkout may be without it."""
     if not (_SHARED_DATA / "vnncomp").is_dir():

@@ -98,6 +98,30 @@ def test_mixed_alternatives_are_boxes_with_their_own_unsafe_sets(tmp_path: Path)
     assert rows(prop.cases[1]) == [[([0.0, 1.0], 6.0, False)]]
 
 
+def test_zero_and_minus_zero_bound_the_same_box(tmp_path: Path) -> None:
+    text = """(assert (or (and (>= X_0 0.0) (<= X_0 1) (>= Y_0 5))
+                          (and (>= X_0 -0.0) (<= X_0 1) (>= Y_1 5))))"""
+    assert [len(case.unsafe) for case in load(tmp_path, text).cases] == [2]
+
+
+def test_alternatives_nest(tmp_path: Path) -> None:
+    text = """(assert (or (<= Y_0 -9) (and (or (<= Y_0 0) (<= Y_1 1))
+                                           (or (>= Y_0 2) (>= Y_1 3)))))"""
+    prop = load(tmp_path, UNIT_BOX + text)
+    x = np.array([0.5])
+    for y in ((-9.0, 9.0), (0.0, 3.0), (2.0, 1.0)):
+        assert prop.broken_by(x, np.array(y))
+    for y in ((0.0, 2.0), (1.0, 3.0), (1.0, 1.0)):
+        assert not prop.broken_by(x, np.array(y))
+
+
+def test_outputs_that_are_not_finite_break_nothing(tmp_path: Path) -> None:
+    prop = load(tmp_path, UNIT_BOX + "(assert (>= Y_0 0))")
+    for bad in (np.nan, np.inf):
+        assert not prop.broken_by(np.array([0.5]), np.array([1.0, bad]))
+    assert not prop.broken_by(np.array([np.nan]), np.array([1.0, 1.0]))
+
+
 def test_two_input_alternatives_intersect(tmp_path: Path) -> None:
     text = (
         UNIT_BOX
@@ -114,6 +138,7 @@ def test_two_input_alternatives_intersect(tmp_path: Path) -> None:
         ("(> X_0 0) (<= X_0 1)", (5e-324, 1.0), (0.0,)),
         ("(>= X_0 0) (< X_0 1)", (0.0, math.nextafter(1, 0)), (1.0,)),
         ("(>= X_0 0) (> X_0 0) (<= X_0 1)", (0.5,), (0.0,)),
+        ("(>= X_0 0) (<= X_0 1) (< X_0 1)", (0.5,), (1.0,)),
         ("(> X_0 -1) (>= X_0 0) (<= X_0 1)", (0.0,), (-0.5,)),
     ],
 )
@@ -178,6 +203,11 @@ def test_a_folded_bound_that_is_no_float64_is_rounded_outward_and_open(tmp_path:
     assert case.contains(np.array([below])) and not case.contains(np.array([high]))
 
 
+def test_a_folded_limit_that_is_no_float64_is_not_met_by_its_rounding(tmp_path: Path) -> None:
+    (case,) = load(tmp_path, UNIT_BOX + "(assert (<= (+ Y_0 1e-30) 1))").cases
+    assert rows(case) == [[([1.0, 0.0], 1.0, True)]]
+
+
 def test_coefficients_that_are_no_float64_are_scaled_away(tmp_path: Path) -> None:
     (case,) = load(tmp_path, UNIT_BOX + "(assert (<= (/ Y_0 3) (+ Y_1 1)))").cases
     assert rows(case) == [[([1.0, -3.0], 3.0, False)]]
@@ -232,6 +262,14 @@ def test_2_0_arrays_are_flattened_in_c_order_and_inputs_joined(tmp_path: Path) -
     assert prop.version == "2.0"
     assert prop.input_variables == (Variable("A", "Real", (2, 3)), Variable("B", "real", ()))
     assert prop.output_variables[0] == Variable("C", "float32", (2, 1))
+
+
+def test_2_0_strict_comparisons_stay_strict(tmp_path: Path) -> None:
+    box = "(assert (and (> X[0] 0.0) (<= X[0] 1.0) (>= X[1] 0.0) (< X[1] 1.0)))"
+    prop = load2(tmp_path, box + "(assert (< Y[0,0] 3.0)) (assert (<= Y[0,1] 3.0))")
+    assert prop.broken_by(np.array([1.0, 0.0]), np.array([2.0, 3.0]))
+    for x, y in (((0.0, 0.0), (2.0, 3.0)), ((1.0, 1.0), (2.0, 3.0)), ((1.0, 0.0), (3.0, 3.0))):
+        assert not prop.broken_by(np.array(x), np.array(y))
 
 
 def test_2_0_not_equal_is_either_side(tmp_path: Path) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 
-from fgp_vnn import files
 from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.property import load_property, sexpr
 
@@ -182,40 +180,7 @@ def test_a_missing_file_and_a_directory_are_named(tmp_path: Path) -> None:
         load_property("a" * 5000)
 
 
-def test_a_pipe_is_refused_and_does_not_hang(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert "not a regular file" in message(tmp_path / "pipe")
-
-
-def test_a_file_without_read_permission_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "secret.vnnlib"
-    path.write_text(HEAD)
-    path.chmod(0)
-    if os.access(path, os.R_OK):
-        pytest.skip("this user may read everything")
-    assert "Permission denied" in message(path)
-
-
-def test_broken_gzip_files_are_named(tmp_path: Path) -> None:
-    packed = gzip.compress((HEAD + BOX).encode() * 100, mtime=0)
+def test_a_truncated_gzip_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.vnnlib.gz"
-    for content in (
-        packed[:40],
-        packed[:5],
-        packed[:-3],
-        packed[:30] + b"\xff" * 30,
-        packed + b"x",
-    ):
-        path.write_bytes(content)
-        assert "broken gzip file" in message(path)
-    path.write_text(HEAD)
-    assert "named .gz, but it is not" in message(path)
-
-
-def test_a_gzip_bomb_is_stopped_at_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "MAX_BYTES", 3_000_000)
-    path = tmp_path / "bomb.vnnlib.gz"
-    path.write_bytes(gzip.compress(bytes(50_000_000), 1))
-    assert "larger than 3,000,000 bytes when unpacked" in message(path)
+    path.write_bytes(gzip.compress((HEAD + BOX).encode())[:-9])
+    assert "broken gzip file" in message(path)

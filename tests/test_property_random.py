@@ -36,8 +36,9 @@ class Comparison(NamedTuple):
 
     def text(self, version: int) -> str:
         name = f"{self.variables}_%d" if version == 1 else f"{self.variables}[%d]"
-        terms = [f"(* {float(c)} {name % i})" for i, c in enumerate(self.coefficients) if c]
-        left = f"(+ {' '.join(terms)})" if terms else "0.0"
+        factors = [(f"{float(c)}", name % i) for i, c in enumerate(self.coefficients) if c]
+        terms = [x if c == "1.0" else f"(* {c} {x})" for c, x in factors]
+        left = f"(+ {' '.join(terms)})" if len(terms) > 1 else "".join(terms) or "0.0"
         return f"({self.sign} {left} {float(self.limit)})"
 
 
