@@ -30,7 +30,7 @@ BUNDLED = (
     Recipe("24x3", "pgd"),
     Recipe("48x3", "mmr"),
     Recipe("48x3", "stable"),
-    Recipe("20x6", "pgd"),
+    Recipe("20x6", "pgd", epochs=150),
     Recipe("conv_small", "standard"),
     Recipe("conv_small", "stable"),
     Recipe("conv_deep", "pgd"),
@@ -41,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     torch.set_num_threads(1)  # sums in a fixed order, so that a seed gives one network
     torch.use_deterministic_algorithms(True)
-    recipes = BUNDLED
+    recipes: Sequence[Recipe] = BUNDLED
     if not args.bundled:
-        recipes = (Recipe(args.architecture, args.method, args.epsilon, args.epochs, args.seed),)
+        recipes = [Recipe(args.architecture, args.method, args.epsilon, args.epochs, args.seed)]
     try:
         data = load_dataset("digits" if args.bundled else args.data)
         args.out.mkdir(parents=True, exist_ok=True)

@@ -58,9 +58,8 @@ def build(name: str, shape: tuple[int, ...], classes: int) -> nn.Sequential:
         width, depth = int(match[1]), int(match[2])
         return dense(math.prod(shape), classes, [width] * depth)
     if name not in CONVOLUTIONAL:
-        raise ValueError(
-            f"unknown architecture {name!r}: WIDTHxDEPTH or {', '.join(CONVOLUTIONAL)}"
-        )
+        known = ", ".join(["WIDTHxDEPTH", *CONVOLUTIONAL])
+        raise ValueError(f"unknown architecture {name!r}: one of {known}")
     if len(shape) != 3:
         raise ValueError(f"{name} needs images [channels, height, width], not inputs {shape}")
     return CONVOLUTIONAL[name](shape, classes)

@@ -43,21 +43,15 @@ def mmr(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float, progress: fl
     rows = gradient.gather(1, index[:, :, None].expand(-1, 1, gradient.shape[2])) - gradient
     others = functional.one_hot(y, logits.shape[1]) == 0
     decision = _distance(gap, rows)[others].reshape(len(y), -1).amin(1)
-    penalty = (1 - region / epsilon).clamp(min=0).mean() + (1 - decision / epsilon).clamp(
-        min=0
-    ).mean()
+    penalty = _hinge(region, epsilon) + _hinge(decision, epsilon)
     return functional.cross_entropy(logits, y) + _ramp(MMR_WEIGHT, progress) * penalty
 
 
 def stable(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float, progress: float) -> Tensor:
     """PGD training and the ReLU stability regulariser (Xiao et al. 2019): -tanh(1 + l u)."""
     lower, upper = (x - epsilon).clamp(min=0), (x + epsilon).clamp(max=1)
-    unstable = torch.stack(
-        [
-            -torch.tanh(1 + low * up).sum(1).mean()
-            for low, up in interval_bounds(model, lower, upper)
-        ]
-    ).sum()
+    bounds = interval_bounds(model, lower, upper)
+    unstable = torch.stack([-torch.tanh(1 + low * up).sum(1).mean() for low, up in bounds]).sum()
     return pgd(model, x, y, epsilon, progress) + STABILITY_WEIGHT * unstable
 
 
@@ -82,6 +76,10 @@ def attack(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float) -> Tensor
 
 def _distance(value: Tensor, rows: Tensor) -> Tensor:
     return value / rows.abs().sum(2).clamp(min=1e-6)
+
+
+def _hinge(distance: Tensor, margin: float) -> Tensor:
+    return (1 - distance / margin).clamp(min=0).mean()
 
 
 def _ramp(value: float, progress: float) -> float:

@@ -22,18 +22,28 @@ CLASSES = 10
 
 # Per network, the l-infinity radii of its instances: some that most images stand, some that few do.
 RADII = {
-    "conv_deep_pgd": (0.02, 0.04, 0.07, 0.1),
-    "conv_small_stable": (0.02, 0.04, 0.06, 0.09),
-    "conv_small_standard": (0.01, 0.03, 0.05, 0.08),
-    "dense_16x2_pgd": (0.02, 0.05, 0.08, 0.12),
-    "dense_16x2_standard": (0.01, 0.03, 0.06, 0.1),
-    "dense_20x6_pgd": (0.01, 0.02, 0.04, 0.08),
-    "dense_24x3_pgd": (0.02, 0.04, 0.06, 0.1),
-    "dense_24x3_standard": (0.01, 0.02, 0.04, 0.08),
-    "dense_32x2_mmr": (0.02, 0.05, 0.07, 0.1),
-    "dense_32x2_stable": (0.02, 0.05, 0.07, 0.1),
-    "dense_48x3_mmr": (0.02, 0.03, 0.04, 0.08),
-    "dense_48x3_stable": (0.02, 0.04, 0.06, 0.1),
+    "conv_deep_pgd": (0.02, 0.05, 0.08, 0.15),
+    "conv_small_stable": (0.02, 0.05, 0.08, 0.15),
+    "conv_small_standard": (0.01, 0.03, 0.05, 0.12),
+    "dense_16x2_pgd": (0.02, 0.05, 0.08, 0.15),
+    "dense_16x2_standard": (0.01, 0.03, 0.06, 0.12),
+    "dense_20x6_pgd": (0.01, 0.02, 0.04, 0.15),
+    "dense_24x3_pgd": (0.02, 0.04, 0.06, 0.15),
+    "dense_24x3_standard": (0.01, 0.02, 0.04, 0.1),
+    "dense_32x2_mmr": (0.02, 0.05, 0.08, 0.15),
+    "dense_32x2_stable": (0.02, 0.05, 0.08, 0.15),
+    "dense_48x3_mmr": (0.02, 0.03, 0.05, 0.15),
+    "dense_48x3_stable": (0.02, 0.04, 0.08, 0.15),
+}
+
+# Instances of another shape than one class against all others.
+SPECIAL = {
+    "conv_small_standard": [("two_boxes", 0.03)],
+    "dense_16x2_pgd": [("targeted", 0.06)],
+    "dense_16x2_standard": [("two_boxes", 0.06)],
+    "dense_24x3_standard": [("conjunction", 0.08)],
+    "dense_32x2_mmr": [("conjunction", 0.2)],
+    "dense_48x3_mmr": [("targeted", 0.05)],
 }
 
 Box = tuple[NDArray[np.float64], NDArray[np.float64]]  # lower and upper bounds, [inputs] each
@@ -57,13 +67,11 @@ def generate(folder: Path, seed: int) -> None:
     rows = []
     for name, radii in RADII.items():
         network = Network(folder / "onnx" / f"{name}.onnx")
-        properties = {f"any_{radius}": (untargeted, radius) for radius in radii}
-        if name in SPECIAL:
-            label, shape, radius = SPECIAL[name]
-            properties[f"{label}_{radius}"] = (shape, radius)
-        for label, (shape, radius) in properties.items():
-            file = f"vnnlib/{name}_{label}.vnnlib"
-            (folder / file).write_text(shape(network, radius, chance), encoding="ascii")
+        properties: list[tuple[str, float]] = [("untargeted", radius) for radius in radii]
+        properties += SPECIAL.get(name, [])
+        for shape, radius in properties:
+            file = f"vnnlib/{name}_{shape}_{radius}.vnnlib"
+            (folder / file).write_text(SHAPES[shape](network, radius, chance), encoding="ascii")
             rows.append(f"onnx/{name}.onnx,{file},{TIMEOUT}\n")
     (folder / "instances.csv").write_text("".join(rows), encoding="ascii")
 
@@ -94,10 +102,7 @@ def untargeted(network: Network, radius: float, chance: random.Random) -> str:
     """Some other class reaches the right one."""
     image = chance.choice(network.images)
     right = network.ranking(image)[0]
-    others = [label for label in range(CLASSES) if label != right]
-    disjuncts = "".join(f"    (and (>= Y_{label} Y_{right}))\n" for label in others)
-    output = f"(assert (or\n{disjuncts}))\n"
-    return _text(f"class {right}, radius {radius}", [_box(image, radius)], output)
+    return _text(f"class {right}, radius {radius}", [_box(image, radius)], _any_other(right))
 
 
 def targeted(network: Network, radius: float, chance: random.Random) -> str:
@@ -124,23 +129,21 @@ def two_boxes(network: Network, radius: float, chance: random.Random) -> str:
     right = network.ranking(image)[0]
     same = [other for other in network.images if network.ranking(other)[0] == right]
     boxes = [_box(image, radius), _box(chance.choice(same), radius)]
+    return _text(f"class {right} near two images, radius {radius}", boxes, _any_other(right))
+
+
+SHAPES: dict[str, Callable[[Network, float, random.Random], str]] = {
+    "untargeted": untargeted,
+    "targeted": targeted,
+    "conjunction": conjunction,
+    "two_boxes": two_boxes,
+}
+
+
+def _any_other(right: int) -> str:
     others = [label for label in range(CLASSES) if label != right]
     disjuncts = "".join(f"    (and (>= Y_{label} Y_{right}))\n" for label in others)
-    title = f"class {right} near two images, radius {radius}"
-    return _text(title, boxes, f"(assert (or\n{disjuncts}))\n")
-
-
-Shape = Callable[[Network, float, random.Random], str]
-
-# One instance more for some networks, of another shape.
-SPECIAL: dict[str, tuple[str, Shape, float]] = {
-    "conv_small_standard": ("two_boxes", two_boxes, 0.02),
-    "dense_16x2_pgd": ("targeted", targeted, 0.06),
-    "dense_16x2_standard": ("two_boxes", two_boxes, 0.05),
-    "dense_24x3_standard": ("conjunction", conjunction, 0.08),
-    "dense_32x2_mmr": ("conjunction", conjunction, 0.1),
-    "dense_48x3_mmr": ("targeted", targeted, 0.05),
-}
+    return f"(assert (or\n{disjuncts}))\n"
 
 
 def _box(image: NDArray[np.float64], radius: float) -> Box:
