@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, version_converter
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.fold import evaluate, fold
 from fgp_vnn.network.graph import Array, Graph, attributes, label, make_node
+from fgp_vnn.network.windows import padding
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
 _RAISED = 13
@@ -60,6 +61,8 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         return [make_node("Identity", node.input, node.output[0])]
     if node.op_type in _REDUCTIONS:
         return [_reduction(graph, node, given)]
+    if node.op_type == "Conv" and given.get("auto_pad", b"NOTSET").startswith(b"SAME"):
+        return [_explicit(graph, node, given)]
     if node.op_type == "Pad":
         return _pad(graph, node, given)
     if node.op_type in _REARRANGED and _rearranges(graph, node, given):
@@ -100,6 +103,15 @@ def _reduction(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProt
         operands = [node.input[0], graph.constant(np.asarray(axes, dtype=np.int64), "axes")]
         return make_node("ReduceSum", operands, node.output[0], keepdims=keep)
     return make_node(node.op_type, node.input[:1], node.output[0], axes=axes, keepdims=keep)
+
+
+def _explicit(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProto:
+    """A convolution with its automatic padding written out."""
+    kernel = list(graph.shape(node.input[1])[2:])
+    image, result = graph.shape(node.input[0])[2:], graph.shape(node.output[0])[2:]
+    starts, ends = padding(given, kernel, image, result)
+    kept = {name: value for name, value in given.items() if name != "auto_pad"}
+    return make_node("Conv", node.input, node.output[0], **kept | {"pads": [*starts, *ends]})
 
 
 def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto]:
@@ -168,7 +180,7 @@ def _probed(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, st
     probe = NodeProto.FromString(node.SerializeToString())
     probe.input[0] = graph.constant(value, "probe")
     names = [name for name in probe.output if name]
-    values = evaluate(graph, [probe], names)
+    values = evaluate(graph, [probe], names, single=True)
     del graph.constants[probe.input[0]]
     return list(zip(values, names, strict=True))
 

@@ -22,14 +22,22 @@ def fold(graph: Graph) -> None:
             return
 
 
-def evaluate(graph: Graph, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Array]:
-    """The values of tensors that `nodes` compute from the graph's constants, by onnxruntime."""
-    read = {name for node in nodes for name in node.input}
-    initializers = [
-        numpy_helper.from_array(array, name)
-        for name, array in graph.constants.items()
-        if name in read
-    ]
+def evaluate(
+    graph: Graph, nodes: Sequence[NodeProto], wanted: Sequence[str], *, single: bool = False
+) -> list[Array]:
+    """The values of tensors that `nodes` compute from the graph's constants, by onnxruntime.
+
+    With `single`, in float32 as in the file: some operators take nothing else.
+    """
+    read = {
+        name: graph.constants[name]
+        for node in nodes
+        for name in node.input
+        if name in graph.constants
+    }
+    if single:
+        read = {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in read.items()}
+    initializers = [numpy_helper.from_array(array, name) for name, array in read.items()]
     outputs = [ValueInfoProto(name=name) for name in wanted]
     proto = helper.make_graph(list(nodes), "constants", [], outputs, initializers)
     model: ModelProto = helper.make_model(

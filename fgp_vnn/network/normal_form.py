@@ -25,7 +25,7 @@ _CHUNK_ENTRIES = 4_000_000
 
 _PRODUCTS = {"Gemm", "MatMul"}
 _RESHAPES = {"Identity", "Reshape"}
-_ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub", "Sum"}
+_ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub"}
 
 
 @dataclass(frozen=True)
