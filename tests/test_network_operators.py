@@ -11,7 +11,7 @@ import torch
 from network_models import Builder
 from onnx import TensorProto
 
-from fgp_vnn.network import AffineMap, LoadedNetwork, Network, load_network
+from fgp_vnn.network import AffineMap, Dense, LoadedNetwork, Network, Operator, load_network
 
 Case = Callable[[Builder], str]
 IMAGE = (1, 4, 6, 6)
@@ -152,19 +152,27 @@ ROWS = [(shape, opset, case) for _, shape, opsets, case in CASES for opset in op
 
 
 @pytest.mark.parametrize(("shape", "opset", "case"), ROWS, ids=IDS)
-@pytest.mark.parametrize("wrapped", [False, True], ids=["alone", "between relus"])
+@pytest.mark.parametrize("dense_entries", [1000_000, 0], ids=["matrices", "operators"])
 def test_network_computes_what_onnxruntime_computes(
-    tmp_path: Path, shape: tuple[int, ...], opset: int, case: Case, wrapped: bool
+    tmp_path: Path, shape: tuple[int, ...], opset: int, case: Case, dense_entries: int
 ) -> None:
     builder = Builder(shape, opset)
-    end = case(builder)
-    if wrapped:
-        end = builder.op("Relu", builder.op("Sub", end, builder.const(0.1)))
-        end = builder.op("Mul", end, builder.const(-1.5))
-    model = load_network(builder.save(tmp_path / "net.onnx", end))
+    end = builder.op("Relu", builder.op("Sub", case(builder), builder.const(0.1)))
+    end = builder.op("Mul", end, builder.const(-1.5))
+    path = builder.save(tmp_path / "net.onnx", end)
+    model = load_network(path, dense_entries=dense_entries)
     assert_equal_to_runtime(model)
     for affine in (*model.network.layers, model.network.output):
+        assert isinstance(affine, Dense if dense_entries else Operator)
         assert_adjoint(affine, model.network)
+
+
+@pytest.mark.parametrize(("shape", "opset", "case"), ROWS, ids=IDS)
+def test_operator_may_stand_at_the_end(
+    tmp_path: Path, shape: tuple[int, ...], opset: int, case: Case
+) -> None:
+    builder = Builder(shape, opset)
+    assert_equal_to_runtime(load_network(builder.save(tmp_path / "net.onnx", case(builder))))
 
 
 def assert_equal_to_runtime(model: LoadedNetwork, samples: int = 5) -> None:

@@ -19,8 +19,7 @@ from fgp_vnn.network.graph import Graph
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.operator import Operator
 
-_DENSE_ENTRIES = 2_000_000  # an affine map of up to this many entries becomes a matrix
-_PRODUCT_ENTRIES = 50_000_000  # and one of up to this many if it is a product anyway
+_PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
 _CHUNK_ENTRIES = 4_000_000
 
 _PRODUCTS = {"Gemm", "MatMul"}
@@ -37,10 +36,13 @@ class _Cut:
     inside: tuple[fx.Node, ...]  # in order, the ones between
 
 
-def normal_form(graph: Graph) -> Network:
-    """The network of a graph that `check_affine` has passed."""
+def normal_form(graph: Graph, *, dense_entries: int) -> Network:
+    """The network of a graph that `check_affine` has passed.
+
+    Affine maps of up to `dense_entries` matrix entries are stored as matrices.
+    """
     graph = _named(graph)
-    reader = _Reader(graph)
+    reader = _Reader(graph, dense_entries)
     layers = [reader.affine_map(end) for end in reader.ends[:-1]]
     inputs = prod(graph.input_shape)
     return Network(tuple(layers), reader.affine_map(reader.ends[-1]), inputs)
@@ -74,8 +76,9 @@ class _Shapes(fx.Interpreter):
 class _Reader:
     """Cuts the torch graph of an ONNX graph at its ReLUs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, dense_entries: int) -> None:
         self._graph = graph
+        self._dense_entries = dense_entries
         self._types = {node.name: node.op_type for node in graph.nodes}
         self._module = convert(graph.model())
         self._shaped(self._module)
@@ -96,16 +99,18 @@ class _Reader:
         shapes = tuple(self._shapes[s] for s in cut.sources)
         zeros = [torch.zeros(shape, dtype=torch.float64) for shape in shapes]
         bias = cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
-        factors = self._products(cut)
+        entries = bias.numel() * sum(prod(shape) for shape in shapes)
+        dense = entries <= self._dense_limit(cut)
+        factors = self._products(cut) if dense else []
         if factors:
             return Dense(cut.sources, (_composed(factors),), bias)
         operator = Operator(cut.sources, self._extract(self._linear, cut), shapes, bias)
-        entries = bias.numel() * sum(prod(shape) for shape in shapes)
+        return _dense(operator) if dense else operator
+
+    def _dense_limit(self, cut: _Cut) -> int:
         types = {self._type(node) for node in cut.inside}
-        products = types <= _PRODUCTS | _RESHAPES | _ELEMENTWISE | {None}
-        if entries <= (_PRODUCT_ENTRIES if products else _DENSE_ENTRIES):
-            return _dense(operator)
-        return operator
+        products = types & _PRODUCTS and types <= _PRODUCTS | _RESHAPES | _ELEMENTWISE | {None}
+        return self._dense_entries * (_PRODUCT_FACTOR if products else 1)
 
     def _shaped(self, module: fx.GraphModule) -> None:
         x = torch.zeros(self._graph.input_shape, dtype=torch.float64)
