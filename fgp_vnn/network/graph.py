@@ -146,7 +146,20 @@ def read_graph(model: ModelProto) -> Graph:
         names={name for node in nodes for name in (*node.input, *node.output)},
     )
     graph.replace(lambda node: _inline(graph, node))
+    _check_order(graph)
     return graph
+
+
+def _check_order(graph: Graph) -> None:
+    """Refuse a node that reads what nothing before it computes."""
+    known = {"", graph.input, *graph.constants}
+    for node in graph.nodes:
+        unknown = [name for name in node.input if name not in known]
+        if unknown:
+            raise InputError(f"{label(node)} reads {unknown[0]!r}, which nothing before it gives")
+        known.update(node.output)
+    if graph.output not in known:
+        raise InputError(f"no node gives the output {graph.output!r}")
 
 
 def _opset(model: ModelProto) -> int:

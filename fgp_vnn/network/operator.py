@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.fx import GraphModule
@@ -28,7 +29,7 @@ class Operator(AffineMap):
     bias: Tensor  # [outputs]
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
-        batch = torch.broadcast_shapes(*(v.shape[:-1] for v in values))  # type: ignore[no-untyped-call]
+        batch = np.broadcast_shapes(*(value.shape[:-1] for value in values))
         columns = [value.expand(*batch, -1).reshape(-1, value.shape[-1]) for value in values]
         return torch.vmap(self._apply)(*columns).reshape(*batch, self.outputs)
 
