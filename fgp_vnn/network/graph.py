@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -66,25 +66,22 @@ class Graph:
                 found.update(node.output)
         return found
 
-    def model(self, *, values: bool = True) -> ModelProto:
+    def model(self, *, declared: Collection[str] = ()) -> ModelProto:
         """The graph as an ONNX model in double precision.
 
-        Without values, large constants become inputs: enough to infer shapes, and much faster.
+        The constants in `declared` become inputs behind the real one: their values are not needed,
+        and to write them out would take long.
         """
         inputs = [(self.input, TensorProto.DOUBLE, self.input_shape)]
-        initializers = []
-        for name, array in self.constants.items():
-            if values or array.size <= _SMALL:
-                initializers.append(numpy_helper.from_array(array, name))
-            else:
-                kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-                inputs.append((name, kind, array.shape))
+        for name in declared:
+            array = self.constants[name]
+            inputs.append((name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
         graph = helper.make_graph(
             self.nodes,
             "network",
             [helper.make_tensor_value_info(*given) for given in inputs],
             [helper.make_tensor_value_info(self.output, TensorProto.DOUBLE, None)],
-            initializers,
+            [numpy_helper.from_array(a, n) for n, a in self.constants.items() if n not in declared],
         )
         return helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8
@@ -92,7 +89,8 @@ class Graph:
 
     def infer_shapes(self) -> None:
         """Fill `shapes` with what ONNX can tell without running the network."""
-        inferred = onnx.shape_inference.infer_shapes(self.model(values=False), data_prop=True)
+        large = {name for name, array in self.constants.items() if array.size > _SMALL}
+        inferred = onnx.shape_inference.infer_shapes(self.model(declared=large), data_prop=True)
         proto = inferred.graph
         for value in (*proto.input, *proto.value_info, *proto.output):
             tensor = value.type.tensor_type

@@ -20,7 +20,7 @@ from fgp_vnn.network.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.runtime import Runtime
 
 _SAMPLES = 4
-_TOLERANCE = 1e-3  # of float32 against float64, relative to the magnitudes inside the network
+_TOLERANCE = 1e-4  # of float32 against float64, relative to the magnitudes inside the network
 
 
 @dataclass(frozen=True, eq=False)

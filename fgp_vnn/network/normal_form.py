@@ -80,7 +80,7 @@ class _Reader:
         self._graph = graph
         self._dense_entries = dense_entries
         self._types = {node.name: node.op_type for node in graph.nodes}
-        self._module = convert(graph.model())
+        self._module = convert(graph)
         self._shaped(self._module)
         self._stops = self._find_stops()
         self._shapes = self._source_shapes()
@@ -92,7 +92,7 @@ class _Reader:
 
     @cached_property
     def _linear(self) -> fx.GraphModule:
-        return convert(linear_part(self._graph).model())
+        return convert(linear_part(self._graph))
 
     def affine_map(self, end: fx.Node) -> AffineMap:
         cut = self._cut(end)
