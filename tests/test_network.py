@@ -75,6 +75,11 @@ def no_batch(b: Builder) -> str:
     return str(b.op("MatMul", a, b.random(3, 2)))
 
 
+def dead_branch(b: Builder) -> str:
+    b.op("Relu", b.op("Sigmoid", "x"))
+    return layer(b, "x", 4, 3)
+
+
 # Name, input shape, the network, and the widths of its ReLU layers.
 CASES: list[tuple[str, list[Any], Callable[[Builder], str], list[int]]] = [
     ("residual", [1, 4], residual, [6, 6, 6]),
@@ -87,6 +92,7 @@ CASES: list[tuple[str, list[Any], Callable[[Builder], str], list[int]]] = [
     ("relu alone", [1, 4], lambda b: str(b.op("Relu", "x")), [4]),
     ("no relu", [1, 4], lambda b: dense(b, "x", 4, 2), []),
     ("identity", [1, 4], lambda b: str(b.op("Identity", "x")), []),
+    ("a branch that leads nowhere", [1, 4], dead_branch, [3]),
     ("shape computations", [1, 4], shape_computations, [6]),
     ("computed weights", [1, 4], computed_weights, [5]),
     ("literal reshape", [1, 4], literal_reshape, [6]),
@@ -129,7 +135,7 @@ def test_normal_form_of(
     assert not model.comparisons_only
 
 
-@pytest.mark.parametrize("opset", [11, 13])
+@pytest.mark.parametrize("opset", [8, 11, 13])
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 def test_final_softmax_is_dropped(tmp_path: Path, kind: str, opset: int) -> None:
     builder = Builder([1, 4], opset)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from network_models import Builder
 from onnx import TensorProto
 
@@ -61,6 +64,24 @@ def test_file_is_refused(tmp_path: Path, data: bytes, words: str) -> None:
     assert_refused(path, words, InputError)
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    kept=st.integers(0, len(content())),
+    changes=st.dictionaries(st.integers(0, len(content()) - 1), st.integers(0, 255), max_size=3),
+)
+def test_damaged_file_loads_or_is_refused(kept: int, changes: dict[int, int]) -> None:
+    data = bytearray(content())
+    for place, value in changes.items():
+        data[place] = value
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "net.onnx"
+        path.write_bytes(bytes(data[:kept]) if not changes else bytes(data))
+        try:
+            load_network(path)
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
 def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     assert_refused(tmp_path / "absent.onnx", "", InputError)
     assert_refused(tmp_path, "", InputError)
@@ -94,6 +115,8 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
     ("constant output", lambda b: b.op("Relu", b.random(3)), ["does not depend"]),
     ("nan", weights(np.nan), ["c0", "NaN"]),
     ("infinity", weights(np.inf), ["c0", "infinite"]),
+    ("computed infinity", lambda b: b.op(
+        "Add", "x", b.op("Div", b.random(4), b.const(0.0))), ["t0_0", "infinite"]),
     ("two outputs", lambda b: [b.op("Relu", "x"), b.op("Neg", "x")], ["2 outputs"]),
     ("unknown operator", lambda b: b.op("Frobnicate", "x"), ["Frobnicate"]),
     ("other domain", lambda b: b.op("Gelu", "x", domain="com.microsoft"), ["com.microsoft"]),

@@ -29,7 +29,6 @@ _REARRANGED = {
 }  # fmt: skip
 CLEANED = frozenset({*_RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
-_SHAPE_ONLY = {"Identity", "Reshape"}
 _LARGEST = 1 << 24  # float32 counts so far
 
 
@@ -44,6 +43,7 @@ def raise_opset(model: ModelProto) -> ModelProto:
 def clean_graph(graph: Graph) -> str | None:
     """Clean in place; returns the operator (Softmax or LogSoftmax) that was cut off the end."""
     fold(graph)
+    graph.prune()
     softmax = _cut_softmax(graph)
     variables = graph.variables()
     graph.replace(lambda node: _simpler(graph, node) if variables & {*node.input} else None)
@@ -131,7 +131,8 @@ def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto
         operand = graph.constant(np.asarray(pads, dtype=np.int64), "pads")
         result = [make_node("Pad", [source, operand], padded)]
     if edges.any():
-        result.append(make_node("Add", [padded, graph.constant(edges, "edges")], target))
+        offset = graph.constant(edges.astype(np.float64), "edges")
+        result.append(make_node("Add", [padded, offset], target))
     return result
 
 
@@ -188,10 +189,8 @@ def _probed(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, st
 def _cut_softmax(graph: Graph) -> str | None:
     """Drop a softmax over all outputs at the end: it keeps their order."""
     makers = {name: node for node in graph.nodes for name in node.output}
-    behind: list[NodeProto] = []
     node = makers.get(graph.output)
-    while node is not None and node.op_type in _SHAPE_ONLY | _RESHAPES:
-        behind.append(node)
+    while node is not None and node.op_type in {"Identity", *_RESHAPES}:
         node = makers.get(node.input[0])
     if node is None or node.op_type not in ("Softmax", "LogSoftmax"):
         return None

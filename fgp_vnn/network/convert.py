@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from fgp_vnn.errors import UnsupportedError
@@ -25,11 +26,25 @@ def convert(graph: Graph) -> GraphModule:
     except Exception as error:  # onnx2torch raises whatever its converters meet
         reason = " ".join(str(error).split())[:300]
         raise UnsupportedError(f"onnx2torch cannot convert the network: {reason}") from error
+    for node in graph.nodes:
+        if node.op_type == "Reshape":
+            setattr(module, node.name, _Reshape(graph.constants[node.input[1]].tolist()))
     _put_back(module, [torch.from_numpy(graph.constants[name]) for name in matrices])
     module.eval()
     for parameter in module.parameters():
         parameter.requires_grad_(False)
     return module
+
+
+class _Reshape(nn.Module):
+    """A reshape to a shape that is known: onnx2torch's reads it from a tensor at every call."""
+
+    def __init__(self, shape: list[int]) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+
+    def forward(self, x: Tensor, shape: Tensor) -> Tensor:
+        return x.reshape(self.shape)
 
 
 def _matrices(graph: Graph) -> list[str]:
@@ -39,7 +54,7 @@ def _matrices(graph: Graph) -> list[str]:
     return [name for name in dict(readers) if name in graph.constants and name not in others]
 
 
-def _put_back(module: GraphModule, tensors: list[torch.Tensor]) -> None:
+def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:
     """Give the constants that were declared as inputs their values."""
     _, *places = (node for node in module.graph.nodes if node.op == "placeholder")
     for i, (place, tensor) in enumerate(zip(places, tensors, strict=True)):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from fgp_vnn.network.graph import Array, Graph, attributes
+from fgp_vnn.network.graph import Array, Graph, attributes, widened
 from fgp_vnn.network.runtime import make_session
 
 _ROUNDS = 20
@@ -73,7 +73,8 @@ def _fold_constants(graph: Graph) -> bool:
         return False
     wanted = [name for node in ready for name in node.output if name]
     for name, value in zip(wanted, evaluate(graph, ready, wanted), strict=True):
-        graph.constants[name] = value.astype(np.float64) if value.dtype.kind == "f" else value
+        where = f"constant {name!r}"
+        graph.constants[name] = widened(value, where) if value.dtype.kind == "f" else value
     done = {id(node) for node in ready}
     graph.nodes = [node for node in graph.nodes if id(node) not in done]
     return True

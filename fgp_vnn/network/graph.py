@@ -66,6 +66,17 @@ class Graph:
                 found.update(node.output)
         return found
 
+    def prune(self) -> None:
+        """Drop the nodes that the output does not need."""
+        needed = {self.output}
+        kept = []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        self.constants = {name: a for name, a in self.constants.items() if name in needed}
+
     def model(self, *, declared: Collection[str] = ()) -> ModelProto:
         """The graph as an ONNX model in double precision.
 
@@ -184,16 +195,19 @@ def _input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
 
 
 def _array(tensor: TensorProto, where: str) -> Array:
-    """A tensor's values; floating-point ones are widened to float64 and must be finite."""
+    """A tensor's values, in float64 if they are floating-point."""
     if tensor.data_location == TensorProto.EXTERNAL:
         raise InputError(f"{where} is stored in another file, which is not supported")
     array: Array = numpy_helper.to_array(tensor)
-    if tensor.data_type not in _FLOATS:
-        return array
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
+    return widened(array, where) if tensor.data_type in _FLOATS else array
+
+
+def widened(array: Array, where: str) -> Array:
+    """Floating-point values as float64; refuses NaN and infinity."""
+    result: Array = array.astype(np.float64)
+    if not np.isfinite(result).all():
         raise InputError(f"{where} has NaN or infinite values")
-    return array
+    return result
 
 
 def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:

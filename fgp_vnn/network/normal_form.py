@@ -28,12 +28,21 @@ _ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub"}
 
 
 @dataclass(frozen=True)
+class _Plan:
+    """Where the torch graph is to be cut."""
+
+    stops: dict[fx.Node, int]  # where affine maps begin, by source number; 0 is the input
+    ends: list[fx.Node]  # what each ReLU layer is applied to, then the output
+    varying: set[fx.Node]  # what depends on the input
+
+
+@dataclass(frozen=True)
 class _Cut:
-    """An affine map's place in the torch graph: the node it ends at and the nodes it reads."""
+    """An affine map's place in the torch graph."""
 
     end: fx.Node
     sources: tuple[int, ...]
-    inside: tuple[fx.Node, ...]  # in order, the ones between
+    inside: tuple[fx.Node, ...]  # what lies between, in order
 
 
 def normal_form(graph: Graph, *, dense_entries: int) -> Network:
@@ -43,9 +52,8 @@ def normal_form(graph: Graph, *, dense_entries: int) -> Network:
     """
     graph = _named(graph)
     reader = _Reader(graph, dense_entries)
-    layers = [reader.affine_map(end) for end in reader.ends[:-1]]
-    inputs = prod(graph.input_shape)
-    return Network(tuple(layers), reader.affine_map(reader.ends[-1]), inputs)
+    *layers, output = (reader.affine_map(end) for end in reader.plan.ends)
+    return Network(tuple(layers), output, prod(graph.input_shape))
 
 
 def _named(graph: Graph) -> Graph:
@@ -65,12 +73,20 @@ def _named(graph: Graph) -> Graph:
 
 
 class _Shapes(fx.Interpreter):
-    """Runs a graph on zeros and notes each node's shape."""
+    """Runs a graph and notes each node's shape."""
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         n.meta["shape"] = tuple(result.shape) if isinstance(result, Tensor) else None
         return result
+
+
+def _note_shapes(module: fx.GraphModule, input_shape: tuple[int, ...]) -> None:
+    try:
+        _Shapes(module).run(torch.zeros(input_shape, dtype=torch.float64))
+    except Exception as error:  # whatever torch raises where shapes do not fit
+        reason = " ".join(str(error).split())[:300]
+        raise UnsupportedError(f"the converted network does not run: {reason}") from error
 
 
 class _Reader:
@@ -81,14 +97,9 @@ class _Reader:
         self._dense_entries = dense_entries
         self._types = {node.name: node.op_type for node in graph.nodes}
         self._module = convert(graph)
-        self._shaped(self._module)
-        self._stops = self._find_stops()
-        self._shapes = self._source_shapes()
-
-    @property
-    def ends(self) -> list[fx.Node]:
-        """What each ReLU layer is applied to, then the output."""
-        return self._ends
+        _note_shapes(self._module, graph.input_shape)
+        self.plan = self._make_plan()
+        self._shapes = {s: node.meta["shape"] for node, s in self.plan.stops.items()}
 
     @cached_property
     def _linear(self) -> fx.GraphModule:
@@ -112,43 +123,26 @@ class _Reader:
         products = types & _PRODUCTS and types <= _PRODUCTS | _RESHAPES | _ELEMENTWISE | {None}
         return self._dense_entries * (_PRODUCT_FACTOR if products else 1)
 
-    def _shaped(self, module: fx.GraphModule) -> None:
-        x = torch.zeros(self._graph.input_shape, dtype=torch.float64)
-        try:
-            _Shapes(module).run(x)
-        except Exception as error:
-            reason = " ".join(str(error).split())[:300]
-            raise UnsupportedError(f"the converted network does not run: {reason}") from error
-
-    def _find_stops(self) -> dict[fx.Node, int]:
-        """The nodes where affine maps begin, by source number; 0 is the input.
-
-        A ReLU of a ReLU, and a second ReLU of the same value, are the first one again.
-        """
+    def _make_plan(self) -> _Plan:
+        """Cut at every ReLU; one of a ReLU, or of what had one already, is that one again."""
         stops: dict[fx.Node, int] = {}
+        ends: list[fx.Node] = []
         varying: set[fx.Node] = set()
-        self._ends: list[fx.Node] = []
         for node in self._module.graph.nodes:
             if node.op == "placeholder":
                 stops[node] = 0
-            elif node.op == "output":
-                self._ends.append(node.args[0])
             elif self._type(node) == "Relu" and node.args[0] in varying:
-                stops[node] = self._source_of(node.args[0], stops)
+                end = node.args[0]
+                if stops.get(end, 0) > 0:
+                    stops[node] = stops[end]
+                else:
+                    ends += [] if end in ends else [end]
+                    stops[node] = ends.index(end) + 1
             if node in stops or any(n in varying for n in node.all_input_nodes):
                 varying.add(node)
-        self._varying = varying
-        return stops
-
-    def _source_of(self, end: fx.Node, stops: dict[fx.Node, int]) -> int:
-        if stops.get(end, 0) > 0:
-            return stops[end]
-        if end not in self._ends:
-            self._ends.append(end)
-        return self._ends.index(end) + 1
-
-    def _source_shapes(self) -> dict[int, tuple[int, ...]]:
-        return {source: node.meta["shape"] for node, source in self._stops.items()}
+            if node.op == "output":
+                ends.append(node.args[0])
+        return _Plan(stops, ends, varying)
 
     def _type(self, node: fx.Node) -> str | None:
         """The ONNX operator of a node; None for constants and the picking of one output."""
@@ -160,8 +154,8 @@ class _Reader:
         todo = [end]
         while todo:
             node = todo.pop()
-            if node in self._stops:
-                found.add(self._stops[node])
+            if node in self.plan.stops:
+                found.add(self.plan.stops[node])
             elif node not in inside:
                 inside.add(node)
                 todo.extend(node.all_input_nodes)
@@ -176,7 +170,7 @@ class _Reader:
         twins = dict(zip(self._module.graph.nodes, module.graph.nodes, strict=True))
         graph = fx.Graph()
         places = {s: graph.placeholder(f"source_{s}") for s in cut.sources}
-        copies = {twins[node]: places[s] for node, s in self._stops.items() if s in places}
+        copies = {twins[node]: places[s] for node, s in self.plan.stops.items() if s in places}
         for node in cut.inside:
             copies[twins[node]] = graph.node_copy(twins[node], lambda n: copies[n])
         graph.output(copies[twins[cut.end]])
@@ -186,7 +180,7 @@ class _Reader:
         """The matrices of a chain of products of vectors, the last one first; [] if it is none."""
         factors: list[Tensor] = []
         for node in cut.inside:
-            varying = [n for n in node.all_input_nodes if n in self._varying]
+            varying = [n for n in node.all_input_nodes if n in self.plan.varying]
             if not varying:
                 continue
             if len(varying) != 1 or len(cut.sources) != 1:
