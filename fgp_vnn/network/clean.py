@@ -150,7 +150,7 @@ def _all_pads(graph: Graph, node: NodeProto, given: dict[str, Any], rank: int) -
 
 
 def _rearranges(graph: Graph, node: NodeProto, given: dict[str, Any]) -> bool:
-    """Whether a node only moves entries: all but interpolation, if it reads constants else."""
+    """Whether a node only moves entries: not if it interpolates, or reads where to from data."""
     if not all(name in graph.constants for name in node.input[1:] if name):
         return False
     return node.op_type not in ("Resize", "Upsample") or given.get("mode", b"nearest") == b"nearest"

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from fgp_vnn.network.graph import Array, Graph, attributes, widened
-from fgp_vnn.network.runtime import make_session
+from fgp_vnn.network.runtime import open_program
 
 _ROUNDS = 20
 
@@ -43,7 +43,7 @@ def evaluate(
     model: ModelProto = helper.make_model(
         proto, opset_imports=[helper.make_opsetid("", graph.opset)], ir_version=8
     )
-    values = make_session(model.SerializeToString()).run(list(wanted), {})
+    values = open_program(model.SerializeToString()).run(list(wanted), {})
     return [np.asarray(value) for value in values]
 
 
