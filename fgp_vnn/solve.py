@@ -14,15 +14,18 @@ from torch import Tensor
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, falsify
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
+from fgp_vnn.search.split import Split, split_neurons
 from fgp_vnn.search.walk import Walk, walk_regions
 from fgp_vnn.settings import Settings
 from fgp_vnn.verdict import Counterexample, Verdict
 
+FEW_INPUTS = 12  # up to so many, splitting inputs beats splitting neurons
 QUICK = Attack(restarts=1, steps=6)
 LONG = Attack(restarts=16, steps=40)
 
@@ -100,7 +103,10 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
         through = _through(lift, run.confirm)
         if run.settings.engine == "split":
-            outcome = split_inputs(query, through, run.deadline, Subdivision())
+            if isinstance(query.domain, Box) and query.network.inputs <= FEW_INPUTS:
+                outcome = split_inputs(query, through, run.deadline, Subdivision())
+                return _report(run, "split", outcome)
+            outcome = split_neurons(query, bounds, through, run.deadline, Split())
             return _report(run, "split", outcome)
         walk = Walk(
             variant="first-boundary" if run.settings.variant == "first-boundary" else "full-queue",
