@@ -22,6 +22,8 @@ from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.verdict import Counterexample
 
+CLIMB = Ascent(steps=12, rate=0.2, decay=0.9)
+
 
 @dataclass(frozen=True)
 class Split:
@@ -29,7 +31,7 @@ class Split:
 
     batch: int = 256
     budget: int = 2 << 30  # bytes for waiting bundles
-    ascent: Ascent = Ascent(steps=12, rate=0.2, decay=0.9)
+    ascent: Ascent = CLIMB
     candidates: int = 3  # neurons whose children are looked at before one is chosen
 
 
