@@ -1,0 +1,165 @@
+"""The process that solves: started once, it keeps torch warm and takes one instance after another.
+
+It reads one JSON line per instance from its standard input and writes one JSON line per answer to
+its first standard output. It ends when its input does, so it cannot outlive whoever started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import queue
+import resource
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn import __version__
+from fgp_vnn.bench.answer import Answer
+from fgp_vnn.errors import InputError, UnsupportedError
+
+Verify = Callable[..., Any]
+
+
+def main(arguments: list[str]) -> None:
+    """Arguments: the function to call (module:name), its settings as JSON, a memory limit."""
+    function, settings, memory = arguments[0], json.loads(arguments[1]), int(arguments[2])
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print must not mix with answers
+
+    def say(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    try:
+        verify = _find(function)
+    except InputError as error:
+        say({"failed": str(error)})
+        return
+    _limit_memory(memory)
+    say({"ready": True})
+    facts = {"versions": versions(), "machine": machine(settings)}
+    while True:
+        job = json.loads(jobs.get())
+        answer = _solve(verify, job["networks"], job["property"], job["timeout"], settings)
+        say({**answer.as_dict(), **facts})
+
+
+def _listen(jobs: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        jobs.put(line)
+    os._exit(0)  # whoever gave us work is gone, and a computation cannot be asked to stop
+
+
+def _find(function: str) -> Verify:
+    module, _, name = function.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{function}: cannot be loaded: {error}") from error
+    if not callable(found):
+        raise InputError(f"{function}: not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _limit_memory(memory: int) -> None:
+    """Let an allocation beyond the limit fail here, where it can be told from a crash."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def _solve(
+    verify: Verify, networks: list[str], prop: str, timeout: float, settings: dict[str, Any]
+) -> Answer:
+    start = time.perf_counter()
+    try:
+        if len(networks) != 1:
+            raise UnsupportedError(f"a property of {len(networks)} networks")
+        verdict = verify(networks[0], prop, timeout=timeout, **settings)
+    except UnsupportedError as error:
+        return Answer("unknown", time.perf_counter() - start, reason=f"unsupported: {error}")
+    except Exception as error:
+        return Answer("error", time.perf_counter() - start, reason=_reason(error))
+    answer = Answer(
+        status=verdict.status,
+        run_time=time.perf_counter() - start,
+        decided_by=verdict.decided_by,
+        reason=verdict.reason,
+        seconds=dict(verdict.seconds),
+        statistics=dict(verdict.statistics),
+    )
+    if verdict.status != "sat":
+        return answer
+    try:
+        return _with_evidence(answer, verdict, networks[0], prop)
+    except Exception as error:
+        return replace(answer, confirmed=False, reason=_reason(error))
+
+
+def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Answer:
+    """Add the counterexample as it will be written, and what onnxruntime says of it."""
+    from fgp_vnn.bench.check import check_results
+    from fgp_vnn.property import load_property
+    from fgp_vnn.results import write_results
+
+    loaded = load_property(Path(prop))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.txt"
+        write_results(path, verdict, loaded)
+        fault = check_results(path, Path(network), loaded)
+        text = path.read_text(encoding="utf-8")
+    return replace(answer, counterexample=text, confirmed=not fault, reason=fault or answer.reason)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError) or "memory" in text.lower():
+        return f"out of memory: {text or 'an allocation failed'}"
+    traceback.print_exc()
+    return f"{type(error).__name__}: {text}"
+
+
+def versions() -> dict[str, str]:
+    """The versions of everything that a result may depend on."""
+    found = {"fgp-vnn": __version__, "python": platform.python_version()}
+    for package in ("torch", "onnxruntime", "onnx", "vnnlib", "numpy"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def machine(settings: dict[str, Any]) -> dict[str, Any]:
+    """Where the time was spent: processor, cores, threads, device."""
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                processor = line.partition(":")[2].strip()
+                break
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS", ""),
+        "system": f"{platform.system()} {platform.release()}",
+        "device": settings.get("device", "cpu"),
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
