@@ -23,7 +23,7 @@ _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 def check_results(results: Path, network: Path, prop: Property) -> str:
     """Why the counterexample in a results file is not valid; empty if it is."""
-    found = read_results(results)
+    found = read_results(results, prop)
     if found.status != "sat":
         raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
     if found.x is None or not len(found.x):
