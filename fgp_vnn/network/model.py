@@ -19,10 +19,20 @@ class AffineMap(ABC):
 
     sources: tuple[int, ...]
     bias: Tensor  # [outputs]
+    defect: Tensor | None = None  # [outputs] how far it may be, over the domain, from the map meant
 
     @property
     def outputs(self) -> int:
         return int(self.bias.shape[0])
+
+    @property
+    @abstractmethod
+    def operations(self) -> int:
+        """A bound on the roundings that any one term of a result passes through."""
+
+    @abstractmethod
+    def magnitude(self, values: Sequence[Tensor]) -> Tensor:
+        """The sum of the absolute values of all terms, |W| values + |bias|, for values >= 0."""
 
     @abstractmethod
     def linear(self, values: Sequence[Tensor]) -> Tensor:
@@ -47,6 +57,15 @@ class Dense(AffineMap):
     sources: tuple[int, ...]
     weights: tuple[Tensor, ...]  # each [outputs, n_s]
     bias: Tensor  # [outputs]
+    defect: Tensor | None = None  # [outputs]
+
+    @property
+    def operations(self) -> int:
+        return sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 1
+
+    def magnitude(self, values: Sequence[Tensor]) -> Tensor:
+        terms = zip(values, self.weights, strict=True)
+        return sum((value @ weight.abs().T for value, weight in terms), self.bias.abs())
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         result = values[0] @ self.weights[0].T
@@ -59,7 +78,46 @@ class Dense(AffineMap):
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)
-        return Dense(self.sources, weights, self.bias.to(device, dtype))
+        defect = None if self.defect is None else self.defect.to(device, dtype)
+        return Dense(self.sources, weights, self.bias.to(device, dtype), defect)
+
+
+@dataclass(frozen=True, eq=False)
+class Combination(AffineMap):
+    """rows @ inner + offset: linear combinations of another map's results."""
+
+    inner: AffineMap
+    rows: Tensor  # [outputs, inner outputs]
+    offset: Tensor  # [outputs]
+
+    @property
+    def sources(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.inner.sources
+
+    @property
+    def bias(self) -> Tensor:  # type: ignore[override]
+        return self.rows @ self.inner.bias + self.offset
+
+    @property
+    def defect(self) -> Tensor | None:  # type: ignore[override]
+        return None if self.inner.defect is None else self.rows.abs() @ self.inner.defect
+
+    @property
+    def operations(self) -> int:
+        return self.inner.operations + self.rows.shape[1] + 1
+
+    def magnitude(self, values: Sequence[Tensor]) -> Tensor:
+        return self.inner.magnitude(values) @ self.rows.abs().T + self.offset.abs()
+
+    def linear(self, values: Sequence[Tensor]) -> Tensor:
+        return self.inner.linear(values) @ self.rows.T
+
+    def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return self.inner.adjoint(rows @ self.rows)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Combination:
+        rows, offset = self.rows.to(device, dtype), self.offset.to(device, dtype)
+        return Combination(self.inner.to(device, dtype), rows, offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +139,11 @@ class Network:
     @property
     def outputs(self) -> int:
         return self.output.outputs
+
+    @property
+    def maps(self) -> tuple[AffineMap, ...]:
+        """F_1, ..., F_K, F_out."""
+        return (*self.layers, self.output)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -30,15 +30,23 @@ class Case:
     """An input box and its unsafe set, a disjunction of conjunctions.
 
     No conjunction: nothing is unsafe. A conjunction without rows: everything is.
+    A proof may cover the closed box; a counterexample has to stay off its open faces.
     """
 
     lower: Array  # [inputs]
     upper: Array  # [inputs]
     unsafe: tuple[Conjunction, ...]
+    open_lower: NDArray[np.bool_] | None = None  # [inputs], where x > lower; None: nowhere
+    open_upper: NDArray[np.bool_] | None = None  # [inputs], where x < upper; None: nowhere
 
     def contains(self, x: Array) -> bool:
-        """Whether x [inputs] lies in the box, with no tolerance."""
-        return bool(((self.lower <= x) & (x <= self.upper)).all())
+        """Whether x [inputs] lies in the box and off its open faces, with no tolerance."""
+        inside = (self.lower <= x) & (x <= self.upper)
+        if self.open_lower is not None:
+            inside &= (self.lower < x) | ~self.open_lower
+        if self.open_upper is not None:
+            inside &= (x < self.upper) | ~self.open_upper
+        return bool(inside.all())
 
     def unsafe_at(self, y: Array) -> bool:
         return any(conjunction.meets(y) for conjunction in self.unsafe)

@@ -1,0 +1,195 @@
+"""Slopes and multipliers of linear bounds, chosen by gradient ascent.
+
+A bound is the least value of a linear function over the domain. By the envelope theorem its
+derivatives need only the minimiser x*, carried forward through the lines that the backward pass
+chose: with z the value that arrives at a neuron and A the coefficient of its output,
+d bound / d alpha = max(A, 0) * z and d bound / d beta = -s * z. No graph is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import Backward, LayerBounds, Lines, Rounding, backward
+from fgp_vnn.domain import Domain
+from fgp_vnn.network.model import Network
+
+
+class Multipliers(NamedTuple):
+    """Lower slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
+
+    alpha: tuple[Tensor, ...]  # in [0, 1]
+    beta: tuple[Tensor, ...]  # at least 0
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """How many steps to take, and how long they are."""
+
+    steps: int = 20
+    rate: float = 0.25
+    decay: float = 0.95
+    beta_rate: float = 0.1  # relative to the mean coefficient of the layer
+
+
+class Ascended(NamedTuple):
+    """The best bounds found, proved; what gives them; the minimisers of the last step."""
+
+    least: Tensor  # [batch, rows]
+    multipliers: Multipliers
+    points: Tensor  # [batch, rows, inputs]
+    coefficients: dict[int, Tensor]  # of a_k at the best step, [batch, rows, n_k]
+
+
+def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
+    """The slopes of a plain backward pass, and no multipliers."""
+    batch, count = rows.shape[:2]
+    alpha, beta = [], []
+    for lo, up in zip(bounds.lower, bounds.upper, strict=True):
+        slope = (up > -lo).to(rows.dtype).unsqueeze(-2)
+        alpha.append(slope.expand(batch, count, -1).contiguous())
+        beta.append(rows.new_zeros(batch, count, lo.shape[-1]))
+    return Multipliers(tuple(alpha), tuple(beta))
+
+
+def ascend(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    bounds: LayerBounds,
+    *,
+    signs: Sequence[Tensor] | None = None,
+    begin: Multipliers | None = None,
+    ascent: Ascent,
+    done: Callable[[Tensor], bool],
+) -> Ascended:
+    """Raise the bounds of `rows` of map `target`; `signs` [batch, n_k] are those of closed neurons.
+
+    Stops early when `done(least)` says so. The result is evaluated with its rounding error.
+    """
+    now = begin or start(network, rows, bounds)
+    used = range(target)
+    crossing = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
+    closed = None if signs is None else [s.unsqueeze(-2).to(rows.dtype) for s in signs[:target]]
+    moments = _Moments(now, target, with_beta=closed is not None)
+    best: Ascended | None = None
+    for step in range(ascent.steps + 1):
+        lines = bounds.lines(now.alpha)
+        beta = _signed(now, closed)
+        passed = backward(network, domain, target, rows, lines, beta=beta)
+        points = domain.maximiser(-passed.weight)
+        best = _better(best, passed, now, points)
+        if step == ascent.steps or done(best.least):
+            break
+        values = carry(network, target, points, lines, passed.coefficients)
+        rate = ascent.rate * ascent.decay**step
+        beta_rate = ascent.beta_rate * ascent.decay**step
+        alpha_new, beta_new = list(now.alpha), list(now.beta)
+        moments.tick()
+        for k in used:
+            if k + 1 not in values:
+                continue
+            z, coefficient = values[k + 1], passed.coefficients[k + 1]
+            gradient = coefficient.clamp(min=0) * z * crossing[k]
+            alpha_new[k] = (now.alpha[k] + rate * moments.alpha(k, gradient)).clamp(0, 1)
+            if closed is not None:
+                size = coefficient.abs().mean(-1, keepdim=True)
+                move = moments.beta(k, -closed[k] * z)
+                beta_new[k] = (now.beta[k] + beta_rate * size * move).clamp(min=0)
+        now = Multipliers(tuple(alpha_new), tuple(beta_new))
+    if best is None:
+        raise AssertionError("at least one pass is made")
+    return _proved(network, domain, target, rows, bounds, closed, best)
+
+
+def carry(
+    network: Network,
+    target: int,
+    points: Tensor,
+    lines: Sequence[Lines],
+    coefficients: dict[int, Tensor],
+) -> dict[int, Tensor]:
+    """z_k [batch, rows, n_k] at points [batch, rows, inputs] under the lines that were chosen."""
+    values = {0: points}
+    result = {}
+    for k in range(1, target + 1):
+        if k not in coefficients:
+            continue
+        layer = network.layers[k - 1]
+        z = layer([values[s] for s in layer.sources])
+        low, chord, intercept = lines[k - 1]
+        values[k] = torch.where(coefficients[k] >= 0, low * z, chord * z + intercept)
+        result[k] = z
+    return result
+
+
+def _signed(now: Multipliers, closed: list[Tensor] | None) -> list[Tensor] | None:
+    if closed is None:
+        return None
+    return [sign * beta for sign, beta in zip(closed, now.beta, strict=False)]
+
+
+def _better(best: Ascended | None, passed: Backward, now: Multipliers, points: Tensor) -> Ascended:
+    if best is None:
+        return Ascended(passed.least, now, points, passed.coefficients)
+    higher = passed.least > best.least
+    wide = higher.unsqueeze(-1)
+
+    def pick(new: Sequence[Tensor], old: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return tuple(torch.where(wide, a, b) for a, b in zip(new, old, strict=True))
+
+    kept = Multipliers(
+        pick(now.alpha, best.multipliers.alpha), pick(now.beta, best.multipliers.beta)
+    )
+    coefficients = {
+        k: torch.where(wide, passed.coefficients[k], old) for k, old in best.coefficients.items()
+    }
+    return Ascended(torch.where(higher, passed.least, best.least), kept, points, coefficients)
+
+
+def _proved(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    bounds: LayerBounds,
+    closed: list[Tensor] | None,
+    best: Ascended,
+) -> Ascended:
+    rounding = Rounding(network, domain, bounds)
+    beta = _signed(best.multipliers, closed)
+    lines = bounds.lines(best.multipliers.alpha)
+    passed = backward(network, domain, target, rows, lines, beta=beta, rounding=rounding)
+    return best._replace(least=passed.least)
+
+
+class _Moments:
+    """Adam's running means of the gradients, without its graph and hooks."""
+
+    def __init__(self, like: Multipliers, target: int, *, with_beta: bool) -> None:
+        self._alpha = [(torch.zeros_like(a), torch.zeros_like(a)) for a in like.alpha[:target]]
+        kinds = like.beta[:target] if with_beta else ()
+        self._beta = [(torch.zeros_like(b), torch.zeros_like(b)) for b in kinds]
+        self._step = 0
+
+    def tick(self) -> None:
+        self._step += 1
+
+    def alpha(self, k: int, gradient: Tensor) -> Tensor:
+        return self._direction(self._alpha[k], gradient)
+
+    def beta(self, k: int, gradient: Tensor) -> Tensor:
+        return self._direction(self._beta[k], gradient)
+
+    def _direction(self, moments: tuple[Tensor, Tensor], gradient: Tensor) -> Tensor:
+        first, second = moments
+        first.mul_(0.9).add_(gradient, alpha=0.1)
+        second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        scale = (second / (1 - 0.999**self._step)).sqrt_().add_(1e-12)
+        return (first / (1 - 0.9**self._step)) / scale

@@ -1,0 +1,231 @@
+"""Linear bounds of a batch of bundles: what holds in all regions of a bundle at once.
+
+Backward from the rows of a target map: at a ReLU with l <= z <= u a positive coefficient takes the
+lower line (slope alpha in [0, 1]) and a negative one the chord. A closed neuron of sign s takes
+slope 1 or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0. What arrives at the
+input is a linear function whose least value over the domain is a lower bound of the row in the
+bundle, for every choice of alpha and beta.
+
+Shapes: rows [batch, rows, outputs of the target]; bounds of layer k [batch or 1, n_k]; slopes and
+multipliers of layer k [batch or 1, rows or 1, n_k].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.domain import Domain
+from fgp_vnn.network.model import AffineMap, Dense, Network
+
+
+class Lines(NamedTuple):
+    """The lines around the ReLUs of one layer, each [batch or 1, rows or 1, n_k]."""
+
+    low: Tensor  # slope of the line through the origin below
+    chord: Tensor  # slope of the line above
+    intercept: Tensor  # of the line above
+
+
+@dataclass(frozen=True, eq=False)
+class LayerBounds:
+    """lower <= z_k <= upper for each ReLU layer, [batch or 1, n_k] each."""
+
+    lower: tuple[Tensor, ...]
+    upper: tuple[Tensor, ...]
+
+    def within(self, pattern: Sequence[Tensor]) -> LayerBounds:
+        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 cut off one side."""
+        pairs = list(zip(self.lower, self.upper, pattern, strict=True))
+        zero = torch.zeros((), dtype=self.lower[0].dtype, device=self.lower[0].device)
+        lower = tuple(torch.where(sign > 0, low.clamp(min=0), low) for low, _, sign in pairs)
+        upper = tuple(torch.where(sign < 0, torch.minimum(up, zero), up) for _, up, sign in pairs)
+        return LayerBounds(lower, upper)
+
+    def unstable(self) -> tuple[Tensor, ...]:
+        """Which neurons can have either sign, [batch or 1, n_k] per layer."""
+        return tuple((lo < 0) & (up > 0) for lo, up in zip(self.lower, self.upper, strict=True))
+
+    def sizes(self) -> tuple[Tensor, ...]:
+        """Bounds of |z_k|, and so of |a_k|."""
+        pairs = zip(self.lower, self.upper, strict=True)
+        return tuple(torch.maximum(-lo, up).clamp(min=0) for lo, up in pairs)
+
+    def lines(self, alpha: Sequence[Tensor | None] | None = None) -> list[Lines]:
+        """The lines of each layer; alpha gives lower slopes of the unstable neurons."""
+        result = []
+        for k, (lo, up) in enumerate(zip(self.lower, self.upper, strict=True)):
+            result.append(_relax(lo, up, None if alpha is None else alpha[k]))
+        return result
+
+
+class Backward(NamedTuple):
+    """What a backward pass gives: row . target >= weight . (x - center) + constant in the bundle."""
+
+    weight: Tensor  # [batch, rows, inputs]
+    constant: Tensor  # [batch, rows]
+    least: Tensor  # [batch, rows] the least value over the domain
+    coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
+
+
+def _relax(lower: Tensor, upper: Tensor, alpha: Tensor | None) -> Lines:
+    lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
+    crossing = (lower < 0) & (upper > 0)
+    on = (lower >= 0).to(lower.dtype)
+    chord = torch.where(crossing, upper / (upper - lower).clamp(min=1e-300), on)
+    intercept = torch.where(crossing, -chord * lower, torch.zeros_like(lower))
+    slope = (upper > -lower).to(lower.dtype) if alpha is None else alpha
+    return Lines(torch.where(crossing, slope, on), chord, intercept)
+
+
+def backward(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    lines: Sequence[Lines],
+    *,
+    beta: Sequence[Tensor | None] | None = None,
+    rounding: Rounding | None = None,
+) -> Backward:
+    """Bound the rows of map number `target` (0 is F_1, K is F_out) from below.
+
+    `beta` holds signed multipliers s*beta per layer. With `rounding` the error of this computation
+    itself is taken off, so that `least` is a proved bound.
+    """
+    maps = network.maps
+    constant = rows @ maps[target].bias
+    error = None if rounding is None else rounding.of_map(target, rows)
+    waiting: dict[int, Tensor] = {}
+    _pull(maps[target], rows, waiting)
+    kept: dict[int, Tensor] = {}
+    for k in range(target, 0, -1):
+        coefficient = waiting.pop(k, None)
+        if coefficient is None:
+            continue
+        kept[k] = coefficient
+        low, chord, intercept = lines[k - 1]
+        negative = coefficient.clamp(max=0)
+        through = coefficient.clamp(min=0) * low + negative * chord
+        constant = constant + (negative * intercept).sum(-1)
+        multiplier = None if beta is None else beta[k - 1]
+        if multiplier is not None:
+            through = through - multiplier
+        constant = constant + through @ maps[k - 1].bias
+        if rounding is not None and error is not None:
+            error = error + rounding.of_relu(k, coefficient, multiplier)
+            error = error + rounding.of_map(k - 1, through)
+        _pull(maps[k - 1], through, waiting)
+    weight = waiting.get(0)
+    if weight is None:
+        weight = constant.new_zeros(*constant.shape, network.inputs)
+    constant = constant + (weight * domain.center.unsqueeze(-2)).sum(-1)
+    least = domain.least(weight, constant)
+    if rounding is not None and error is not None:
+        least = least - 1.01 * (error + rounding.of_input(weight))
+    return Backward(weight, constant, least, kept)
+
+
+def _pull(affine: AffineMap, rows: Tensor, waiting: dict[int, Tensor]) -> None:
+    for source, part in zip(affine.sources, affine.adjoint(rows), strict=True):
+        waiting[source] = waiting[source] + part if source in waiting else part
+
+
+class Rounding:
+    """Bounds on the rounding error of a backward pass, by a running error analysis.
+
+    With u the unit roundoff, a result of T operations on terms whose absolute values sum to S is
+    off by at most 2 T u S. A coefficient of a_k or z_k that is off by e moves the bound by at most
+    e |z_k|, and |z_k| is bounded by the layer bounds: so an error made at one layer is weighed
+    with the bounds of the layer below it, and never grows with depth.
+    """
+
+    def __init__(self, network: Network, domain: Domain, bounds: LayerBounds) -> None:
+        box = domain.box()
+        self._unit = torch.finfo(network.dtype).eps  # twice the unit roundoff
+        self._sizes = [torch.maximum(box.lower.abs(), box.upper.abs()), *bounds.sizes()]
+        known = len(self._sizes)
+        self._terms: list[Tensor] = []
+        for affine in network.maps:
+            if any(source >= known for source in affine.sources):
+                break
+            steps = (affine.operations + affine.outputs + 4) * self._unit
+            terms = steps * affine.magnitude([self._sizes[s] for s in affine.sources])
+            self._terms.append(terms if affine.defect is None else terms + affine.defect)
+
+    def of_map(self, index: int, rows: Tensor) -> Tensor:
+        return (rows.abs() * self._terms[index].unsqueeze(-2)).sum(-1)
+
+    def of_relu(self, layer: int, coefficient: Tensor, multiplier: Tensor | None) -> Tensor:
+        size = (coefficient.shape[-1] + 10) * self._unit * self._sizes[layer].unsqueeze(-2)
+        total = coefficient.abs() if multiplier is None else coefficient.abs() + multiplier.abs()
+        return (total * size).sum(-1)
+
+    def of_input(self, weight: Tensor) -> Tensor:
+        steps = (2 * weight.shape[-1] + 10) * self._unit
+        return steps * (weight.abs() * self._sizes[0].unsqueeze(-2)).sum(-1)
+
+
+def interval_step(
+    network: Network, domain: Domain, bounds: LayerBounds, index: int
+) -> tuple[Tensor, Tensor]:
+    """Interval bounds of map number `index` from the bounds of the layers before it."""
+    affine = network.maps[index]
+    steps = 2 * (affine.operations + 4) * torch.finfo(network.dtype).eps
+    box = domain.box()
+    if isinstance(affine, Dense) and affine.sources == (0,):
+        center = affine([domain.center])  # [..., n_k]
+        reach = domain.support(affine.weights[0])
+        size = affine.magnitude([torch.maximum(box.lower.abs(), box.upper.abs())])
+    else:
+        uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
+        lowers = [box.lower, *(lo.clamp(min=0) for lo in bounds.lower)]
+        middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
+        spread = [(uppers[s] - lowers[s]) / 2 for s in affine.sources]
+        center = affine(middle)
+        # |W| spread <= |W| size: magnitude without its bias, and the rounding of this step.
+        reach = affine.magnitude(spread) - affine.bias.abs()
+        sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
+        size = affine.magnitude(sizes)
+    error = steps * size if affine.defect is None else steps * size + affine.defect
+    return center - reach - error, center + reach + error
+
+
+def root_bounds(network: Network, domain: Domain, *, backward_pass: bool = True) -> LayerBounds:
+    """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
+    neurons that the intervals leave unstable."""
+    bounds = LayerBounds((), ())
+    for k in range(len(network.layers)):
+        lower, upper = interval_step(network, domain, bounds, k)
+        lower, upper = torch.atleast_2d(lower), torch.atleast_2d(upper)
+        if k > 0 and backward_pass:
+            lower, upper = _tighten(network, domain, bounds, k, lower, upper)
+        bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
+    return bounds
+
+
+def _tighten(
+    network: Network, domain: Domain, bounds: LayerBounds, k: int, lower: Tensor, upper: Tensor
+) -> tuple[Tensor, Tensor]:
+    open_ = torch.nonzero(((lower < 0) & (upper > 0)).any(0)).flatten()
+    if not len(open_):
+        return lower, upper
+    rows = unit_rows(lower.shape[-1], open_, lower)
+    rounding = Rounding(network, domain, bounds)
+    least = backward(network, domain, k, rows, bounds.lines(), rounding=rounding).least
+    low, high = least.chunk(2, dim=-1)
+    lower, upper = lower.clone(), upper.clone()
+    lower[:, open_] = torch.maximum(lower[:, open_], low)
+    upper[:, open_] = torch.minimum(upper[:, open_], -high)
+    return lower, upper
+
+
+def unit_rows(width: int, neurons: Tensor, like: Tensor) -> Tensor:
+    """Rows e_j and then -e_j for each neuron j, [1, 2 * neurons, width]."""
+    rows = like.new_zeros(len(neurons), width)
+    rows[torch.arange(len(neurons), device=like.device), neurons] = 1
+    return torch.cat([rows, -rows]).unsqueeze(0)

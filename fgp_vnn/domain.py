@@ -1,0 +1,196 @@
+"""The sets of inputs in question: boxes, l2 and l1 balls, and balls clipped to a box.
+
+A domain knows its centre c and its support function h(w) = max over the domain of w . (x - c), so
+that the least value of an affine function w . (x - c) + v over it is v - h(-w). A domain's tensors
+have the shape [inputs], or [batch, inputs] for a batch of domains; rows have the shape
+[..., rows, inputs], with the batch in front.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class Domain(ABC):
+    """A convex, compact set of inputs with a centre that lies in it."""
+
+    center: Tensor  # the point that distances are measured from, [..., inputs]
+
+    @abstractmethod
+    def support(self, rows: Tensor) -> Tensor:
+        """An upper bound (exact unless clipped) of row . (x - center), [..., rows]."""
+
+    @abstractmethod
+    def maximiser(self, rows: Tensor) -> Tensor:
+        """A point of the domain at which row . x is greatest, [..., rows, inputs]."""
+
+    @abstractmethod
+    def project(self, points: Tensor) -> Tensor:
+        """A point of the domain close to each point [..., rows, inputs] (nearest unless clipped)."""
+
+    @abstractmethod
+    def contains(self, points: Tensor) -> Tensor:
+        """Whether each point [..., inputs] lies in the domain, with no tolerance."""
+
+    @abstractmethod
+    def box(self) -> Box:
+        """The smallest box around the domain."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Domain:
+        """The same set on another device or in another precision."""
+
+    def least(self, rows: Tensor, values: Tensor) -> Tensor:
+        """The least value over the domain of row . (x - center) + value, [..., rows]."""
+        return values - self.support(-rows)
+
+    def projection(self, rows: Tensor, values: Tensor) -> Tensor:
+        """The points [..., rows, inputs] of the hyperplanes row . (x - center) + value = 0 that
+        are nearest to the centre in the domain's own norm; the centre where value <= 0.
+
+        A ball scaled by t = value / h(-row) just touches the hyperplane, at t times its minimiser.
+        """
+        center = self.center.unsqueeze(-2)
+        tiny = torch.finfo(rows.dtype).tiny
+        scale = (values.clamp(min=0) / self.support(-rows).clamp(min=tiny)).clamp(max=1)
+        return center + scale.unsqueeze(-1) * (self.maximiser(-rows) - center)
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Domain):
+    """lower <= x <= upper, coordinate by coordinate; the l-infinity ball with radii of its own."""
+
+    lower: Tensor  # [..., inputs]
+    upper: Tensor  # [..., inputs]
+
+    @property
+    def center(self) -> Tensor:  # type: ignore[override]
+        return self.lower + self.radius
+
+    @property
+    def radius(self) -> Tensor:
+        return (self.upper - self.lower) / 2
+
+    def support(self, rows: Tensor) -> Tensor:
+        return (rows.abs() * self.radius.unsqueeze(-2)).sum(-1)
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        return torch.where(rows > 0, self.upper.unsqueeze(-2), self.lower.unsqueeze(-2))
+
+    def project(self, points: Tensor) -> Tensor:
+        lower, upper = self.lower.unsqueeze(-2), self.upper.unsqueeze(-2)
+        return torch.minimum(torch.maximum(points, lower), upper)
+
+    def contains(self, points: Tensor) -> Tensor:
+        return ((self.lower <= points) & (points <= self.upper)).all(-1)
+
+    def box(self) -> Box:
+        return self
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
+        return Box(self.lower.to(device, dtype), self.upper.to(device, dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class L2Ball(Domain):
+    """||x - center||_2 <= radius."""
+
+    center: Tensor  # [inputs]
+    radius: float
+
+    def support(self, rows: Tensor) -> Tensor:
+        return self.radius * rows.norm(dim=-1)
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        norm = rows.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+        return self.center + rows * (self.radius / norm)
+
+    def project(self, points: Tensor) -> Tensor:
+        offset = points - self.center
+        norm = offset.norm(dim=-1, keepdim=True)
+        return torch.where(norm > self.radius, self.center + offset * (self.radius / norm), points)
+
+    def contains(self, points: Tensor) -> Tensor:
+        return (points - self.center).norm(dim=-1) <= self.radius
+
+    def box(self) -> Box:
+        return Box(self.center - self.radius, self.center + self.radius)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> L2Ball:
+        return L2Ball(self.center.to(device, dtype), self.radius)
+
+
+@dataclass(frozen=True, eq=False)
+class L1Ball(Domain):
+    """||x - center||_1 <= radius."""
+
+    center: Tensor  # [inputs]
+    radius: float
+
+    def support(self, rows: Tensor) -> Tensor:
+        return self.radius * rows.abs().amax(-1)
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        index = rows.abs().argmax(-1, keepdim=True)
+        step = torch.zeros_like(rows).scatter(-1, index, self.radius * rows.gather(-1, index).sign())
+        return self.center + step
+
+    def project(self, points: Tensor) -> Tensor:
+        """Soft thresholding by the level at which the l1 norm of what is left is the radius."""
+        offset = points - self.center
+        sizes = offset.abs().sort(dim=-1, descending=True).values
+        count = torch.arange(1, sizes.shape[-1] + 1, device=sizes.device, dtype=sizes.dtype)
+        levels = (sizes.cumsum(-1) - self.radius) / count
+        last = (sizes > levels).sum(-1, keepdim=True).clamp(min=1) - 1
+        shrunk = offset.sign() * (offset.abs() - levels.gather(-1, last)).clamp(min=0)
+        inside = offset.abs().sum(-1, keepdim=True) <= self.radius
+        return torch.where(inside, points, self.center + shrunk)
+
+    def contains(self, points: Tensor) -> Tensor:
+        return (points - self.center).abs().sum(-1) <= self.radius
+
+    def box(self) -> Box:
+        return Box(self.center - self.radius, self.center + self.radius)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> L1Ball:
+        return L1Ball(self.center.to(device, dtype), self.radius)
+
+
+@dataclass(frozen=True, eq=False)
+class Clipped(Domain):
+    """The points of a ball that also lie in a box, which holds the ball's centre."""
+
+    ball: L2Ball | L1Ball
+    clip: Box
+
+    @property
+    def center(self) -> Tensor:  # type: ignore[override]
+        return self.ball.center
+
+    def support(self, rows: Tensor) -> Tensor:
+        """The smaller of the ball's and the box's support: an upper bound, tight where one binds."""
+        room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
+        return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        """The ball's maximiser moved into both sets: a good point, not always the best one."""
+        return self.project(self.ball.maximiser(rows))
+
+    def project(self, points: Tensor) -> Tensor:
+        """Into the ball, then into the box, which never moves a point away from the centre."""
+        return self.clip.project(self.ball.project(points))
+
+    def contains(self, points: Tensor) -> Tensor:
+        return self.ball.contains(points) & self.clip.contains(points)
+
+    def box(self) -> Box:
+        outer = self.ball.box()
+        lower = torch.maximum(outer.lower, self.clip.lower)
+        return Box(lower, torch.minimum(outer.upper, self.clip.upper))
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Clipped:
+        return Clipped(self.ball.to(device, dtype), self.clip.to(device, dtype))

@@ -1,0 +1,101 @@
+"""A short batched attack: gradient steps from the centre, corners and random points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Domain
+from fgp_vnn.query import Query
+from fgp_vnn.regions import gradient
+from fgp_vnn.search.outcome import Confirm
+from fgp_vnn.verdict import Counterexample
+
+NEAR = 1e-4  # how far from the unsafe set, relative to g's size, a candidate is still worth a run
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Projected gradient descent with momentum towards every disjunct at once."""
+
+    restarts: int = 1  # starts per disjunct; the first is the centre
+    steps: int = 10
+    first_step: float = 0.5  # as a part of the domain's size
+    last_step: float = 0.02
+    momentum: float = 0.7
+    seed: int = 0
+
+
+def falsify(
+    query: Query, confirm: Confirm, deadline: Deadline, attack: Attack
+) -> Counterexample | None:
+    """Look for a point of the domain that meets a disjunct."""
+    if not query.disjuncts:
+        return None
+    domain = query.domain
+    target = torch.arange(query.disjuncts, device=query.disjunct.device)
+    target = target.repeat_interleave(attack.restarts)
+    x = _starts(domain, query.disjuncts, attack)
+    mine = query.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
+    velocity = torch.zeros_like(x)
+    scale = domain.box().radius.unsqueeze(0)
+    ratio = (attack.last_step / attack.first_step) ** (1 / max(attack.steps - 1, 1))
+    length = attack.first_step
+    outputs = query.network(x)
+    for _ in range(attack.steps):
+        found = _offer(query, confirm, x, outputs)
+        if found is not None or deadline.expired():
+            return found
+        rows = _weights(outputs, mine)
+        _, slope = gradient(query.network, x, rows)
+        velocity = attack.momentum * velocity + _unit(domain, slope)
+        x = domain.project(x - length * scale * _unit(domain, velocity))
+        outputs = query.network(x)
+        length *= ratio
+    return _offer(query, confirm, x, outputs)
+
+
+def _starts(domain: Domain, disjuncts: int, attack: Attack) -> Tensor:
+    """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
+    center = domain.center
+    box = domain.box()
+    generator = torch.Generator(device="cpu").manual_seed(attack.seed)
+    shape = (disjuncts, attack.restarts, center.shape[-1])
+    noise = 2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1
+    noise[:, 1::2] = noise[:, 1::2].sign()
+    noise[:, 0] = 0
+    spread = noise.to(center.device, center.dtype) * box.radius
+    return domain.project((box.center + spread).flatten(0, 1) if attack.restarts > 1 else
+                          center.expand(disjuncts, -1))
+
+
+def _weights(outputs: Tensor, mine: Tensor) -> Tensor:
+    """The rows that a point still has to push down: those above 0, or else its greatest."""
+    values = outputs.masked_fill(~mine, -torch.inf)
+    above = mine & (values > 0)
+    greatest = values == values.amax(-1, keepdim=True)
+    return torch.where(above.any(-1, keepdim=True), above, greatest & mine).to(outputs.dtype)
+
+
+def _unit(domain: Domain, direction: Tensor) -> Tensor:
+    """The direction as a step of unit length in the norm of the domain."""
+    from fgp_vnn.domain import Box
+
+    if isinstance(domain, Box):
+        return direction.sign()
+    size = direction.norm(dim=-1, keepdim=True)
+    return direction / size.clamp(min=torch.finfo(direction.dtype).tiny)
+
+
+def _offer(query: Query, confirm: Confirm, x: Tensor, outputs: Tensor) -> Counterexample | None:
+    """Hand over the points that meet a disjunct, or almost do, the clearest first."""
+    worst = query.worst(outputs).amin(-1)  # [points]
+    size = outputs.abs().amax(-1).clamp(min=1)
+    near = torch.nonzero(worst <= NEAR * size).flatten()
+    if not len(near):
+        return None
+    order = near[worst[near].argsort()][:8]
+    return confirm(x[order])

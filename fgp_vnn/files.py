@@ -1,0 +1,55 @@
+"""Files as bytes: plain or gzip, with a limit, and every failure said in one line."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import zlib
+from pathlib import Path
+
+from fgp_vnn.errors import InputError
+
+MAX_BYTES = 1 << 30  # after decompression: a small .gz can unpack to any size
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_bytes(path: Path, what: str) -> bytes:
+    """The content of a file, unpacked if it is gzip; `what` names its role in an error."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{what} {path} is a directory")
+        if not stat.S_ISREG(mode):  # a pipe or a device may never end
+            raise InputError(f"{what} {path} is not a regular file")
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP_MAGIC
+        if path.suffix == ".gz" and not packed:
+            raise InputError(f"{what} {path} is named .gz, but it is not a gzip file")
+        return _read_all(path, packed, what)
+    except FileNotFoundError:
+        raise InputError(f"{what} {path} does not exist") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{what} {path} is a broken gzip file: {_one_line(error)}") from None
+    except OSError as error:
+        reason = error.strerror or _one_line(error)
+        raise InputError(f"{what} {path} cannot be read: {reason}") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{what} {str(path)!r} is not a path: {_one_line(error)}") from None
+
+
+def _read_all(path: Path, packed: bool, what: str) -> bytes:
+    content = bytearray()
+    with gzip.open(path, "rb") if packed else path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            content += chunk
+            if len(content) > MAX_BYTES:
+                unpacked = " when unpacked" if packed else ""
+                raise InputError(f"{what} {path} is larger than {MAX_BYTES:,} bytes{unpacked}")
+    return bytes(content)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,104 @@
+"""Which operators are affine in what depends on the input, and which constants are their offsets.
+
+The normal form needs two facts of an operator, and no rule of its own for bounding it: in which
+operands it may vary, and which constant operands only add something, so that zeros in their place
+leave the linear part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import NodeProto
+
+from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.network.graph import Graph, label
+
+_EVERY = frozenset(range(1 << 10))
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What may vary, and what is an offset where it is constant."""
+
+    varying: frozenset[int] = frozenset({0})
+    offsets: frozenset[int] = frozenset()
+    product: bool = False  # of operands 0 and 1: only one of them may vary
+
+
+_MOVE = _Rule()  # rearranges, repeats or sums entries of its first operand
+_SUM = _Rule(varying=_EVERY, offsets=_EVERY)
+_CONVOLUTION = _Rule(offsets=frozenset({2}))
+
+AFFINE: dict[str, _Rule] = {
+    "Add": _SUM,
+    "AveragePool": _MOVE,
+    "BatchNormalization": _Rule(offsets=frozenset({2, 3})),
+    "Concat": _SUM,
+    "Conv": _CONVOLUTION,
+    "ConvTranspose": _CONVOLUTION,
+    "CumSum": _MOVE,
+    "Div": _MOVE,
+    "Gather": _MOVE,
+    "Gemm": _Rule(varying=frozenset({0, 1, 2}), offsets=frozenset({2}), product=True),
+    "GlobalAveragePool": _MOVE,
+    "Identity": _MOVE,
+    "MatMul": _Rule(varying=frozenset({0, 1}), product=True),
+    "Mean": _SUM,
+    "Mul": _Rule(varying=frozenset({0, 1}), product=True),
+    "Neg": _MOVE,
+    "Pad": _MOVE,
+    "ReduceMean": _MOVE,
+    "ReduceSum": _MOVE,
+    "Reshape": _MOVE,
+    "Resize": _MOVE,
+    "Sub": _SUM,
+    "Sum": _SUM,
+    "Transpose": _MOVE,
+    "Where": _Rule(varying=frozenset({1, 2}), offsets=frozenset({1, 2})),
+}
+
+
+def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
+    """Refuse a graph in which anything but Relu is not affine in the input."""
+    variables = graph.variables()
+    if graph.output not in variables:
+        raise UnsupportedError("the output does not depend on the input")
+    for node in graph.nodes:
+        varying = {i for i, name in enumerate(node.input) if name in variables}
+        if not varying or node.op_type == "Relu":
+            continue
+        rule = AFFINE.get(node.op_type)
+        if rule is None:
+            supported = ", ".join(sorted({"Relu", *AFFINE, *rewritten}))
+            raise UnsupportedError(
+                f"{label(node)} is not piecewise linear or not supported; supported: {supported}"
+            )
+        if rule.product and {0, 1} <= varying:
+            raise UnsupportedError(
+                f"{label(node)} multiplies two values that both depend on the input; "
+                "only products with constants are piecewise linear"
+            )
+        if not varying <= rule.varying:
+            raise UnsupportedError(
+                f"{label(node)} is supported only where nothing but its data depends on the input "
+                f"(operand {min(varying - rule.varying)} does)"
+            )
+
+
+def linear_part(graph: Graph) -> Graph:
+    """The same graph with every offset set to zero: ReLU aside, linear in place of affine."""
+    variables = graph.variables()
+    result = replace(graph, nodes=[], constants=dict(graph.constants))
+    for node in graph.nodes:
+        rule = AFFINE.get(node.op_type)
+        if rule is None or not any(name in variables for name in node.input):
+            result.nodes.append(node)
+            continue
+        copy = NodeProto.FromString(node.SerializeToString())
+        for i, name in enumerate(node.input):
+            if i in rule.offsets and name and name not in variables:
+                copy.input[i] = result.constant(np.zeros(graph.shape(name)), "zero")
+        result.nodes.append(copy)
+    return result

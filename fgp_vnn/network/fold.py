@@ -1,0 +1,71 @@
+"""What can be computed at loading time: shapes, and everything that follows from constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+
+from fgp_vnn.network.graph import Array, Graph, attributes
+from fgp_vnn.network.runtime import make_session
+
+_ROUNDS = 20
+
+
+def fold(graph: Graph) -> None:
+    """Replace all nodes that do not depend on the input's values by constants, in place."""
+    for _ in range(_ROUNDS):
+        graph.infer_shapes()
+        graph.replace(lambda node: _shape_of(graph, node))
+        if not _fold_constants(graph):
+            return
+
+
+def evaluate(graph: Graph, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Array]:
+    """The values of tensors that `nodes` compute from the graph's constants, by onnxruntime."""
+    read = {name for node in nodes for name in node.input}
+    initializers = [
+        numpy_helper.from_array(array, name)
+        for name, array in graph.constants.items()
+        if name in read
+    ]
+    outputs = [ValueInfoProto(name=name) for name in wanted]
+    proto = helper.make_graph(list(nodes), "constants", [], outputs, initializers)
+    model: ModelProto = helper.make_model(
+        proto, opset_imports=[helper.make_opsetid("", graph.opset)], ir_version=8
+    )
+    values = make_session(model.SerializeToString()).run(list(wanted), {})
+    return [np.asarray(value) for value in values]
+
+
+def _shape_of(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """A Shape or Size node of a tensor whose shape is known is a constant."""
+    if node.op_type not in ("Shape", "Size") or node.input[0] not in graph.shapes:
+        return None
+    shape = graph.shapes[node.input[0]]
+    if node.op_type == "Size":
+        value = np.asarray(np.prod(shape, dtype=np.int64))
+    else:
+        given = attributes(node)
+        value = np.asarray(shape[given.get("start", 0) : given.get("end")], dtype=np.int64)
+    graph.constants[node.output[0]] = value
+    return []
+
+
+def _fold_constants(graph: Graph) -> bool:
+    """Compute all nodes that read nothing but constants; says whether there were any."""
+    known = {"", *graph.constants}
+    ready: list[NodeProto] = []
+    for node in graph.nodes:
+        if node.input and known.issuperset(node.input):
+            ready.append(node)
+            known.update(node.output)
+    if not ready:
+        return False
+    wanted = [name for node in ready for name in node.output if name]
+    for name, value in zip(wanted, evaluate(graph, ready, wanted), strict=True):
+        graph.constants[name] = value.astype(np.float64) if value.dtype.kind == "f" else value
+    done = {id(node) for node in ready}
+    graph.nodes = [node for node in graph.nodes if id(node) not in done]
+    return True

@@ -1,0 +1,204 @@
+"""An ONNX graph in the few terms that loading needs: nodes, constants, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from fgp_vnn.errors import InputError, UnsupportedError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_SMALL = 1000  # entries of a constant that may say something of shapes
+
+_FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+@dataclass
+class Graph:
+    """One input, one output, and nodes in topological order.
+
+    All floating-point constants are float64, so that whatever is computed from them at loading
+    time is exact to double precision.
+    """
+
+    nodes: list[NodeProto]
+    constants: dict[str, Array]
+    input: str
+    input_shape: tuple[int, ...]
+    output: str
+    opset: int
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)  # of all tensors
+    _count: int = 0
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        if name in self.constants:
+            return tuple(self.constants[name].shape)
+        if name not in self.shapes:
+            raise UnsupportedError(f"the shape of tensor {name!r} cannot be told from the file")
+        return self.shapes[name]
+
+    def constant(self, array: Any, hint: str = "constant") -> str:
+        """Add a constant under a name that nothing else has, and return that name."""
+        name = self.fresh(hint)
+        self.constants[name] = np.asarray(array)
+        return name
+
+    def fresh(self, hint: str) -> str:
+        """A tensor name that nothing else has."""
+        self._count += 1
+        while (name := f"{hint}_{self._count}") in self.names:
+            self._count += 1
+        self.names.add(name)
+        return name
+
+    def variables(self) -> set[str]:
+        """The tensors that depend on the input."""
+        found = {self.input}
+        for node in self.nodes:
+            if any(name in found for name in node.input):
+                found.update(node.output)
+        return found
+
+    def model(self, *, values: bool = True) -> ModelProto:
+        """The graph as an ONNX model in double precision.
+
+        Without values, large constants become inputs: enough to infer shapes, and much faster.
+        """
+        inputs = [(self.input, TensorProto.DOUBLE, self.input_shape)]
+        initializers = []
+        for name, array in self.constants.items():
+            if values or array.size <= _SMALL:
+                initializers.append(numpy_helper.from_array(array, name))
+            else:
+                kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+                inputs.append((name, kind, array.shape))
+        graph = helper.make_graph(
+            self.nodes,
+            "network",
+            [helper.make_tensor_value_info(*given) for given in inputs],
+            [helper.make_tensor_value_info(self.output, TensorProto.DOUBLE, None)],
+            initializers,
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8
+        )
+
+    def infer_shapes(self) -> None:
+        """Fill `shapes` with what ONNX can tell without running the network."""
+        inferred = onnx.shape_inference.infer_shapes(self.model(values=False), data_prop=True)
+        proto = inferred.graph
+        for value in (*proto.input, *proto.value_info, *proto.output):
+            tensor = value.type.tensor_type
+            dims = tensor.shape.dim
+            if tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+                self.shapes[value.name] = tuple(d.dim_value for d in dims)
+
+    def replace(self, rule: Callable[[NodeProto], Iterable[NodeProto] | None]) -> None:
+        """Put what `rule` gives in the place of each node; None keeps the node."""
+        result: list[NodeProto] = []
+        for node in self.nodes:
+            replacement = rule(node)
+            result.extend([node] if replacement is None else replacement)
+        self.nodes = result
+
+
+def attributes(node: NodeProto) -> dict[str, Any]:
+    """A node's attributes by name."""
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def make_node(kind: str, inputs: Sequence[str], output: str, **attribute: Any) -> NodeProto:
+    """A node with one output."""
+    node: NodeProto = helper.make_node(kind, list(inputs), [output], **attribute)
+    return node
+
+
+def label(node: NodeProto) -> str:
+    """A node as an error message names it."""
+    return f"operator {node.op_type} (node {node.name or node.output[0]!r})"
+
+
+def read_graph(model: ModelProto) -> Graph:
+    """Take a model apart; refuses what has not exactly one float32 input and one output."""
+    proto = model.graph
+    constants = {t.name: _array(t, f"initialiser {t.name!r}") for t in proto.initializer}
+    inputs = [value for value in proto.input if value.name not in constants]
+    for count, kind in ((len(inputs), "inputs"), (len(proto.output), "outputs")):
+        if count != 1:
+            raise UnsupportedError(f"the network has {count} {kind}; exactly one is supported")
+    if proto.sparse_initializer:
+        raise UnsupportedError("the network has sparse initialisers, which are not supported")
+    nodes = [NodeProto.FromString(node.SerializeToString()) for node in proto.node]
+    graph = Graph(
+        nodes=nodes,
+        constants=constants,
+        input=inputs[0].name,
+        input_shape=_input_shape(inputs[0]),
+        output=proto.output[0].name,
+        opset=_opset(model),
+        names={name for node in nodes for name in (*node.input, *node.output)},
+    )
+    graph.replace(lambda node: _inline(graph, node))
+    return graph
+
+
+def _opset(model: ModelProto) -> int:
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions:
+        raise InputError("the file names no version of the ONNX operators")
+    return int(max(versions))
+
+
+def _input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+    """The input's shape with an open batch dimension set to 1."""
+    tensor = value.type.tensor_type
+    if tensor.elem_type != TensorProto.FLOAT:
+        kind = TensorProto.DataType.Name(tensor.elem_type)
+        raise UnsupportedError(f"input {value.name!r} is of type {kind}; only FLOAT is supported")
+    if not tensor.HasField("shape"):
+        raise UnsupportedError(f"input {value.name!r} has no shape")
+    dims = [d.dim_value if d.HasField("dim_value") else 0 for d in tensor.shape.dim]
+    if dims and dims[0] <= 0:
+        dims[0] = 1
+    if any(d <= 0 for d in dims):
+        raise UnsupportedError(f"input {value.name!r} has an open dimension beside the batch")
+    return tuple(dims)
+
+
+def _array(tensor: TensorProto, where: str) -> Array:
+    """A tensor's values; floating-point ones are widened to float64 and must be finite."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise InputError(f"{where} is stored in another file, which is not supported")
+    array: Array = numpy_helper.to_array(tensor)
+    if tensor.data_type not in _FLOATS:
+        return array
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise InputError(f"{where} has NaN or infinite values")
+    return array
+
+
+def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """Turn Constant nodes into constants of the graph."""
+    if node.domain not in ("", "ai.onnx"):
+        raise UnsupportedError(f"{label(node)} is of domain {node.domain!r}, which is not ONNX's")
+    if node.op_type != "Constant":
+        return None
+    ((name, value),) = attributes(node).items()
+    if name == "value":
+        array = _array(value, label(node))
+    elif name in ("value_float", "value_floats"):
+        array = np.asarray(value, dtype=np.float64)
+    elif name in ("value_int", "value_ints"):
+        array = np.asarray(value, dtype=np.int64)
+    else:
+        raise UnsupportedError(f"{label(node)} holds its value as {name!r}")
+    graph.constants[node.output[0]] = array
+    return []

@@ -1,0 +1,62 @@
+"""An affine map that stays a program: applied as it is, its adjoint by reverse differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from fgp_vnn.network.model import AffineMap
+
+
+@dataclass(frozen=True, eq=False)
+class Operator(AffineMap):
+    """An affine map whose linear part is a torch module.
+
+    The module takes one tensor per source, without batch dimension and of the shape that the ONNX
+    file gives it, so that what the file says of shapes is literally true; `torch.vmap` does the
+    batching. It has no constants: it maps zeros to zeros exactly.
+    """
+
+    sources: tuple[int, ...]
+    module: GraphModule
+    shapes: tuple[tuple[int, ...], ...]  # of each source
+    bias: Tensor  # [outputs]
+
+    def linear(self, values: Sequence[Tensor]) -> Tensor:
+        batch = torch.broadcast_shapes(*(v.shape[:-1] for v in values))  # type: ignore[no-untyped-call]
+        columns = [value.expand(*batch, -1).reshape(-1, value.shape[-1]) for value in values]
+        return torch.vmap(self._apply)(*columns).reshape(*batch, self.outputs)
+
+    def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
+        batch = rows.shape[:-1]
+        flat = rows.reshape(-1, self.outputs)
+        differentiable = rows.requires_grad and torch.is_grad_enabled()
+        with torch.enable_grad():
+            # The point does not matter, for the map is linear.
+            points = [
+                self.bias.new_zeros(shape).reshape(-1).requires_grad_() for shape in self.shapes
+            ]
+            pulled = torch.autograd.grad(
+                self._apply(*points),
+                points,
+                flat,
+                is_grads_batched=True,
+                create_graph=differentiable,
+                materialize_grads=True,
+            )
+        return tuple(p.reshape(*batch, p.shape[-1]) for p in pulled)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Operator:
+        module = deepcopy(self.module).to(device, dtype)
+        return Operator(self.sources, module, self.shapes, self.bias.to(device, dtype))
+
+    def _apply(self, *values: Tensor) -> Tensor:
+        """One vector [n_s] per source to one vector [outputs]."""
+        shaped = (v.reshape(shape) for v, shape in zip(values, self.shapes, strict=True))
+        result: Tensor = self.module(*shaped)
+        return result.reshape(-1)

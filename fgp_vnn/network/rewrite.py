@@ -1,0 +1,181 @@
+"""Piecewise-linear operators as ReLUs and affine operators, for max(a, b) = b + relu(a - b).
+
+This happens once, at loading time: nothing after it knows of any other activation than ReLU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.network.graph import Graph, attributes, label, make_node
+from fgp_vnn.network.groups import pool_groups, reduction_groups
+
+_NO_BOUND = 3e38  # a clip bound as large as float32 goes is none
+
+
+@dataclass
+class _Writer:
+    """Writes the nodes that take one node's place."""
+
+    graph: Graph
+    nodes: list[NodeProto] = field(default_factory=list)
+
+    def put(self, kind: str, *operands: str | float | Any, **attribute: Any) -> str:
+        """Append a node and return its output's name; numbers and arrays become constants."""
+        names = [o if isinstance(o, str) else self.graph.constant(o) for o in operands]
+        output = self.graph.fresh(kind.lower())
+        self.nodes.append(make_node(kind, names, output, **attribute))
+        return output
+
+    def relu(self, name: str) -> str:
+        return self.put("Relu", name)
+
+    def maximum(self, a: str, b: str) -> str:
+        return self.put("Add", b, self.relu(self.put("Sub", a, b)))
+
+    def minimum(self, a: str, b: str) -> str:
+        return self.put("Sub", a, self.relu(self.put("Sub", a, b)))
+
+    def largest(self, x: str, groups: Any, shape: Sequence[int]) -> str:
+        """The maximum of each column of `groups` [members, results], flat indices into x.
+
+        All pairs of a round share one ReLU layer, so there are log2(members) layers.
+        """
+        flat = self.put("Reshape", x, np.asarray([-1], dtype=np.int64))
+        members, results = groups.shape
+        current = self.put("Gather", flat, groups.reshape(-1), axis=0)
+        while members > 1:
+            half = members // 2
+            index = np.arange(members * results)
+            first, second, rest = np.split(index, [half * results, 2 * half * results])
+            a, b = (self.put("Gather", current, part, axis=0) for part in (first, second))
+            larger = self.maximum(a, b)
+            if len(rest):
+                odd = self.put("Gather", current, rest, axis=0)
+                larger = self.put("Concat", larger, odd, axis=0)
+            current, members = larger, members - half
+        return self.put("Reshape", current, np.asarray(shape, dtype=np.int64))
+
+
+_Rule = Callable[[_Writer, NodeProto, dict[str, Any]], str]
+
+
+def _leaky_relu(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    return _sloped(w, node.input[0], np.float64(given.get("alpha", np.float32(0.01))))
+
+
+def _prelu(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    return _sloped(w, node.input[0], _constant(w, node, 1))
+
+
+def _sloped(w: _Writer, x: str, slope: Any) -> str:
+    """slope * x + (1 - slope) * relu(x), right for slopes on either side of 1."""
+    return w.put("Add", w.put("Mul", x, slope), w.put("Mul", w.relu(x), 1.0 - slope))
+
+
+def _abs(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    x = node.input[0]
+    return w.put("Sub", w.put("Mul", w.relu(x), 2.0), x)
+
+
+def _clip(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    low, high = given.get("min", -np.inf), given.get("max", np.inf)
+    if len(node.input) > 1 and node.input[1]:
+        low = float(_constant(w, node, 1))
+    if len(node.input) > 2 and node.input[2]:
+        high = float(_constant(w, node, 2))
+    if low > high:
+        raise UnsupportedError(f"{label(node)} has a lower bound above its upper bound")
+    return _clipped(w, node.input[0], low, high)
+
+
+def _clipped(w: _Writer, x: str, low: float, high: float) -> str:
+    """low + relu(x - low) - relu(x - high), without the bounds that are none."""
+    result = x
+    if low > -_NO_BOUND:
+        result = w.relu(x) if low == 0 else w.put("Add", w.relu(w.put("Sub", x, low)), low)
+    if high < _NO_BOUND:
+        above = w.relu(w.put("Sub", x, high) if high != 0 else x)
+        result = w.put("Sub", result, above)
+    return result
+
+
+def _hard_sigmoid(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    alpha = np.float64(given.get("alpha", np.float32(0.2)))
+    beta = np.float64(given.get("beta", np.float32(0.5)))
+    return _clipped(w, w.put("Add", w.put("Mul", node.input[0], alpha), beta), 0.0, 1.0)
+
+
+def _max(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    result: str = node.input[0]
+    for name in node.input[1:]:
+        result = w.maximum(result, name)
+    return result
+
+
+def _min(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    result: str = node.input[0]
+    for name in node.input[1:]:
+        result = w.minimum(result, name)
+    return result
+
+
+def _max_pool(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    if len(node.output) > 1 and node.output[1]:
+        raise UnsupportedError(f"{label(node)} gives indices beside the maxima")
+    shape = w.graph.shape(node.output[0])
+    return w.largest(node.input[0], pool_groups(w.graph, node, given), shape)
+
+
+def _reduce_max(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    shape = w.graph.shape(node.output[0])
+    return w.largest(node.input[0], reduction_groups(w.graph, node, given), shape)
+
+
+def _reduce_min(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    groups = reduction_groups(w.graph, node, given)
+    shape = w.graph.shape(node.output[0])
+    return w.put("Neg", w.largest(w.put("Neg", node.input[0]), groups, shape))
+
+
+def _constant(w: _Writer, node: NodeProto, operand: int) -> Any:
+    name = node.input[operand]
+    if name not in w.graph.constants:
+        raise UnsupportedError(f"{label(node)} has an operand {name!r} that is not constant")
+    return w.graph.constants[name]
+
+
+_RULES: dict[str, _Rule] = {
+    "Abs": _abs,
+    "Clip": _clip,
+    "GlobalMaxPool": _max_pool,
+    "HardSigmoid": _hard_sigmoid,
+    "LeakyRelu": _leaky_relu,
+    "Max": _max,
+    "MaxPool": _max_pool,
+    "Min": _min,
+    "PRelu": _prelu,
+    "ReduceMax": _reduce_max,
+    "ReduceMin": _reduce_min,
+}
+REWRITTEN = frozenset(_RULES)
+
+
+def rewrite(graph: Graph) -> None:
+    """Replace every piecewise-linear operator but ReLU, in place."""
+    variables = graph.variables()
+
+    def rule(node: NodeProto) -> list[NodeProto] | None:
+        if node.op_type not in _RULES or not variables & {*node.input}:
+            return None
+        writer = _Writer(graph)
+        result = _RULES[node.op_type](writer, node, attributes(node))
+        return [*writer.nodes, make_node("Identity", [result], node.output[0])]
+
+    graph.replace(rule)

@@ -1,0 +1,175 @@
+"""Formulas: and/or over bounds on one input and rows over the outputs.
+
+Numbers. A literal stands for the float64 nearest to it, as the competition's scorer and every
+tool read it. Rounding is monotone, so each float32 or float64 point that meets a bound as written
+meets it as read: no counterexample that a network can be given is lost. Constants that a file
+computes (sums, products) are folded exactly; where the result is no float64 it is rounded away
+from the feasible side and made strict, which is a superset for a proof, and for float64 points
+the same set.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+from fgp_vnn.errors import InputError, UnsupportedError
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_MAX_BITS = 10_000  # of a folded constant: the widest float64 product of four has 8,400
+
+
+class Bound(NamedTuple):
+    """x[input] <= value (or >= where not upper), strict or not."""
+
+    input: int
+    upper: bool
+    value: float
+    strict: bool
+    line: int
+
+
+class Row(NamedTuple):
+    """sum of coefficient * y[output] <= limit, or < where strict."""
+
+    terms: tuple[tuple[int, float], ...]
+    limit: float
+    strict: bool
+
+
+class And(NamedTuple):
+    all: tuple[Formula, ...]
+
+
+class Or(NamedTuple):
+    any: tuple[Formula, ...]
+
+
+Formula = Bound | Row | And | Or
+TRUE = And(())
+FALSE = Or(())
+
+
+@dataclass
+class Linear:
+    """A linear expression; variables are numbered inputs first, then outputs."""
+
+    terms: dict[int, Fraction] = field(default_factory=dict)
+    constant: Fraction = Fraction(0)
+
+    def add(self, other: Linear, factor: Fraction) -> None:
+        """self += factor * other."""
+        self.constant = _checked(self.constant + factor * other.constant)
+        for variable, value in other.terms.items():
+            self.terms[variable] = _checked(self.terms.get(variable, 0) + factor * value)
+
+    def without_zeros(self) -> dict[int, Fraction]:
+        return {variable: value for variable, value in self.terms.items() if value}
+
+
+@dataclass(frozen=True)
+class Names:
+    """How many variables there are, and what the file calls each."""
+
+    inputs: int
+    outputs: int
+    name: Callable[[int], str]
+
+
+def number(literal: str) -> float | None:
+    """The float64 nearest to a literal, or None for what is not one."""
+    return float(literal) if _NUMBER.fullmatch(literal) else None
+
+
+def finite(value: float, literal: str) -> float:
+    if math.isinf(value):
+        raise InputError(f"{literal} is too large for a float64")
+    return value
+
+
+def product(factors: list[Linear]) -> Linear:
+    """The product of expressions of which at most one has a variable."""
+    scale, rest = Fraction(1), None
+    for factor in factors:
+        if not factor.without_zeros():
+            scale = _checked(scale * factor.constant)
+        elif rest is None:
+            rest = factor
+        else:
+            raise UnsupportedError("a product of two variables is not linear")
+    result = Linear()
+    result.add(rest or Linear(constant=Fraction(1)), scale)
+    return result
+
+
+def compare(operator: str, left: Linear, right: Linear, names: Names, line: int) -> Formula:
+    """left OPERATOR right, for <=, <, >=, >, ==, = and !=."""
+    if operator in ("==", "="):
+        both = (compare(sign, left, right, names, line) for sign in ("<=", ">="))
+        return And(tuple(both))
+    if operator == "!=":
+        either = (compare(sign, left, right, names, line) for sign in ("<", ">"))
+        return Or(tuple(either))
+    if operator not in ("<=", "<", ">=", ">"):
+        raise UnsupportedError(f"comparison '{operator}' is not supported")
+    if operator.startswith(">"):
+        left, right = right, left
+    difference = Linear()
+    difference.add(left, Fraction(1))
+    difference.add(right, Fraction(-1))
+    strict = operator in ("<", ">")
+    return _at_most(difference.without_zeros(), -difference.constant, strict, names, line)
+
+
+def _at_most(
+    terms: dict[int, Fraction], limit: Fraction, strict: bool, names: Names, line: int
+) -> Formula:
+    """terms <= limit (or < where strict) as a bound, a row, or its truth value."""
+    if not terms:
+        return TRUE if limit > 0 or (limit == 0 and not strict) else FALSE
+    inputs = [variable for variable in terms if variable < names.inputs]
+    if inputs and len(inputs) < len(terms):
+        output = next(variable for variable in terms if variable >= names.inputs)
+        both = f"{names.name(inputs[0])} and {names.name(output)}"
+        raise UnsupportedError(f"a constraint that relates inputs to outputs ({both})")
+    if len(inputs) > 1:
+        both = f"{names.name(inputs[0])} and {names.name(inputs[1])}"
+        raise UnsupportedError(f"a constraint that relates inputs to each other ({both})")
+    if inputs:
+        coefficient = terms[inputs[0]]
+        upper = coefficient > 0
+        value, exact = _outward(limit / coefficient, up=upper)
+        return Bound(inputs[0], upper, value, strict or not exact, line)
+    row = []
+    for variable, coefficient in terms.items():
+        value, exact = _outward(coefficient, up=True)
+        if not exact:
+            raise UnsupportedError(f"the coefficient of {names.name(variable)} is not a float64")
+        row.append((variable - names.inputs, value))
+    value, exact = _outward(limit, up=True)
+    return Row(tuple(row), value, strict or not exact)
+
+
+def _outward(value: Fraction, *, up: bool) -> tuple[float, bool]:
+    """The float64 next to a fraction on one side, and whether it is the fraction itself."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        raise UnsupportedError("a constant is too large for a float64") from None
+    exact = Fraction(nearest)
+    if exact == value:
+        return nearest, True
+    if (exact > value) != up:
+        nearest = math.nextafter(nearest, math.inf if up else -math.inf)
+    return finite(nearest, "a constant"), False
+
+
+def _checked(value: Fraction) -> Fraction:
+    """Refuse constants whose exact value grows without end."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
+        raise UnsupportedError("a constant is too large or too fine for a float64")
+    return value

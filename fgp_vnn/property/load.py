@@ -1,0 +1,59 @@
+"""A VNN-LIB file, 1.0 or 2.0, plain or gzip, as a property."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.files import read_bytes
+from fgp_vnn.property.model import Property
+from fgp_vnn.property.normal import to_cases
+from fgp_vnn.property.sexpr import read_expressions, text_lines
+from fgp_vnn.property.vnnlib1 import read_vnnlib1
+
+
+def load_property(path: str | Path) -> Property:
+    """Read a property; whatever is wrong with the file is an InputError of one line."""
+    data = read_bytes(Path(path), "property")
+    try:
+        with _collector_paused():
+            return parse_property(data)
+    except InputError as error:
+        raise type(error)(f"property {path}: {error}") from None
+    except (RecursionError, MemoryError) as error:
+        what = type(error).__name__
+        raise UnsupportedError(f"property {path}: too large to be read ({what})") from None
+
+
+def parse_property(data: bytes) -> Property:
+    """The property of a file's content."""
+    lines = text_lines(data)
+    expressions = read_expressions(lines)
+    if not expressions:
+        raise InputError("the file is empty")
+    heads = {str(expression[1]) for expression in expressions if len(expression) > 1}
+    if not heads & {"vnnlib-version", "declare-network"}:
+        names, formulas = read_vnnlib1(expressions)
+        cases, warnings = to_cases(names, formulas)
+        return Property(cases, names.inputs, names.outputs, "1.0", warnings=tuple(warnings))
+
+    from fgp_vnn.property.vnnlib2 import read_vnnlib2
+
+    names, formulas, inputs, outputs = read_vnnlib2(lines, expressions)
+    cases, warnings = to_cases(names, formulas)
+    return Property(cases, names.inputs, names.outputs, "2.0", inputs, outputs, tuple(warnings))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A tree of a million lists has no cycles, yet the collector would walk it for seconds."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,212 @@
+"""From formulas to a property: disjunctive form, boxes apart from output constraints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
+from fgp_vnn.property.model import Case, Conjunction
+
+MAX_CLAUSES = 50_000
+MAX_STEPS = 10_000_000  # constraints looked at while multiplying out: some ten seconds
+MAX_NUMBERS = 50_000_000  # in the boxes and rows of the result: 400 MB
+
+
+class Interval(NamedTuple):
+    lower: float = -math.inf
+    open_lower: bool = False
+    upper: float = math.inf
+    open_upper: bool = False
+
+    def cut(self, bound: Bound) -> Interval:
+        """The part that meets a bound."""
+        value = bound.value + 0.0  # -0.0 and 0.0 are the same bound
+        if bound.upper:
+            if value < self.upper:
+                return Interval(self.lower, self.open_lower, value, bound.strict)
+            if value == self.upper and bound.strict:
+                return self._replace(open_upper=True)
+        else:
+            if value > self.lower:
+                return Interval(value, bound.strict, self.upper, self.open_upper)
+            if value == self.lower and bound.strict:
+                return self._replace(open_lower=True)
+        return self
+
+    @property
+    def empty(self) -> bool:
+        touching = self.lower == self.upper and (self.open_lower or self.open_upper)
+        return self.lower > self.upper or touching
+
+
+_FREE = Interval()
+Box = dict[int, Interval]  # per input; never changed once it is part of a clause
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """A conjunction: what differs from the common box, and the output rows without repeats."""
+
+    box: Box
+    rows: tuple[Row, ...]
+
+
+class Expansion:
+    """Multiplies formulas out within limits, dropping clauses whose box is empty."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.common: Box = {}  # what every clause has to meet
+        self.steps = 0
+        self.dropped = 0  # alternatives that are empty by themselves
+        self.contradiction = ""  # the first one met
+
+    def clauses(self, formulas: Iterable[Formula]) -> list[Clause]:
+        """The disjunction of clauses that is equivalent to all the formulas together."""
+        leaves, choices = _flatten(And(tuple(formulas)))
+        common = self._conjoin(Clause({}, ()), leaves)
+        if common is None:
+            return []
+        self.common = common.box
+        clauses = [Clause({}, common.rows)]
+        for choice in choices:
+            clauses = self._distribute(clauses, choice)
+        return clauses
+
+    def _distribute(self, clauses: list[Clause], choice: Or) -> list[Clause]:
+        """The clauses that meet one of the alternatives, each once."""
+        found: dict[tuple[frozenset[tuple[int, Interval]], frozenset[Row]], Clause] = {}
+        for alternative in choice.any:
+            leaves, inner = _flatten(alternative)
+            grown = [self._conjoin(clause, leaves) for clause in clauses]
+            part = [clause for clause in grown if clause is not None]
+            for nested in inner:
+                part = self._distribute(part, nested)
+            for clause in part:
+                self._spend(1 + len(clause.box) + len(clause.rows))
+                found.setdefault((frozenset(clause.box.items()), frozenset(clause.rows)), clause)
+            if len(found) > MAX_CLAUSES:
+                raise UnsupportedError(f"more than {MAX_CLAUSES:,} alternatives, multiplied out")
+        return list(found.values())
+
+    def _conjoin(self, clause: Clause, leaves: list[Bound | Row]) -> Clause | None:
+        """The clause with more constraints, or None where no input is left."""
+        self._spend(1 + len(leaves) + len(clause.rows))
+        rows = dict.fromkeys(clause.rows)
+        box = clause.box
+        for leaf in leaves:
+            if isinstance(leaf, Row):
+                rows[leaf] = None
+                continue
+            old = box.get(leaf.input) or self.common.get(leaf.input, _FREE)
+            new = old.cut(leaf)
+            if new is old:
+                continue
+            if new.empty:
+                self._note_contradiction(leaf, old)
+                # Alternatives of different asserts exclude each other as a matter of course;
+                # one that is empty by itself deserves a warning.
+                self.dropped += leaf.input not in clause.box
+                return None
+            if box is clause.box:
+                self._spend(len(box))
+                box = dict(box)
+            box[leaf.input] = new
+        return Clause(box, tuple(rows))
+
+    def _note_contradiction(self, bound: Bound, old: Interval) -> None:
+        if self.contradiction:
+            return
+        sign = ("<" if bound.upper else ">") + ("" if bound.strict else "=")
+        low = f"{'(' if old.open_lower else '['}{old.lower!r}"
+        high = f"{old.upper!r}{')' if old.open_upper else ']'}"
+        name = self.names.name(bound.input)
+        self.contradiction = (
+            f"line {bound.line}: {name} {sign} {bound.value!r} contradicts {name} in {low}, {high}"
+        )
+
+    def _spend(self, steps: int) -> None:
+        self.steps += steps
+        if self.steps > MAX_STEPS:
+            raise UnsupportedError("too many combinations of alternatives to multiply out")
+
+
+def to_cases(names: Names, formulas: Iterable[Formula]) -> tuple[tuple[Case, ...], list[str]]:
+    """The cases of a property, one for each distinct box, and warnings."""
+    expansion = Expansion(names)
+    clauses = expansion.clauses(formulas)
+    warnings = []
+    if not clauses:
+        why = expansion.contradiction or "a comparison of constants is false"
+        warnings.append(f"no input meets the constraints: nothing can break them ({why})")
+    elif expansion.dropped:
+        warnings.append(f"an empty input box was dropped ({expansion.contradiction})")
+    if any(not clause.rows for clause in clauses):
+        warnings.append("no constraint on the output: every input of a box is a counterexample")
+    boxes = len({id(clause.box) for clause in clauses})
+    rows = sum(len(clause.rows) for clause in clauses)
+    if 2 * boxes * names.inputs + rows * names.outputs > MAX_NUMBERS:
+        raise UnsupportedError(f"{len(clauses):,} alternatives of this size are too many")
+    return tuple(_grouped(clauses, expansion.common, names)), warnings
+
+
+def _grouped(clauses: list[Clause], common: Box, names: Names) -> Iterator[Case]:
+    """A case for each distinct box, with the conjunctions of all clauses that have it."""
+    filled: dict[int, Case] = {}  # by identity of the box: most clauses share one
+    first: dict[tuple[bytes, ...], Case] = {}
+    unsafe: dict[tuple[bytes, ...], list[Conjunction]] = {}
+    for clause in clauses:
+        if id(clause.box) not in filled:
+            filled[id(clause.box)] = _case(clause.box, common, names)
+        box = filled[id(clause.box)]
+        arrays = (box.lower, box.upper, box.open_lower, box.open_upper)
+        key = tuple(b"" if array is None else array.tobytes() for array in arrays)
+        first.setdefault(key, box)
+        unsafe.setdefault(key, []).append(_conjunction(clause.rows, names))
+    for key, box in first.items():
+        yield Case(box.lower, box.upper, tuple(unsafe[key]), box.open_lower, box.open_upper)
+
+
+def _case(box: Box, common: Box, names: Names) -> Case:
+    """A box with all its inputs, and no unsafe set yet."""
+    whole = [box.get(i) or common.get(i, _FREE) for i in range(names.inputs)]
+    lower, open_lower, upper, open_upper = map(np.array, zip(*whole, strict=True))
+    for side, bounds in (("lower", lower), ("upper", upper)):
+        if len(missing := np.flatnonzero(np.isinf(bounds))):
+            name = names.name(int(missing[0]))
+            raise UnsupportedError(f"{name} has no {side} bound ({len(missing)} such inputs)")
+    faces = (faces if faces.any() else None for faces in (open_lower, open_upper))
+    return Case(lower, upper, (), *faces)
+
+
+def _conjunction(rows: tuple[Row, ...], names: Names) -> Conjunction:
+    matrix = np.zeros((len(rows), names.outputs))
+    for index, row in enumerate(rows):
+        for output, coefficient in row.terms:
+            matrix[index, output] = coefficient
+    limits = np.array([row.limit for row in rows], dtype=np.float64)
+    return Conjunction(matrix, limits, np.array([row.strict for row in rows], dtype=np.bool_))
+
+
+def _flatten(formula: Formula) -> tuple[list[Bound | Row], list[Or]]:
+    """The constraints and the choices that a formula conjoins."""
+    if isinstance(formula, Or):
+        return [], [formula]
+    if not isinstance(formula, And):
+        return [formula], []
+    leaves: list[Bound | Row] = []
+    choices: list[Or] = []
+    for part in formula.all:
+        if isinstance(part, (Bound, Row)):
+            leaves.append(part)
+            continue
+        more_leaves, more_choices = _flatten(part)
+        leaves += more_leaves
+        choices += more_choices
+    return leaves, choices

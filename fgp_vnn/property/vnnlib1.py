@@ -1,0 +1,178 @@
+"""VNN-LIB 1.0: declarations of X_i and Y_i, and asserts in prefix form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.property.formula import (
+    And,
+    Bound,
+    Formula,
+    Linear,
+    Names,
+    Or,
+    Row,
+    compare,
+    finite,
+    number,
+    product,
+)
+from fgp_vnn.property.sexpr import Expression, ListExpression, located, quoted
+
+_VARIABLE = re.compile(r"([XY])_(0|[1-9][0-9]{0,9})")
+_COMPARISONS = frozenset(("<=", "<", ">=", ">", "=", "=="))
+
+
+class Reader:
+    """Formulas from expressions, given the declared variables."""
+
+    def __init__(self, variables: dict[str, int], inputs: int) -> None:
+        self.variables = variables
+        spelled = {index: name for name, index in variables.items()}
+        self.names = Names(inputs, len(variables) - inputs, spelled.__getitem__)
+
+    def formula(self, expression: Expression, line: int) -> Formula:
+        """The formula of an expression that stands in a list of the given line."""
+        if not isinstance(expression, list):
+            raise InputError(f"line {line}: expected a formula, found {quoted(expression)}")
+        line, head, arguments = _parts(expression)
+        if head in _COMPARISONS:
+            return self._comparison(line, head, arguments)
+        if head not in ("and", "or"):
+            raise UnsupportedError(f"line {line}: '{head}' is not supported in a formula")
+        if not arguments:
+            raise InputError(f"line {line}: '{head}' without arguments")
+        parts = tuple(self.formula(argument, line) for argument in arguments)
+        return And(parts) if head == "and" else Or(parts)
+
+    def _comparison(self, line: int, operator: str, arguments: Sequence[Expression]) -> Formula:
+        if len(arguments) != 2:
+            raise InputError(f"line {line}: '{operator}' compares two terms, not {len(arguments)}")
+        try:
+            left, right = arguments
+            if isinstance(left, str) and isinstance(right, str):
+                simple = self._simple(line, operator, left, right)
+                if simple is not None:
+                    return simple
+            return compare(operator, self._linear(left), self._linear(right), self.names, line)
+        except InputError as error:
+            raise located(error, line) from None
+
+    def _simple(self, line: int, operator: str, left: str, right: str) -> Formula | None:
+        """variable <= literal and its like, nearly all there is in a file: no fractions needed."""
+        variable, value = self.variables.get(left), number(right)
+        if variable is None or value is None or operator in ("=", "=="):
+            return None
+        finite(value, right)
+        upper, strict = operator[0] == "<", len(operator) == 1
+        if variable < self.names.inputs:
+            return Bound(variable, upper, value, strict, line)
+        sign = 1.0 if upper else -1.0
+        return Row(((variable - self.names.inputs, sign),), sign * value, strict)
+
+    def _linear(self, expression: Expression) -> Linear:
+        if isinstance(expression, str):
+            return self._symbol(expression)
+        _, head, arguments = _parts(expression)
+        terms = [self._linear(argument) for argument in arguments]
+        if not terms:
+            raise InputError(f"'{head}' without arguments")
+        if head == "*":
+            return product(terms)
+        if head == "/" and len(terms) == 2:
+            divisor = terms[1]
+            if divisor.without_zeros() or not divisor.constant:
+                raise UnsupportedError("division by what is not a constant other than zero")
+            return product([terms[0], Linear(constant=1 / divisor.constant)])
+        if head not in ("+", "-"):
+            raise UnsupportedError(f"'{head}' is not supported in a term")
+        result = Linear()
+        sign = Fraction(1 if head == "+" else -1)
+        result.add(terms[0], sign if len(terms) == 1 else Fraction(1))
+        for term in terms[1:]:
+            result.add(term, sign)
+        return result
+
+    def _symbol(self, symbol: str) -> Linear:
+        variable = self.variables.get(symbol)
+        if variable is not None:
+            return Linear({variable: Fraction(1)})
+        value = number(symbol)
+        if value is not None:
+            return Linear(constant=Fraction(finite(value, symbol)))
+        if _VARIABLE.fullmatch(symbol):
+            raise InputError(f"variable {symbol} is not declared")
+        raise InputError(f"'{symbol[:60]}' is neither a declared variable nor a number")
+
+
+def read_vnnlib1(expressions: list[ListExpression]) -> tuple[Names, list[Formula]]:
+    """The variables and the asserts of a file."""
+    asserts: list[tuple[Expression, int]] = []
+    declared: dict[str, dict[int, int]] = {"X": {}, "Y": {}}  # index -> line
+    for expression in expressions:
+        line, head, arguments = _parts(expression)
+        if head in ("declare-const", "declare-fun"):
+            _declare(line, head, arguments, declared)
+        elif head == "assert":
+            if len(arguments) != 1:
+                raise InputError(f"line {line}: assert takes one formula, not {len(arguments)}")
+            asserts.append((arguments[0], line))
+        else:
+            raise UnsupportedError(f"line {line}: command '{head}' is not supported")
+    variables: dict[str, int] = {}
+    for kind, role in (("X", "input"), ("Y", "output")):
+        _check_numbering(kind, role, declared[kind])
+        offset = len(variables)
+        for index in range(len(declared[kind])):
+            variables[f"{kind}_{index}"] = offset + index
+    reader = Reader(variables, len(declared["X"]))
+    return reader.names, [reader.formula(argument, line) for argument, line in asserts]
+
+
+def _parts(expression: ListExpression) -> tuple[int, str, Sequence[Expression]]:
+    """Line, head and arguments of a list."""
+    line = expression[0]
+    assert isinstance(line, int)
+    if len(expression) < 2:
+        raise InputError(f"line {line}: '()' is empty")
+    head = expression[1]
+    if not isinstance(head, str):
+        raise InputError(f"line {line}: expected an operator, found {quoted(head)}")
+    return line, head, expression[2:]  # type: ignore[return-value]  # only the line is an int
+
+
+def _declare(
+    line: int, head: str, arguments: Sequence[Expression], declared: dict[str, dict[int, int]]
+) -> None:
+    """Note one (declare-const X_0 Real) or (declare-fun X_0 () Real)."""
+    arguments = list(arguments)
+    if head == "declare-fun" and len(arguments) == 3 and isinstance(arguments[1], list):
+        if len(arguments[1]) > 1:
+            raise UnsupportedError(f"line {line}: functions are not supported")
+        del arguments[1]
+    if len(arguments) != 2 or not isinstance(arguments[0], str):
+        raise InputError(f"line {line}: expected ({head} NAME Real)")
+    name, kind = arguments
+    match = _VARIABLE.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        raise UnsupportedError(f"line {line}: variable {quoted(name)} is neither X_i nor Y_i")
+    if kind != "Real":
+        raise UnsupportedError(f"line {line}: {name} has type {quoted(kind)}, not Real")
+    letter, index = match[1], int(match[2])
+    if index in declared[letter]:
+        first = declared[letter][index]
+        raise InputError(f"line {line}: {name} is already declared in line {first}")
+    declared[letter][index] = line
+
+
+def _check_numbering(kind: str, role: str, declared: dict[int, int]) -> None:
+    if not declared:
+        raise InputError(f"no {role} ({kind}_0, ...) is declared")
+    largest = max(declared)
+    if largest >= len(declared):
+        gap = next(index for index in range(largest) if index not in declared)
+        line = declared[largest]
+        raise InputError(f"line {line}: {kind}_{largest} is declared, but {kind}_{gap} is not")

@@ -1,0 +1,214 @@
+"""VNN-LIB 2.0, from the syntax tree of the standard's own parser."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.property.formula import (
+    And,
+    Bound,
+    Formula,
+    Linear,
+    Names,
+    Or,
+    Row,
+    compare,
+    finite,
+    product,
+)
+from fgp_vnn.property.model import Variable
+from fgp_vnn.property.sexpr import ListExpression, located, quoted
+
+MAX_ELEMENTS = 10_000_000  # of all inputs, or of all outputs
+_TYPES = frozenset(("Real", "real", "float32", "float64"))
+# The standard writes the type Real, its parser knows it as real: the same length, so that
+# positions in messages stay right.
+_REAL = re.compile(r"(\(\s*declare-(?:input|output|hidden)\s+[^\s()]+\s+)Real(?=[\s\[])")
+_OPERATORS = {
+    "LessEqual": "<=",
+    "LessThan": "<",
+    "GreaterEqual": ">=",
+    "GreaterThan": ">",
+    "Equal": "==",
+    "NotEqual": "!=",
+}
+_SYNTAX_ERROR = re.compile(r"syntax error at line (\d+), column (\d+): '(.*)'", re.DOTALL)
+
+
+class Reader:
+    """Formulas from syntax trees, given the declared variables."""
+
+    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+        self.offsets: dict[str, int] = {}
+        position = 0
+        for variable in (*inputs, *outputs):
+            self.offsets[variable.name] = position
+            position += math.prod(variable.shape)
+        count = sum(math.prod(variable.shape) for variable in inputs)
+        self._declared = {v.name: v for v in (*inputs, *outputs)}
+        self.names = Names(count, position - count, self._name)
+
+    def formula(self, node: Any) -> Formula:
+        kind = type(node).__name__
+        if kind in ("And", "Or"):
+            parts = tuple(self.formula(part) for part in node.args)
+            return And(parts) if kind == "And" else Or(parts)
+        if kind not in _OPERATORS:
+            raise UnsupportedError(f"'{node}' is not supported in a formula")
+        line = _line(node)
+        try:
+            left, right = node.lhs, node.rhs
+            simple = self._simple(kind, left, right, line)
+            if simple is not None:
+                return simple
+            left, right = self._linear(left), self._linear(right)
+            return compare(_OPERATORS[kind], left, right, self.names, line)
+        except InputError as error:
+            raise located(error, line) from None
+
+    def _simple(self, kind: str, left: Any, right: Any, line: int) -> Formula | None:
+        """variable <= literal and its like, nearly all there is in a file: no fractions needed."""
+        if type(left).__name__ != "Var" or type(right).__name__ not in ("Float", "Int"):
+            return None
+        operator = _OPERATORS[kind]
+        if operator in ("==", "!="):
+            return None
+        variable, value = self._index(left), finite(float(right.lexeme), right.lexeme)
+        upper, strict = operator[0] == "<", len(operator) == 1
+        if variable < self.names.inputs:
+            return Bound(variable, upper, value, strict, line)
+        sign = 1.0 if upper else -1.0
+        return Row(((variable - self.names.inputs, sign),), sign * value, strict)
+
+    def _linear(self, node: Any) -> Linear:
+        kind = type(node).__name__
+        if kind == "Var":
+            return Linear({self._index(node): Fraction(1)})
+        if kind in ("Float", "Int"):
+            return Linear(constant=Fraction(finite(float(node.lexeme), node.lexeme)))
+        if kind == "Multiply":
+            return product([self._linear(factor) for factor in node.args])
+        result = Linear()
+        if kind == "Negate":
+            result.add(self._linear(node.expr), Fraction(-1))
+        elif kind == "Plus":
+            for term in node.args:
+                result.add(self._linear(term), Fraction(1))
+        elif kind == "Minus":
+            result.add(self._linear(node.head), Fraction(1))
+            for term in node.rest:
+                result.add(self._linear(term), Fraction(-1))
+        else:
+            raise UnsupportedError(f"'{node}' is not supported in a term")
+        return result
+
+    def _index(self, node: Any) -> int:
+        """The number of X[i,j,...], elements in C order."""
+        index = 0
+        for position, size in zip(node.indices, node.shape, strict=True):
+            index = index * size + position
+        return self.offsets[node.name] + index
+
+    def _name(self, variable: int) -> str:
+        name = max((n for n in self.offsets if self.offsets[n] <= variable), key=self.offsets.get)  # type: ignore[arg-type]
+        rest, indices = variable - self.offsets[name], []
+        for size in reversed(self._declared[name].shape):
+            rest, position = divmod(rest, size)
+            indices.append(str(position))
+        return f"{name}[{','.join(reversed(indices))}]" if indices else name
+
+
+def read_vnnlib2(
+    lines: list[str], expressions: list[ListExpression]
+) -> tuple[Names, list[Formula], tuple[Variable, ...], tuple[Variable, ...]]:
+    """The variables and the assertions of a file; `expressions` are the same text, unparsed."""
+    _check_version(expressions)
+    query = _parse("\n".join(lines))
+    _check_network(expressions)
+    network = query.networks[0]
+    types = _written_types(expressions)
+    inputs = tuple(_variable(definition, types) for definition in network.inputs)
+    outputs = tuple(_variable(definition, types) for definition in network.outputs)
+    for variables in (inputs, outputs):
+        if sum(math.prod(variable.shape) for variable in variables) > MAX_ELEMENTS:
+            name = variables[0].name
+            raise UnsupportedError(f"{name} has more than {MAX_ELEMENTS:,} elements")
+    reader = Reader(inputs, outputs)
+    formulas = [reader.formula(assertion.expr) for assertion in query.assertions]
+    return reader.names, formulas, inputs, outputs
+
+
+def _check_version(expressions: list[ListExpression]) -> None:
+    line, *first = expressions[0]
+    if len(first) != 2 or first[0] != "vnnlib-version":
+        raise InputError(f"line {line}: VNN-LIB 2.0 starts with (vnnlib-version <2.0>)")
+    if first[1] != "<2.0>":
+        raise UnsupportedError(f"line {line}: version {quoted(first[1])}: 2.0 is supported")
+
+
+def _check_network(expressions: list[ListExpression]) -> None:
+    networks = [part for part in expressions if part[1] == "declare-network"]
+    if len(networks) > 1:
+        line = networks[1][0]
+        raise UnsupportedError(f"line {line}: {len(networks)} networks: one is supported")
+    for part in networks[0]:
+        if isinstance(part, list) and part[1] == "declare-hidden":
+            what = f"hidden layers are not supported (variable {part[2]})"
+            raise UnsupportedError(f"line {part[0]}: {what}")
+
+
+def _parse(text: str) -> Any:
+    import vnnlib
+
+    try:
+        return vnnlib.parse_query_string(_REAL.sub(r"\1real", text))
+    except vnnlib.VNNLibException as error:
+        raise InputError(_explained(str(error))) from None
+    except Exception as error:  # a number or an index that overflows in the parser
+        raise InputError(f"the VNN-LIB 2.0 parser failed: {' '.join(str(error).split())}") from None
+
+
+def _explained(message: str) -> str:
+    """One line from what the parser reports: a syntax error, or JSON with a list of errors."""
+    if match := _SYNTAX_ERROR.search(message):
+        line, column, token = match.groups()
+        if not token:
+            return f"line {line}: syntax error: the file ends too early"
+        return f"line {line}, column {int(column) + 1}: syntax error at {quoted(token)}"
+    try:
+        first = json.loads(message)["errors"][0]
+        what = f"{first['message']}: {first['offendingSymbol']} ({first['hint']})"
+        return " ".join(f"line {first['line']}: {what}".split())
+    except (ValueError, LookupError, TypeError):
+        return " ".join(message.split())[:300]
+
+
+def _written_types(expressions: list[ListExpression]) -> dict[str, str]:
+    """The type of each variable as the file spells it: a witness repeats it."""
+    found: dict[str, str] = {}
+    for network in expressions:
+        for part in network[1:]:
+            if isinstance(part, list) and part[1] in ("declare-input", "declare-output"):
+                found[str(part[2])] = str(part[3]).partition("[")[0]
+    return found
+
+
+def _variable(definition: Any, types: dict[str, str]) -> Variable:
+    kind = types.get(definition.name, "?")
+    if kind not in _TYPES:
+        supported = ", ".join(sorted(_TYPES))
+        raise UnsupportedError(f"{definition.name} has type {kind}; supported are {supported}")
+    return Variable(definition.name, kind, tuple(definition.shape))
+
+
+def _line(node: Any) -> int:
+    """The line of the first variable or literal of a comparison."""
+    while not hasattr(node, "line"):
+        node = node.children()[0]
+    return int(node.line)

@@ -1,0 +1,98 @@
+"""One question to the engines: can the unsafe set be met at a point of the domain?
+
+The rows of the unsafe set are made part of the network, whose outputs then are the values
+g_j(x) = row_j . y(x) - limit_j. Disjunct d is met at x if g_j(x) <= 0 (< 0 where strict) for each
+of its rows j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fgp_vnn.domain import Domain
+from fgp_vnn.network.model import Combination, Network
+from fgp_vnn.property.model import Conjunction
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A network with outputs g [rows], a domain, and the rows of each disjunct."""
+
+    network: Network
+    domain: Domain
+    disjunct: Tensor  # [rows] the disjunct that each row belongs to
+    strict: Tensor  # [rows] whether the row is met by g < 0 only
+    disjuncts: int
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Query:
+        return replace(
+            self,
+            network=self.network.to(device, dtype),
+            domain=self.domain.to(device, dtype),
+            disjunct=self.disjunct.to(device),
+            strict=self.strict.to(device),
+        )
+
+    def rows_of(self, disjunct: int) -> list[int]:
+        return torch.nonzero(self.disjunct == disjunct).flatten().tolist()
+
+    def closed(self, lower: Tensor) -> Tensor:
+        """Which disjuncts [..., disjuncts] cannot be met where g >= lower [..., rows]."""
+        unmet = torch.where(self.strict, lower >= 0, lower > 0)
+        return self._count(unmet) > 0
+
+    def met(self, g: Tensor) -> Tensor:
+        """Which disjuncts [..., disjuncts] are met at points with the values g [..., rows]."""
+        unmet = torch.where(self.strict, g >= 0, g > 0)
+        return self._count(unmet) == 0
+
+    def worst(self, g: Tensor) -> Tensor:
+        """The greatest row of each disjunct, [..., disjuncts]: at most 0 where it is met."""
+        start = g.new_full((*g.shape[:-1], self.disjuncts), -torch.inf)
+        return start.scatter_reduce(-1, self.disjunct.expand(g.shape), g, "amax")
+
+    def only(self, keep: Sequence[int]) -> Query:
+        """The same question about some of the disjuncts."""
+        rows = [j for d in keep for j in self.rows_of(d)]
+        names = [i for i, d in enumerate(keep) for _ in self.rows_of(d)]
+        output = self.network.output
+        if not isinstance(output, Combination):
+            raise TypeError("a query's outputs are combinations of the network's outputs")
+        chosen = replace(output, rows=output.rows[rows], offset=output.offset[rows])
+        return replace(
+            self,
+            network=replace(self.network, output=chosen),
+            disjunct=torch.tensor(names, dtype=torch.long, device=self.disjunct.device),
+            strict=self.strict[rows],
+            disjuncts=len(keep),
+        )
+
+    def _count(self, flags: Tensor) -> Tensor:
+        """How many of the flags [..., rows] are set in each disjunct, [..., disjuncts]."""
+        counts = torch.zeros(
+            (*flags.shape[:-1], self.disjuncts), dtype=torch.int32, device=flags.device
+        )
+        return counts.index_add(-1, self.disjunct, flags.int())
+
+
+def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:
+    """The query whether an output in one of the conjunctions is reached from the domain."""
+    device, dtype = network.device, network.dtype
+    none = Conjunction(np.zeros((0, network.outputs)), np.zeros(0), np.zeros(0, bool))
+    parts = [*unsafe, none]
+    rows = torch.as_tensor(np.concatenate([c.rows for c in parts]), device=device, dtype=dtype)
+    limits = torch.as_tensor(np.concatenate([c.limits for c in parts]), device=device, dtype=dtype)
+    strict = np.concatenate([c.strict for c in parts])
+    disjunct = np.repeat(np.arange(len(parts)), [len(c.limits) for c in parts])
+    return Query(
+        network=replace(network, output=Combination(network.output, rows, -limits)),
+        domain=domain.to(device, dtype),
+        disjunct=torch.as_tensor(disjunct, device=device, dtype=torch.long),
+        strict=torch.as_tensor(strict, device=device),
+        disjuncts=len(unsafe),
+    )

@@ -1,0 +1,125 @@
+"""Exact affine forms of a batch of activation regions.
+
+In a region every z_k is affine: z_k(x) = A_k . (x - c) + v_k, with c the domain's centre. The forms
+are carried forward as columns, the value v_k as one more column, so that a map is applied to all
+columns of all regions by one product; the ReLUs of a region are a 0/1 diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.domain import Domain
+from fgp_vnn.network.model import AffineMap, Network
+
+
+class Forms(NamedTuple):
+    """The affine forms of one map in each region."""
+
+    columns: Tensor  # [regions or 1, inputs, n_k] the transpose of A_k
+    values: Tensor  # [regions or 1, n_k] v_k
+    reach: Tensor  # [regions or 1, n_k] the support h(A_k): how far z_k moves from v_k
+    error: Tensor  # [regions or 1, n_k] how far rounding may have moved z_k in the domain
+
+
+def input_columns(domain: Domain) -> Tensor:
+    """The forms of x itself: the unit columns, and the centre as the value; [1, inputs + 1, inputs]."""
+    center = domain.center
+    eye = torch.eye(center.shape[-1], dtype=center.dtype, device=center.device)
+    return torch.cat([eye, center.unsqueeze(0)]).unsqueeze(0)
+
+
+def affine_forms(
+    network: Network,
+    domain: Domain,
+    pattern: Sequence[Tensor],
+    *,
+    first: Forms | None = None,
+) -> list[Forms]:
+    """The forms of z_1, ..., z_K and g in the regions with these on/off patterns [regions, n_k].
+
+    `first` are the forms of z_1 if they are known already: they are the same in all regions.
+    """
+    source = input_columns(domain)
+    box = domain.box()
+    size = torch.maximum(box.lower.abs(), box.upper.abs()).unsqueeze(0)
+    columns: list[Tensor] = [source]
+    sizes: list[Tensor] = [size]  # |v| + h: what the terms of the next map are made of
+    errors: list[Tensor] = [torch.zeros_like(size)]
+    result: list[Forms] = []
+    for k, affine in enumerate(network.maps):
+        if k == 0 and first is not None and network.layers:
+            forms = first
+        else:
+            forms = _apply(affine, domain, columns, sizes, errors)
+        result.append(forms)
+        if k < len(network.layers):
+            on = pattern[k].to(forms.values.dtype)
+            whole = torch.cat([forms.columns, forms.values.unsqueeze(-2)], dim=-2)
+            columns.append(whole * on.unsqueeze(-2))
+            sizes.append((forms.values.abs() + forms.reach) * on)
+            errors.append(forms.error * on)
+    return result
+
+
+def _apply(
+    affine: AffineMap,
+    domain: Domain,
+    columns: list[Tensor],
+    sizes: list[Tensor],
+    errors: list[Tensor],
+) -> Forms:
+    """One map applied to the forms that it reads, with a running bound on its rounding error.
+
+    A result of T operations on terms whose absolute values sum to S is off by at most 2 T u S. In
+    each domain sum |A_i| |x_i - c_i| <= h(A), so S <= |W| (|v| + h) + |bias|; errors made before
+    are carried on by |W|.
+    """
+    regions = max(columns[s].shape[0] for s in affine.sources)
+    read = [columns[s].expand(regions, -1, -1) for s in affine.sources]
+    whole = affine.linear(read)  # [regions, inputs + 1, n_k]
+    values = whole[:, -1] + affine.bias
+    forms = whole[:, :-1]
+    reach = domain.support(forms.transpose(-1, -2))
+    steps = 2 * (affine.operations + 6) * torch.finfo(values.dtype).eps
+    error = affine.magnitude([errors[s] + steps * sizes[s] for s in affine.sources])
+    error = error - affine.bias.abs() + steps * affine.bias.abs()
+    error = error + (forms.shape[1] + 8) * torch.finfo(values.dtype).eps * (reach + values.abs())
+    if affine.defect is not None:
+        error = error + affine.defect
+    return Forms(forms, values, reach, 1.01 * error)
+
+
+def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:
+    """Which regions [regions] hold no point of the domain, by a single constraint.
+
+    A neuron that is on needs v + h >= 0 and one that is off v - h <= 0.
+    """
+    result: Tensor | None = None
+    for form, on in zip(forms, pattern, strict=False):
+        sign = on.to(form.values.dtype) * 2 - 1
+        gone = (sign * form.values + form.reach + form.error < 0).any(-1)
+        result = gone if result is None else result | gone
+    if result is None:
+        return torch.zeros(1, dtype=torch.bool)
+    return result
+
+
+def gradient(network: Network, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs [batch, outputs] at x, and the gradient [batch, inputs] of rows . outputs."""
+    before = network.preactivations(x)
+    waiting: dict[int, Tensor] = {}
+    for k in range(len(network.layers), -1, -1):
+        through = rows if k == len(network.layers) else waiting.pop(k + 1, None)
+        if through is None:
+            continue
+        if k < len(network.layers):
+            through = through * (before[k] > 0)
+        affine = network.maps[k]
+        for source, part in zip(affine.sources, affine.adjoint(through), strict=True):
+            waiting[source] = waiting[source] + part if source in waiting else part
+    return before[-1], waiting.get(0, torch.zeros_like(x))

@@ -1,0 +1,37 @@
+"""What a user can choose about the search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fgp_vnn.errors import InputError
+
+ENGINES = ("auto", "walk", "split", "bounds", "attack")
+VARIANTS = ("full-queue", "first-boundary")
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search; every field has a value that suits most instances."""
+
+    engine: str = "auto"
+    variant: str = "full-queue"  # of the walk: go on past an inconclusive boundary, or stop
+    attack: bool = True
+    alternate: bool = True  # settle inconclusive boundaries by alternating projections
+    device: str = "auto"
+    precision: Literal["float64", "float32"] = "float64"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("engine", ENGINES),
+            ("variant", VARIANTS),
+            ("device", DEVICES),
+            ("precision", PRECISIONS),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
