@@ -71,9 +71,13 @@ class Layout:
 
     def pixels(self, x: Array) -> Array:
         """[height, width, channels]."""
-        if self.channels_last:
-            return x.reshape(self.height, self.width, self.channels)
-        return x.reshape(self.channels, self.height, self.width).transpose(1, 2, 0)
+        sizes = self.height, self.width, self.channels
+        image: Array = (
+            x.reshape(sizes)
+            if self.channels_last
+            else x.reshape(sizes[2], *sizes[:2]).transpose(1, 2, 0)
+        )
+        return image
 
 
 def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:

@@ -62,12 +62,10 @@ def render(runs: Runs, mine: str, folder: Path) -> str:
     }
     files = resources.files(__package__) / "page"
     name = folder.resolve().name
-    categories = len({key[0] for key in keys})
-    lead = (
-        f"{len(keys)} instances in {categories} {'category' if categories == 1 else 'categories'}"
-    )
+    numbers = {"instances": len(keys), "categories": len({key[0] for key in keys})}
     if list(runs) != [SINGLE]:
-        lead += f", {len(runs)} {'tool' if len(runs) == 1 else 'tools'}"
+        numbers["tools"] = len(runs)
+    lead = " · ".join(f"{number} {what}" for what, number in numbers.items())
     return Template((files / "report.html").read_text(encoding="utf-8")).substitute(
         title=facts({"fgp-vnn": name}),
         lead=lead,

@@ -176,10 +176,8 @@ def pictures_section(pictures: Sequence[tuple[str, Picture]], note: str) -> str:
             f'<figure><div class="triple">{images}</div>'
             f"<figcaption>{escape(name)}: {escape(picture.caption)}</figcaption></figure>"
         )
-    note = f'<p class="note">{escape(note)}</p>'
-    return section(
-        "counterexamples", "Counterexamples", f'{note}<div class="pictures">{figures}</div>'
-    )
+    content = f'<p class="note">{escape(note)}</p><div class="pictures">{figures}</div>'
+    return section("counterexamples", "Counterexamples", content)
 
 
 def instances_section(runs: Runs, conflicting: set[Key]) -> str:
