@@ -14,6 +14,7 @@ from fgp_vnn.bench.check import check_results
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import (
     JSON_LINES,
+    SETTINGS,
     Journal,
     open_journal,
     read_records,
@@ -100,6 +101,8 @@ def published(path: Path, instances: Iterable[Instance], truth: Truth) -> list[R
 
 def write_published(folder: Path, records: Iterable[Record]) -> None:
     """Results of elsewhere, in the form of a run of our own."""
+    if (folder / SETTINGS).exists():
+        raise InputError(f"{folder}: holds a run; give the published results another name")
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(record.as_dict()) + "\n" for record in records]
     write_atomically(folder / JSON_LINES, "".join(lines))
@@ -107,6 +110,7 @@ def write_published(folder: Path, records: Iterable[Record]) -> None:
 
 def write_comparison(out: Path, tools: Sequence[str], benchmark: Path) -> None:
     """Say which folders belong to the comparison, and in which order."""
+    out.mkdir(parents=True, exist_ok=True)
     content = {"tools": list(tools), "benchmark": str(benchmark.resolve())}
     write_atomically(out / COMPARISON, json.dumps(content, indent=2) + "\n")
 
@@ -131,7 +135,7 @@ def read_runs(folder: Path) -> Runs:
 
 def _in_turn(tools: Sequence[Tool], turn: int) -> list[Tool]:
     """Nobody is always first: what the first reads from disk, the second finds in memory."""
-    start = turn % len(tools)
+    start = turn % max(1, len(tools))
     return [*tools[start:], *tools[:start]]
 
 

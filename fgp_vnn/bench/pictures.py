@@ -120,8 +120,8 @@ def _signed(pixels: Array, largest: float) -> NDArray[np.uint8]:
     """Blue where the value fell, red where it rose, white where it stayed."""
     change = pixels.mean(axis=2) / (largest or 1.0)
     fallen, risen = np.clip(-change, 0, 1), np.clip(change, 0, 1)
-    colours = np.stack([1 - fallen, 1 - np.maximum(fallen, risen), 1 - risen], axis=2)
-    return _bytes(colours)
+    white, blue, red = np.ones(3), np.array([0.13, 0.4, 0.67]), np.array([0.7, 0.09, 0.17])
+    return _bytes(white + fallen[:, :, None] * (blue - white) + risen[:, :, None] * (red - white))
 
 
 def _bytes(unit: Array) -> NDArray[np.uint8]:

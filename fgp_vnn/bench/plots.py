@@ -111,7 +111,7 @@ def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
         )
         points.set_gid(f"points-{word}")
         groups[f"points-{word}"] = [" ".join(key) for key in chosen]
-    low = _FLOOR * 0.8
+    low = 0.7 * min([rim, *(_clip(runs[t][key].run_time) for t in right for key in right[t])])
     axes.plot([low, rim], [low, rim], color=palette.faint, linewidth=1)
     axes.axhline(rim, color=palette.faint, linewidth=1, linestyle="--")
     axes.axvline(rim, color=palette.faint, linewidth=1, linestyle="--")
@@ -204,14 +204,23 @@ def _axes(palette: Palette) -> tuple[Figure, Axes]:
 
 
 def _seconds_axis(axis: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    low, high = axis.get_view_interval()
+    if high < 100 * low:  # too few powers of ten to read a scale by
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def _legend(axes: Axes, palette: Palette) -> None:
-    axes.legend(frameon=False, labelcolor=palette.ink, fontsize=9, loc="upper left")
+    axes.legend(
+        frameon=False,
+        labelcolor=palette.ink,
+        fontsize=9,
+        loc="upper left",
+        bbox_to_anchor=(0, 0.95),
+    )
 
 
 def _clip(seconds: float) -> float:

@@ -17,6 +17,7 @@ from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Runs, all_keys, disagreements, scores
 from fgp_vnn.bench.sections import (
     breakdown_section,
+    count,
     disagreement_section,
     facts,
     instances_section,
@@ -62,13 +63,12 @@ def render(runs: Runs, mine: str, folder: Path) -> str:
     }
     files = resources.files(__package__) / "page"
     name = folder.resolve().name
-    numbers = {"instances": len(keys), "categories": len({key[0] for key in keys})}
+    parts = [count(len(keys), "instance"), count(len({key[0] for key in keys}), "folder")]
     if list(runs) != [SINGLE]:
-        numbers["tools"] = len(runs)
-    lead = " · ".join(f"{number} {what}" for what, number in numbers.items())
+        parts.append(count(len(runs), "tool"))
     return Template((files / "report.html").read_text(encoding="utf-8")).substitute(
         title=facts({"fgp-vnn": name}),
-        lead=lead,
+        lead=" · ".join(parts),
         navigation="".join(_link(title, text) for title, text in sections.items() if text),
         style=(files / "report.css").read_text(encoding="utf-8"),
         body="\n".join(text for text in sections.values() if text),

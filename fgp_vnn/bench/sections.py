@@ -26,12 +26,12 @@ def disagreement_section(conflicts: Sequence[Disagreement], instances: int) -> s
     """First of all: who is wrong."""
     wrong = [conflict for conflict in conflicts if conflict.wrong]
     if wrong:
-        text = f"{_count(len(wrong), 'instance')} with a wrong verdict."
+        text = f"{count(len(wrong), 'instance')} with a wrong verdict."
         banner = f'<p class="banner bad" role="alert">{text}</p>'
     elif conflicts:
         banner = '<p class="banner warn">Tools contradict each other; nothing here decides who is wrong.</p>'  # noqa: E501
     else:
-        text = f"None among {_count(instances, 'instance')}."
+        text = f"None among {count(instances, 'instance')}."
         banner = f'<p class="banner good">{text}</p>'
     ordered = sorted(conflicts, key=lambda conflict: not conflict.wrong)
     items = "".join(map(_conflict, ordered))
@@ -268,5 +268,5 @@ def _word(word: str) -> str:
     return f'<span class="word w-{word}">{word}</span>'
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
