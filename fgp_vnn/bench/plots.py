@@ -189,7 +189,7 @@ def _axes(palette: Palette) -> tuple[Figure, Axes]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError("plots need matplotlib: pip install 'fgp-vnn[report]'") from error
-    figure = Figure(figsize=(6.0, 4.3), layout="constrained")
+    figure = Figure(figsize=(5.2, 3.9), layout="constrained")
     axes = figure.add_subplot()
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
