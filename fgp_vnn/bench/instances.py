@@ -195,11 +195,12 @@ def _seconds(text: str) -> float:
 
 def _networks(text: str) -> tuple[str, ...]:
     """The files of the network column: one path, or "[('f', 'a.onnx'), ('g', 'b.onnx')]"."""
-    if not text.startswith("["):
-        if not text:
-            raise InputError("no network is named")
-        return (text,)
-    try:
-        return tuple(str(path) for _, path in ast.literal_eval(text)) or _networks("")
-    except (ValueError, SyntaxError, TypeError):
-        raise InputError(f"not a list of named networks: {text!r}") from None
+    names: tuple[str, ...] = (text,)
+    if text.startswith("["):
+        try:
+            names = tuple(str(path) for _, path in ast.literal_eval(text))
+        except (ValueError, SyntaxError, TypeError):
+            raise InputError(f"not a list of named networks: {text!r}") from None
+    if not all(names) or not names:
+        raise InputError("no network is named")
+    return names
