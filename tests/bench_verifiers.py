@@ -129,7 +129,7 @@ def _parent(pid: int) -> int:
 
 def _listening(pid: int) -> set[str]:
     try:
-        links = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+        links = {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
     except OSError:
         return set()
     rows = [

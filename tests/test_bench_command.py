@@ -178,11 +178,9 @@ def test_arguments_that_cannot_be_used_are_refused(
         ["--limit", "x"],
     ],
 )
-def test_numbers_out_of_range_are_refused(
-    bench: Bench, tmp_path: Path, arguments: Sequence[str]
-) -> None:
+def test_numbers_out_of_range_are_refused(bench: Bench, tmp_path: Path, arguments: str) -> None:
     with pytest.raises(SystemExit, match="2"):
-        bench(tmp_path, *arguments)
+        bench(tmp_path, *arguments.split())
 
 
 def command(folder: Path, out: Path, *arguments: str) -> list[str]:

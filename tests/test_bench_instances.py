@@ -128,7 +128,7 @@ def test_all_bad_tables_of_a_tree_are_listed(tmp_path: Path, content: bytes, mes
 
 
 def test_a_place_without_instances_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no instances.csv"):
+    with pytest.raises(InputError, match=r"no instances\.csv"):
         read_benchmark(tmp_path)
     with pytest.raises(InputError, match="no such file or folder"):
         read_benchmark(tmp_path / "absent")

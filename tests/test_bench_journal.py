@@ -89,7 +89,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
 
 def test_results_without_settings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").write_text("")
-    with pytest.raises(InputError, match="no run.json"), open_journal(tmp_path, SETTINGS):
+    with pytest.raises(InputError, match=r"no run\.json"), open_journal(tmp_path, SETTINGS):
         pass
 
 
