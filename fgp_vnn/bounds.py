@@ -64,7 +64,7 @@ class LayerBounds:
 
 
 class Backward(NamedTuple):
-    """What a backward pass gives: row . target >= weight . (x - center) + constant in the bundle."""
+    """row . target >= weight . (x - center) + constant in the bundle."""
 
     weight: Tensor  # [batch, rows, inputs]
     constant: Tensor  # [batch, rows]
@@ -109,25 +109,29 @@ def backward(
             continue
         kept[k] = coefficient
         low, chord, intercept = lines[k - 1]
-        negative = coefficient.clamp(max=0)
-        through = coefficient.clamp(min=0) * low + negative * chord
-        constant = constant + (negative * intercept).sum(-1)
+        through = torch.where(coefficient > 0, low, chord) * coefficient
+        constant = constant + _dot(coefficient.clamp(max=0), intercept)
         multiplier = None if beta is None else beta[k - 1]
         if multiplier is not None:
             through = through - multiplier
         constant = constant + through @ maps[k - 1].bias
         if rounding is not None and error is not None:
-            error = error + rounding.of_relu(k, coefficient, multiplier)
-            error = error + rounding.of_map(k - 1, through)
+            size = coefficient.abs() if multiplier is None else coefficient.abs() + multiplier.abs()
+            error = error + rounding.of_layer(k, size)
         _pull(maps[k - 1], through, waiting)
     weight = waiting.get(0)
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
-    constant = constant + (weight * domain.center.unsqueeze(-2)).sum(-1)
+    constant = constant + _dot(weight, domain.center.unsqueeze(-2))
     least = domain.least(weight, constant)
     if rounding is not None and error is not None:
         least = least - 1.01 * (error + rounding.of_input(weight))
     return Backward(weight, constant, least, kept)
+
+
+def _dot(rows: Tensor, vector: Tensor) -> Tensor:
+    """row . vector for rows [batch, rows, n] and one vector [batch or 1, 1, n] for each batch."""
+    return (rows @ vector.transpose(-1, -2)).squeeze(-1)
 
 
 def _pull(affine: AffineMap, rows: Tensor, waiting: dict[int, Tensor]) -> None:
@@ -158,16 +162,25 @@ class Rounding:
             self._terms.append(terms if affine.defect is None else terms + affine.defect)
 
     def of_map(self, index: int, rows: Tensor) -> Tensor:
-        return (rows.abs() * self._terms[index].unsqueeze(-2)).sum(-1)
+        """Of applying map number `index` to rows [batch, rows, outputs]."""
+        return _dot(rows.abs(), _wide(self._terms[index]))
 
-    def of_relu(self, layer: int, coefficient: Tensor, multiplier: Tensor | None) -> Tensor:
-        size = (coefficient.shape[-1] + 10) * self._unit * self._sizes[layer].unsqueeze(-2)
-        total = coefficient.abs() if multiplier is None else coefficient.abs() + multiplier.abs()
-        return (total * size).sum(-1)
+    def of_layer(self, layer: int, size: Tensor) -> Tensor:
+        """Of the ReLUs of a layer and of the map below it, for coefficients of this size.
+
+        Slopes are at most 1, so what goes through a ReLU is no larger than what came to it.
+        """
+        steps = (size.shape[-1] + 10) * self._unit
+        return _dot(size, _wide(self._terms[layer - 1] + steps * self._sizes[layer]))
 
     def of_input(self, weight: Tensor) -> Tensor:
         steps = (2 * weight.shape[-1] + 10) * self._unit
-        return steps * (weight.abs() * self._sizes[0].unsqueeze(-2)).sum(-1)
+        return steps * _dot(weight.abs(), _wide(self._sizes[0]))
+
+
+def _wide(vectors: Tensor) -> Tensor:
+    """[n] or [batch, n] as [batch or 1, 1, n]."""
+    return vectors.reshape(-1, 1, vectors.shape[-1])
 
 
 def interval_step(
@@ -187,8 +200,7 @@ def interval_step(
         middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
         spread = [(uppers[s] - lowers[s]) / 2 for s in affine.sources]
         center = affine(middle)
-        # |W| spread <= |W| size: magnitude without its bias, and the rounding of this step.
-        reach = affine.magnitude(spread) - affine.bias.abs()
+        reach = affine.spread(spread)
         sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
         size = affine.magnitude(sizes)
     error = steps * size if affine.defect is None else steps * size + affine.defect
@@ -201,7 +213,7 @@ def root_bounds(network: Network, domain: Domain, *, backward_pass: bool = True)
     bounds = LayerBounds((), ())
     for k in range(len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
-        lower, upper = torch.atleast_2d(lower), torch.atleast_2d(upper)
+        lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
         if k > 0 and backward_pass:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
@@ -211,21 +223,23 @@ def root_bounds(network: Network, domain: Domain, *, backward_pass: bool = True)
 def _tighten(
     network: Network, domain: Domain, bounds: LayerBounds, k: int, lower: Tensor, upper: Tensor
 ) -> tuple[Tensor, Tensor]:
-    open_ = torch.nonzero(((lower < 0) & (upper > 0)).any(0)).flatten()
-    if not len(open_):
+    """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
+    crossing = (lower < 0) & (upper > 0)  # [batch, n_k]
+    most = int(crossing.sum(-1).max()) if len(crossing) else 0
+    if not most:
         return lower, upper
-    rows = unit_rows(lower.shape[-1], open_, lower)
+    # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
+    chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
+    rows = unit_rows(lower.shape[-1], chosen, lower)
     rounding = Rounding(network, domain, bounds)
     least = backward(network, domain, k, rows, bounds.lines(), rounding=rounding).least
     low, high = least.chunk(2, dim=-1)
-    lower, upper = lower.clone(), upper.clone()
-    lower[:, open_] = torch.maximum(lower[:, open_], low)
-    upper[:, open_] = torch.minimum(upper[:, open_], -high)
+    lower = lower.scatter(-1, chosen, torch.maximum(lower.gather(-1, chosen), low))
+    upper = upper.scatter(-1, chosen, torch.minimum(upper.gather(-1, chosen), -high))
     return lower, upper
 
 
 def unit_rows(width: int, neurons: Tensor, like: Tensor) -> Tensor:
-    """Rows e_j and then -e_j for each neuron j, [1, 2 * neurons, width]."""
-    rows = like.new_zeros(len(neurons), width)
-    rows[torch.arange(len(neurons), device=like.device), neurons] = 1
-    return torch.cat([rows, -rows]).unsqueeze(0)
+    """Rows e_j and then -e_j for each neuron j of neurons [batch, m]; [batch, 2 m, width]."""
+    rows = like.new_zeros(*neurons.shape, width).scatter(-1, neurons.unsqueeze(-1), 1)
+    return torch.cat([rows, -rows], dim=-2)

@@ -48,7 +48,7 @@ def _compose(
     eye = torch.eye(len(bias), dtype=bias.dtype, device=bias.device)
     rows = eye if target == len(unstable) else eye[unstable[target]]
     constant = rows @ bias
-    defect = rounding.of_map(target, rows)
+    defect = rounding.of_map(target, rows.unsqueeze(0))
     waiting = dict(zip(maps[target].sources, maps[target].adjoint(rows), strict=True))
     sources: list[int] = []
     weights: list[Tensor] = []
@@ -61,7 +61,7 @@ def _compose(
             weights.append(coefficient[:, unstable[k - 1]].contiguous())
         through = coefficient * (bounds.lower[k - 1] >= 0)
         constant = constant + through @ maps[k - 1].bias
-        defect = defect + rounding.of_relu(k, coefficient, None) + rounding.of_map(k - 1, through)
+        defect = defect + rounding.of_layer(k, coefficient.abs().unsqueeze(0))
         for source, part in zip(maps[k - 1].sources, maps[k - 1].adjoint(through), strict=True):
             waiting[source] = waiting[source] + part if source in waiting else part
     start = waiting.get(0, constant.new_zeros(len(constant), query.network.inputs))
@@ -93,4 +93,3 @@ def _map_entries(affine: AffineMap) -> float:
     if isinstance(inner, Dense):
         return float(sum(weight.numel() for weight in inner.weights))
     return float("inf")
-

@@ -30,7 +30,7 @@ class Domain(ABC):
 
     @abstractmethod
     def project(self, points: Tensor) -> Tensor:
-        """A point of the domain close to each point [..., rows, inputs] (nearest unless clipped)."""
+        """A point of the domain near each of the points [..., rows, inputs]."""
 
     @abstractmethod
     def contains(self, points: Tensor) -> Tensor:
@@ -58,6 +58,11 @@ class Domain(ABC):
         tiny = torch.finfo(rows.dtype).tiny
         scale = (values.clamp(min=0) / self.support(-rows).clamp(min=tiny)).clamp(max=1)
         return center + scale.unsqueeze(-1) * (self.maximiser(-rows) - center)
+
+
+def _norm(rows: Tensor, *, keepdim: bool = False) -> Tensor:
+    result: Tensor = torch.linalg.vector_norm(rows, dim=-1, keepdim=keepdim)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,19 +108,19 @@ class L2Ball(Domain):
     radius: float
 
     def support(self, rows: Tensor) -> Tensor:
-        return self.radius * rows.norm(dim=-1)
+        return self.radius * _norm(rows)
 
     def maximiser(self, rows: Tensor) -> Tensor:
-        norm = rows.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+        norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
         return self.center + rows * (self.radius / norm)
 
     def project(self, points: Tensor) -> Tensor:
         offset = points - self.center
-        norm = offset.norm(dim=-1, keepdim=True)
+        norm = _norm(offset, keepdim=True)
         return torch.where(norm > self.radius, self.center + offset * (self.radius / norm), points)
 
     def contains(self, points: Tensor) -> Tensor:
-        return (points - self.center).norm(dim=-1) <= self.radius
+        return _norm(points - self.center) <= self.radius
 
     def box(self) -> Box:
         return Box(self.center - self.radius, self.center + self.radius)
@@ -136,7 +141,9 @@ class L1Ball(Domain):
 
     def maximiser(self, rows: Tensor) -> Tensor:
         index = rows.abs().argmax(-1, keepdim=True)
-        step = torch.zeros_like(rows).scatter(-1, index, self.radius * rows.gather(-1, index).sign())
+        step = torch.zeros_like(rows).scatter(
+            -1, index, self.radius * rows.gather(-1, index).sign()
+        )
         return self.center + step
 
     def project(self, points: Tensor) -> Tensor:
@@ -172,7 +179,7 @@ class Clipped(Domain):
         return self.ball.center
 
     def support(self, rows: Tensor) -> Tensor:
-        """The smaller of the ball's and the box's support: an upper bound, tight where one binds."""
+        """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
         room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
         return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.domain import Domain
+from fgp_vnn.domain import Box, Domain
 from fgp_vnn.query import Query
 from fgp_vnn.regions import gradient
 from fgp_vnn.search.outcome import Confirm
@@ -66,10 +66,9 @@ def _starts(domain: Domain, disjuncts: int, attack: Attack) -> Tensor:
     shape = (disjuncts, attack.restarts, center.shape[-1])
     noise = 2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1
     noise[:, 1::2] = noise[:, 1::2].sign()
-    noise[:, 0] = 0
-    spread = noise.to(center.device, center.dtype) * box.radius
-    return domain.project((box.center + spread).flatten(0, 1) if attack.restarts > 1 else
-                          center.expand(disjuncts, -1))
+    points = box.center + noise.to(center.device, center.dtype) * box.radius
+    points[:, 0] = center
+    return domain.project(points.flatten(0, 1))
 
 
 def _weights(outputs: Tensor, mine: Tensor) -> Tensor:
@@ -82,11 +81,9 @@ def _weights(outputs: Tensor, mine: Tensor) -> Tensor:
 
 def _unit(domain: Domain, direction: Tensor) -> Tensor:
     """The direction as a step of unit length in the norm of the domain."""
-    from fgp_vnn.domain import Box
-
     if isinstance(domain, Box):
         return direction.sign()
-    size = direction.norm(dim=-1, keepdim=True)
+    size: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
     return direction / size.clamp(min=torch.finfo(direction.dtype).tiny)
 
 

@@ -42,7 +42,8 @@ def reduce_inputs(query: Query) -> tuple[Query, Lift]:
     """
     readers = [m for m in query.network.layers if 0 in m.sources]
     whole = Lift(query.domain.center)
-    if not all(isinstance(m, Dense) for m in readers) or 0 in query.network.output.sources:
+    plain = all(isinstance(m, Dense) and m.terms is None for m in readers)
+    if not plain or 0 in query.network.output.sources:
         return query, whole
     if isinstance(query.domain, Box):
         return _drop_fixed(query, query.domain) or (query, whole)
@@ -99,7 +100,7 @@ def _replace_input(reader: Dense, weight: Tensor, bias: Tensor, defect: Tensor) 
     at = reader.sources.index(0)
     weights = (*reader.weights[:at], weight.contiguous(), *reader.weights[at + 1 :])
     before = 0 if reader.defect is None else reader.defect
-    return replace(reader, weights=weights, bias=bias, defect=defect + before)
+    return replace(reader, weights=weights, bias=bias, defect=defect + before, terms=None)
 
 
 def _rebuild(

@@ -27,7 +27,7 @@ class Forms(NamedTuple):
 
 
 def input_columns(domain: Domain) -> Tensor:
-    """The forms of x itself: the unit columns, and the centre as the value; [1, inputs + 1, inputs]."""
+    """The forms of x itself, unit columns and the centre; [1, inputs + 1, inputs]."""
     center = domain.center
     eye = torch.eye(center.shape[-1], dtype=center.dtype, device=center.device)
     return torch.cat([eye, center.unsqueeze(0)]).unsqueeze(0)
@@ -86,8 +86,8 @@ def _apply(
     forms = whole[:, :-1]
     reach = domain.support(forms.transpose(-1, -2))
     steps = 2 * (affine.operations + 6) * torch.finfo(values.dtype).eps
-    error = affine.magnitude([errors[s] + steps * sizes[s] for s in affine.sources])
-    error = error - affine.bias.abs() + steps * affine.bias.abs()
+    error = affine.spread([errors[s] for s in affine.sources])
+    error = error + steps * affine.magnitude([sizes[s] for s in affine.sources])
     error = error + (forms.shape[1] + 8) * torch.finfo(values.dtype).eps * (reach + values.abs())
     if affine.defect is not None:
         error = error + affine.defect

@@ -169,14 +169,7 @@ def test_arguments_that_cannot_be_used_are_refused(
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--jobs", "0"],
-        ["--timeout", "-1"],
-        ["--timeout", "nan"],
-        ["--memory", "0"],
-        ["--limit", "x"],
-    ],
+    "arguments", ["--jobs 0", "--timeout -1", "--timeout nan", "--memory 0", "--limit x"]
 )
 def test_numbers_out_of_range_are_refused(bench: Bench, tmp_path: Path, arguments: str) -> None:
     with pytest.raises(SystemExit, match="2"):

@@ -67,12 +67,12 @@ def test_a_broken_line_in_the_middle_is_refused_and_left_alone(tmp_path: Path) -
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
-    with open_journal(tmp_path, SETTINGS):
-        with (
-            pytest.raises(InputError, match=r"another run \(process \d+\) is writing"),
-            open_journal(tmp_path, SETTINGS),
-        ):
-            pass
+    with (
+        open_journal(tmp_path, SETTINGS),
+        pytest.raises(InputError, match=r"another run \(process \d+\) is writing"),
+        open_journal(tmp_path, SETTINGS),
+    ):
+        pass
     with open_journal(tmp_path, SETTINGS):
         pass  # and the lock is gone with its holder
 

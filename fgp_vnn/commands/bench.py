@@ -21,6 +21,7 @@ from fgp_vnn.bench.run import Plan, default_memory
 from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.truth import read_truth
 from fgp_vnn.errors import InputError
+from fgp_vnn.settings import DEVICES
 
 VERIFY = "fgp_vnn.api:verify"
 
@@ -45,7 +46,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--device", default="auto", choices=DEVICES, help="(%(default)s)")
     parser.add_argument("--memory", type=gigabytes, metavar="GB", help="limit of one instance")
     parser.add_argument(
         "--grace",

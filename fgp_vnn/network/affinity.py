@@ -102,3 +102,37 @@ def linear_part(graph: Graph) -> Graph:
                 copy.input[i] = result.constant(np.zeros(graph.shape(name)), "zero")
         result.nodes.append(copy)
     return result
+
+
+def absolute_part(graph: Graph) -> Graph:
+    """The same graph with every constant replaced by its absolute value, and no subtraction.
+
+    On values >= 0 it adds up the absolute values of all terms that the graph adds up.
+    """
+    variables = graph.variables()
+    result = replace(graph, nodes=[], constants=dict(graph.constants))
+    for node in graph.nodes:
+        rule = AFFINE.get(node.op_type)
+        if rule is None or not any(name in variables for name in node.input):
+            result.nodes.append(node)
+            continue
+        copy = NodeProto.FromString(node.SerializeToString())
+        copy.op_type = _UNSIGNED.get(node.op_type, node.op_type)
+        values = rule.varying | rule.offsets | _FACTORS.get(node.op_type, frozenset())
+        for i, name in enumerate(node.input):
+            if i in values and name in graph.constants:
+                copy.input[i] = result.constant(np.abs(graph.constants[name]), "absolute")
+        if node.op_type == "BatchNormalization":  # subtracts its mean
+            copy.input[3] = result.constant(-np.abs(graph.constants[node.input[3]]), "absolute")
+        result.nodes.append(copy)
+    return result
+
+
+_UNSIGNED = {"Sub": "Add", "Neg": "Identity"}
+_FACTORS = {
+    "BatchNormalization": frozenset({1, 2}),
+    "Conv": frozenset({1, 2}),
+    "ConvTranspose": frozenset({1, 2}),
+    "Div": frozenset({1}),
+    "Pad": frozenset({2}),
+}

@@ -32,7 +32,11 @@ class AffineMap(ABC):
 
     @abstractmethod
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
-        """The sum of the absolute values of all terms, |W| values + |bias|, for values >= 0."""
+        """At least |W| values + |bias|: what all terms of a result add up to, for values >= 0."""
+
+    def spread(self, radii: Sequence[Tensor]) -> Tensor:
+        """|W| radii: how far the results move when the sources move by up to radii >= 0."""
+        return self.magnitude(radii) - self.magnitude([torch.zeros_like(r) for r in radii])
 
     @abstractmethod
     def linear(self, values: Sequence[Tensor]) -> Tensor:
@@ -52,20 +56,34 @@ class AffineMap(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Dense(AffineMap):
-    """An affine map stored as one matrix per source."""
+    """An affine map stored as one matrix per source.
+
+    Where an entry was computed, as the sum of several terms, `terms` holds the sums of their
+    absolute values: a matrix per source, then those of the bias.
+    """
 
     sources: tuple[int, ...]
     weights: tuple[Tensor, ...]  # each [outputs, n_s]
     bias: Tensor  # [outputs]
     defect: Tensor | None = None  # [outputs]
+    terms: tuple[Tensor, ...] | None = None  # each [outputs, n_s], then [outputs]
 
     @property
     def operations(self) -> int:
-        return sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 1
+        once = sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 1
+        return once if self.terms is None else 2 * once
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
-        terms = zip(values, self.weights, strict=True)
-        return sum((value @ weight.abs().T for value, weight in terms), self.bias.abs())
+        *sizes, offset = self.terms or (*(weight.abs() for weight in self.weights), self.bias.abs())
+        for value, size in zip(values, sizes, strict=True):
+            offset = offset + value @ size.T
+        return offset
+
+    def spread(self, radii: Sequence[Tensor]) -> Tensor:
+        result = radii[0] @ self.weights[0].abs().T
+        for radius, weight in zip(radii[1:], self.weights[1:], strict=True):
+            result = result + radius @ weight.abs().T
+        return result
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         result = values[0] @ self.weights[0].T
@@ -79,7 +97,8 @@ class Dense(AffineMap):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)
         defect = None if self.defect is None else self.defect.to(device, dtype)
-        return Dense(self.sources, weights, self.bias.to(device, dtype), defect)
+        terms = None if self.terms is None else tuple(t.to(device, dtype) for t in self.terms)
+        return Dense(self.sources, weights, self.bias.to(device, dtype), defect, terms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -13,7 +13,7 @@ from onnx import NodeProto
 from torch import Tensor, fx, nn
 
 from fgp_vnn.errors import UnsupportedError
-from fgp_vnn.network.affinity import linear_part
+from fgp_vnn.network.affinity import absolute_part, linear_part
 from fgp_vnn.network.convert import convert
 from fgp_vnn.network.graph import Graph
 from fgp_vnn.network.model import AffineMap, Dense, Network
@@ -91,6 +91,10 @@ class _Reader:
     def _linear(self) -> fx.GraphModule:
         return convert(linear_part(self._graph).model())
 
+    @cached_property
+    def _absolute(self) -> fx.GraphModule:
+        return convert(absolute_part(self._graph).model())
+
     def affine_map(self, end: fx.Node) -> AffineMap:
         cut = self._cut(end)
         shapes = tuple(self._shapes[s] for s in cut.sources)
@@ -98,8 +102,12 @@ class _Reader:
         bias = cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
         factors = self._products(cut)
         if factors:
-            return Dense(cut.sources, (_composed(factors),), bias)
-        operator = Operator(cut.sources, self._extract(self._linear, cut), shapes, bias)
+            sizes = [factor.abs() for factor in factors]
+            absolute = self._extract(self._absolute, cut)(*zeros).reshape(-1)
+            terms = (_composed(sizes), absolute) if len(factors) > 1 else None
+            return Dense(cut.sources, (_composed(factors),), bias, terms=terms)
+        linear, absolute = (self._extract(m, cut) for m in (self._linear, self._absolute))
+        operator = Operator(cut.sources, linear, absolute, shapes, bias)
         entries = bias.numel() * sum(prod(shape) for shape in shapes)
         types = {self._type(node) for node in cut.inside}
         products = types <= _PRODUCTS | _RESHAPES | _ELEMENTWISE | {None}
@@ -226,16 +234,32 @@ def _composed(factors: list[Tensor]) -> Tensor:
 
 
 def _dense(operator: Operator) -> Dense:
-    """The matrices of an operator, column by column: exact copies of single weights."""
+    """The matrices of an operator, and of its terms where an entry is made of several."""
+    none = [operator.bias.new_zeros(prod(shape)) for shape in operator.shapes]
+    offset = operator.magnitude(none)
+    weights = _matrices(operator, operator.linear)
+    sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
+    terms = None if all(map(_same_size, weights, sums)) else (*sums, offset)
+    return Dense(operator.sources, weights, operator.bias, terms=terms)
+
+
+def _same_size(weight: Tensor, terms: Tensor) -> bool:
+    return bool((weight.abs() == terms).all())
+
+
+def _matrices(
+    operator: Operator, apply: Callable[[Sequence[Tensor]], Tensor]
+) -> tuple[Tensor, ...]:
+    """A matrix [outputs, n_s] per source, column by column: exact copies of single weights."""
     weights = []
     sizes = [prod(shape) for shape in operator.shapes]
     for which, size in enumerate(sizes):
         columns = []
         for units in _identity(size, max(size, operator.outputs)):
             values = [units if s == which else units.new_zeros(1, n) for s, n in enumerate(sizes)]
-            columns.append(operator.linear(values))
+            columns.append(apply(values))
         weights.append(torch.cat(columns).T.contiguous())
-    return Dense(operator.sources, tuple(weights), operator.bias)
+    return tuple(weights)
 
 
 def _identity(size: int, width: int) -> Iterator[Tensor]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 
 import torch
 from torch import Tensor
@@ -19,18 +21,33 @@ class Operator(AffineMap):
 
     The module takes one tensor per source, without batch dimension and of the shape that the ONNX
     file gives it, so that what the file says of shapes is literally true; `torch.vmap` does the
-    batching. It has no constants: it maps zeros to zeros exactly.
+    batching. It has no constants: it maps zeros to zeros exactly. `absolute` is the same program
+    on the absolute values of all constants, offsets included.
     """
 
     sources: tuple[int, ...]
     module: GraphModule
+    absolute: GraphModule
     shapes: tuple[tuple[int, ...], ...]  # of each source
     bias: Tensor  # [outputs]
 
+    @property
+    def operations(self) -> int:
+        """Sums have at most as many terms as there are sources or weights per output."""
+        weights = [t for t in self.module.state_dict().values() if t.is_floating_point()]
+        terms = sum(t.numel() // t.shape[0] if t.dim() else 1 for t in weights)
+        return terms + len(self.module.graph.nodes) + sum(prod(shape) for shape in self.shapes)
+
+    def magnitude(self, values: Sequence[Tensor]) -> Tensor:
+        return self._batched(self.absolute, values)
+
     def linear(self, values: Sequence[Tensor]) -> Tensor:
+        return self._batched(self.module, values)
+
+    def _batched(self, module: GraphModule, values: Sequence[Tensor]) -> Tensor:
         batch = torch.broadcast_shapes(*(v.shape[:-1] for v in values))  # type: ignore[no-untyped-call]
         columns = [value.expand(*batch, -1).reshape(-1, value.shape[-1]) for value in values]
-        return torch.vmap(self._apply)(*columns).reshape(*batch, self.outputs)
+        return torch.vmap(partial(self._apply, module))(*columns).reshape(*batch, self.outputs)
 
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
         batch = rows.shape[:-1]
@@ -42,7 +59,7 @@ class Operator(AffineMap):
                 self.bias.new_zeros(shape).reshape(-1).requires_grad_() for shape in self.shapes
             ]
             pulled = torch.autograd.grad(
-                self._apply(*points),
+                self._apply(self.module, *points),
                 points,
                 flat,
                 is_grads_batched=True,
@@ -53,10 +70,11 @@ class Operator(AffineMap):
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Operator:
         module = deepcopy(self.module).to(device, dtype)
-        return Operator(self.sources, module, self.shapes, self.bias.to(device, dtype))
+        absolute = deepcopy(self.absolute).to(device, dtype)
+        return Operator(self.sources, module, absolute, self.shapes, self.bias.to(device, dtype))
 
-    def _apply(self, *values: Tensor) -> Tensor:
+    def _apply(self, module: GraphModule, *values: Tensor) -> Tensor:
         """One vector [n_s] per source to one vector [outputs]."""
         shaped = (v.reshape(shape) for v, shape in zip(values, self.shapes, strict=True))
-        result: Tensor = self.module(*shaped)
+        result: Tensor = module(*shaped)
         return result.reshape(-1)

@@ -144,6 +144,10 @@ def _at_most(
         upper = coefficient > 0
         value, exact = _outward(limit / coefficient, up=upper)
         return Bound(inputs[0], upper, value, strict or not exact, line)
+    if not all(_outward(coefficient, up=True)[1] for coefficient in terms.values()):
+        scale = math.lcm(*(coefficient.denominator for coefficient in terms.values()))
+        terms = {variable: coefficient * scale for variable, coefficient in terms.items()}
+        limit *= scale
     row = []
     for variable, coefficient in terms.items():
         value, exact = _outward(coefficient, up=True)

@@ -20,7 +20,9 @@ class Conjunction:
     strict: NDArray[np.bool_]  # [rows]
 
     def meets(self, y: Array) -> bool:
-        """Whether y [outputs] meets every row, with no tolerance."""
+        """Whether y [outputs] meets every row, with no tolerance; a y that is not finite never."""
+        if not np.isfinite(y).all():
+            return False
         values = self.rows @ y.astype(np.float64)
         return bool(np.where(self.strict, values < self.limits, values <= self.limits).all())
 

@@ -8,7 +8,8 @@ from typing import TypeAlias, Union
 from fgp_vnn.errors import InputError, UnsupportedError
 
 MAX_DEPTH = 100  # what follows a tree may recurse: this keeps it far from Python's own limit
-MAX_TEXT = 100_000_000  # bytes; 150,528 inputs take 17 million
+MAX_TEXT = 50_000_000  # bytes; 150,528 inputs take 17 million
+MAX_LISTS = 5_000_000  # and 750,000 lists
 
 # A symbol is a str; a list has its line in front: [line, element, ...].
 Expression: TypeAlias = Union[str, "ListExpression"]
@@ -21,6 +22,8 @@ def text_lines(data: bytes) -> list[str]:
     """The lines of a VNN-LIB file without comments; what is left of them is ASCII."""
     if len(data) > MAX_TEXT:
         raise UnsupportedError(f"larger than {MAX_TEXT:,} bytes of text")
+    if data.count(b"(") > MAX_LISTS:
+        raise UnsupportedError(f"more than {MAX_LISTS:,} parentheses")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if (position := data.find(b"\0")) >= 0:
         number = data.count(b"\n", 0, position) + 1

@@ -154,7 +154,8 @@ def _declare(
             raise UnsupportedError(f"line {line}: functions are not supported")
         del arguments[1]
     if len(arguments) != 2 or not isinstance(arguments[0], str):
-        raise InputError(f"line {line}: expected ({head} NAME Real)")
+        form = "NAME Real" if head == "declare-const" else "NAME () Real"
+        raise InputError(f"line {line}: expected ({head} {form})")
     name, kind = arguments
     match = _VARIABLE.fullmatch(name) if isinstance(name, str) else None
     if match is None:

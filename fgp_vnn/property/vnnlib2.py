@@ -130,11 +130,10 @@ def read_vnnlib2(
     """The variables and the assertions of a file; `expressions` are the same text, unparsed."""
     _check_version(expressions)
     query = _parse("\n".join(lines))
-    _check_network(expressions)
-    network = query.networks[0]
-    types = _written_types(expressions)
-    inputs = tuple(_variable(definition, types) for definition in network.inputs)
-    outputs = tuple(_variable(definition, types) for definition in network.outputs)
+    _check_network(query, expressions)
+    network, declared = query.networks[0], _declarations(expressions)
+    inputs = tuple(_variable(definition, declared) for definition in network.inputs)
+    outputs = tuple(_variable(definition, declared) for definition in network.outputs)
     for variables in (inputs, outputs):
         if sum(math.prod(variable.shape) for variable in variables) > MAX_ELEMENTS:
             name = variables[0].name
@@ -152,15 +151,17 @@ def _check_version(expressions: list[ListExpression]) -> None:
         raise UnsupportedError(f"line {line}: version {quoted(first[1])}: 2.0 is supported")
 
 
-def _check_network(expressions: list[ListExpression]) -> None:
-    networks = [part for part in expressions if part[1] == "declare-network"]
-    if len(networks) > 1:
-        line = networks[1][0]
-        raise UnsupportedError(f"line {line}: {len(networks)} networks: one is supported")
-    for part in networks[0]:
-        if isinstance(part, list) and part[1] == "declare-hidden":
-            what = f"hidden layers are not supported (variable {part[2]})"
-            raise UnsupportedError(f"line {part[0]}: {what}")
+def _check_network(query: Any, expressions: list[ListExpression]) -> None:
+    """Refuse several networks and hidden layers, with the line where the second one starts."""
+    declared = _declarations(expressions)
+    if len(query.networks) != 1:
+        second = [part for part in declared if part[1] == "declare-network"][1:]
+        where = f"line {second[0][0]}: " if second else ""
+        raise UnsupportedError(f"{where}{len(query.networks)} networks: one is supported")
+    if hidden := query.networks[0].hidden:
+        lines = [part[0] for part in declared if part[1] == "declare-hidden"]
+        where = f"line {lines[0]}: " if lines else ""
+        raise UnsupportedError(f"{where}hidden layers are not supported ({hidden[0].name})")
 
 
 def _parse(text: str) -> Any:
@@ -170,8 +171,9 @@ def _parse(text: str) -> Any:
         return vnnlib.parse_query_string(_REAL.sub(r"\1real", text))
     except vnnlib.VNNLibException as error:
         raise InputError(_explained(str(error))) from None
-    except Exception as error:  # a number or an index that overflows in the parser
-        raise InputError(f"the VNN-LIB 2.0 parser failed: {' '.join(str(error).split())}") from None
+    except Exception as error:  # whatever a foreign parser lets out; known: numbers that overflow
+        what = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"a number or an index is out of range ({what})") from None
 
 
 def _explained(message: str) -> str:
@@ -189,18 +191,18 @@ def _explained(message: str) -> str:
         return " ".join(message.split())[:300]
 
 
-def _written_types(expressions: list[ListExpression]) -> dict[str, str]:
-    """The type of each variable as the file spells it: a witness repeats it."""
-    found: dict[str, str] = {}
-    for network in expressions:
-        for part in network[1:]:
-            if isinstance(part, list) and part[1] in ("declare-input", "declare-output"):
-                found[str(part[2])] = str(part[3]).partition("[")[0]
-    return found
+def _declarations(expressions: list[ListExpression]) -> list[ListExpression]:
+    """The networks and what is declared in them, as they are written."""
+    networks = [part for part in expressions if len(part) > 1 and part[1] == "declare-network"]
+    inner = [part for network in networks for part in network if isinstance(part, list)]
+    return networks + [part for part in inner if len(part) > 1]
 
 
-def _variable(definition: Any, types: dict[str, str]) -> Variable:
-    kind = types.get(definition.name, "?")
+def _variable(definition: Any, declared: list[ListExpression]) -> Variable:
+    """A declared variable, its type spelled as in the file: a witness repeats it."""
+    kind = str(definition).split()[2].partition("[")[0]
+    if kind == "real" and any(part[2:4] == [definition.name, "Real"] for part in declared):
+        kind = "Real"
     if kind not in _TYPES:
         supported = ", ".join(sorted(_TYPES))
         raise UnsupportedError(f"{definition.name} has type {kind}; supported are {supported}")

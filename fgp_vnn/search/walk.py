@@ -119,7 +119,7 @@ def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample
     bits = unpack(words, len(state.neurons))
     full = state.base.expand(len(bits), -1).clone()
     full[:, state.neurons] = bits
-    pattern = full.split(query.network.widths, -1)
+    pattern = torch.split(full, list(query.network.widths), -1)
     forms = affine_forms(query.network, query.domain, pattern, first=state.first)
     hidden, output = forms[:-1], _expand(forms[-1], len(bits))
     alive = torch.ones(len(bits), dtype=torch.bool, device=bits.device)

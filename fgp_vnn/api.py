@@ -1,0 +1,127 @@
+"""The library's functions: files and arrays in, verdicts out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fgp_vnn.confirm import Judge
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.property import Property, load_property
+from fgp_vnn.query import ask
+from fgp_vnn.settings import Settings
+from fgp_vnn.solve import solve
+from fgp_vnn.verdict import Verdict
+
+
+def verify(
+    model: str | Path, prop: str | Path, *, timeout: float | None = None, **settings: Any
+) -> Verdict:
+    """Decide a VNN-LIB property of an ONNX network; settings are the fields of `Settings`."""
+    begin = time.perf_counter()
+    deadline = Deadline.after(_seconds(timeout))
+    chosen = make_settings(settings)
+    loaded_property = load_property(Path(prop))
+    loaded = load_network(Path(model))
+    check_fit(loaded, loaded_property, str(model), str(prop))
+    load = time.perf_counter() - begin
+    verdict = solve_property(loaded, loaded_property, chosen, deadline)
+    seconds = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
+    return replace(verdict, seconds=seconds)
+
+
+def make_settings(settings: dict[str, Any]) -> Settings:
+    try:
+        return Settings(**settings)
+    except TypeError as error:
+        raise InputError(f"unknown setting: {error}") from None
+
+
+def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> None:
+    """Refuse a property that is about another network."""
+    network = loaded.network
+    for what, has, wants in (
+        ("inputs", network.inputs, prop.inputs),
+        ("outputs", network.outputs, prop.outputs),
+    ):
+        if has != wants:
+            raise InputError(
+                f"{path} is about a network with {wants} {what}, but {model} has {has}: "
+                "the two files do not belong together"
+            )
+    if loaded.comparisons_only and not _compares_only(prop):
+        raise UnsupportedError(
+            f"{model} ends in a softmax, so only comparisons of outputs with each other can be "
+            f"decided; {path} asks for more"
+        )
+
+
+def solve_property(
+    loaded: LoadedNetwork, prop: Property, settings: Settings, deadline: Deadline
+) -> Verdict:
+    """Decide a property box by box: broken if one is, proved if all are."""
+    network = loaded.network.to(pick_device(settings.device), getattr(torch, settings.precision))
+    verdicts: list[Verdict] = []
+    for case in prop.cases:
+        domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+        judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
+        query = ask(network, domain, case.unsafe)
+        verdicts.append(solve(query, judge, settings, deadline))
+        if verdicts[-1].status == "sat":
+            break
+    return _combine(verdicts)
+
+
+def _combine(verdicts: list[Verdict]) -> Verdict:
+    if not verdicts:
+        return Verdict("unsat", "property", reason="the input set is empty")
+    order = ("sat", "timeout", "unknown", "unsat")
+    chosen = min(verdicts, key=lambda verdict: order.index(verdict.status))
+    if chosen.status == "unsat":
+        chosen = max(verdicts, key=lambda verdict: sum(verdict.seconds.values()))
+    seconds: dict[str, float] = {}
+    statistics: dict[str, int] = {}
+    for verdict in verdicts:
+        for name, value in verdict.seconds.items():
+            seconds[name] = seconds.get(name, 0.0) + value
+        for name, count in verdict.statistics.items():
+            statistics[name] = statistics.get(name, 0) + count
+    return replace(chosen, seconds=seconds, statistics=statistics)
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; `auto` is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    missing = (name == "cuda" and not torch.cuda.is_available()) or (
+        name == "mps" and not torch.backends.mps.is_available()
+    )
+    if missing:
+        raise InputError(f"device {name} is not available here; use --device cpu or auto")
+    return torch.device(name)
+
+
+def _compares_only(prop: Property) -> bool:
+    """Whether each row is y_i - y_j against 0, which a softmax does not change."""
+    for case in prop.cases:
+        for conjunction in case.unsafe:
+            if conjunction.limits.any() or conjunction.rows.sum(axis=1).any():
+                return False
+            if ((conjunction.rows != 0).sum(axis=1) > 2).any():
+                return False
+    return True
+
+
+def _seconds(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if not timeout > 0:
+        raise InputError(f"the timeout is {timeout}; it must be a positive number of seconds")
+    return float(timeout)

@@ -1,0 +1,22 @@
+"""fgp-vnn supports: whether a network and a property can be read."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
+    parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+
+
+def run(args: argparse.Namespace) -> int:
+    from fgp_vnn.api import check_fit
+    from fgp_vnn.network import load_network
+    from fgp_vnn.property import load_property
+
+    prop = load_property(args.property)
+    check_fit(load_network(args.model), prop, str(args.model), str(args.property))
+    print("supported")
+    return 0

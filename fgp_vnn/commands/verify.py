@@ -1,0 +1,96 @@
+"""fgp-vnn verify: decide one property, write the results file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fgp_vnn.errors import InputError
+from fgp_vnn.settings import DEVICES, ENGINES, PRECISIONS, VARIANTS
+
+if TYPE_CHECKING:
+    from fgp_vnn.verdict import Verdict
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
+    parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+    parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
+    parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    add_search_arguments(parser)
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that are fields of `Settings`, and the timeout."""
+    parser.add_argument("--timeout", help="seconds until the answer has to be there")
+    parser.add_argument("--engine", choices=ENGINES, default="auto")
+    parser.add_argument("--variant", choices=VARIANTS, default="full-queue", help="of the walk")
+    parser.add_argument("--device", choices=DEVICES, default="auto")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float64")
+    parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
+    parser.add_argument(
+        "--no-attack", dest="attack", action="store_false", help="search without attacks"
+    )
+    parser.add_argument(
+        "--no-alternate",
+        dest="alternate",
+        action="store_false",
+        help="leave inconclusive boundaries unknown, as the paper does",
+    )
+
+
+def search_settings(args: argparse.Namespace) -> dict[str, object]:
+    names = ("engine", "variant", "device", "precision", "seed", "attack", "alternate")
+    return {name: getattr(args, name) for name in names}
+
+
+def read_timeout(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (0 < seconds < math.inf):
+        raise InputError(f"--timeout is {text!r}; it must be a positive number of seconds")
+    return seconds
+
+
+def run(args: argparse.Namespace) -> int:
+    timeout = read_timeout(args.timeout)
+    if args.results is not None:
+        check_writable(args.results)
+    from fgp_vnn.api import verify
+    from fgp_vnn.property import load_property
+    from fgp_vnn.results import write_results
+
+    verdict = verify(args.model, args.property, timeout=timeout, **search_settings(args))
+    if args.results is not None:
+        prop = load_property(args.property) if verdict.status == "sat" else None
+        write_results(args.results, verdict, prop)
+    print(json.dumps(verdict.as_dict()) if args.json else summary(verdict))
+    sys.stdout.flush()
+    return 0
+
+
+def check_writable(path: Path) -> None:
+    """Say before the work, not after it, that its result could not be written."""
+    if path.is_dir():
+        raise InputError(f"results file {path} is a directory")
+    if not path.parent.is_dir():
+        raise InputError(f"results file {path}: the folder {path.parent} does not exist")
+
+
+def summary(verdict: Verdict) -> str:
+    """One line: the status, what decided it, how long it took, or why nothing did."""
+    parts: list[str] = [verdict.status]
+    if verdict.decided_by:
+        parts.append(f"by {verdict.decided_by}")
+    parts.append(f"in {verdict.seconds.get('total', 0.0):.3f} s")
+    if verdict.reason:
+        parts.append(f"({verdict.reason})")
+    return " ".join(parts)

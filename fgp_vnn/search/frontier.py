@@ -1,0 +1,75 @@
+"""The open bundles of a search: a pool of equally shaped records, taken lowest bound first."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Frontier:
+    """Records of named tensors [records, ...] with a key each; grows as needed.
+
+    Past `budget` bytes it hands out the latest records in place of the lowest: depth first, so
+    that it stops growing.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._size = 0
+        self._fields: dict[str, Tensor] = {}
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def lowest(self) -> float:
+        return float(self._fields["key"][: self._size].min()) if self._size else float("inf")
+
+    def push(self, key: Tensor, **fields: Tensor) -> None:
+        """Add records with these keys [records]."""
+        count = len(key)
+        if not count:
+            return
+        parts = {"key": key, **fields}
+        if not self._fields:
+            self._fields = {n: t.new_empty((0, *t.shape[1:])) for n, t in parts.items()}
+        needed = self._size + count
+        for name, part in parts.items():
+            held = self._fields[name]
+            if needed > len(held):
+                grown = held.new_empty((max(needed, 2 * len(held), 1024), *held.shape[1:]))
+                grown[: self._size] = held[: self._size]
+                self._fields[name] = held = grown
+            held[self._size : needed] = part
+        self._size = needed
+
+    def pop(self, count: int) -> dict[str, Tensor]:
+        """Take up to `count` records out: the lowest, or the latest when memory runs short."""
+        count = min(count, self._size)
+        if self._bytes() > self._budget:
+            chosen = torch.arange(self._size - count, self._size, device=self._device())
+        else:
+            keys = self._fields["key"][: self._size]
+            chosen = keys.topk(count, largest=False).indices
+        taken = {name: held[chosen] for name, held in self._fields.items()}
+        self._remove(chosen)
+        return taken
+
+    def _remove(self, chosen: Tensor) -> None:
+        """Fill the holes with the records at the end."""
+        kept = self._size - len(chosen)
+        tail = torch.ones(len(chosen), dtype=torch.bool, device=chosen.device)
+        tail[chosen[chosen >= kept] - kept] = False
+        movers = torch.nonzero(tail).flatten() + kept
+        holes = chosen[chosen < kept]
+        for held in self._fields.values():
+            held[holes] = held[movers]
+        self._size = kept
+
+    def _bytes(self) -> int:
+        return sum(
+            self._size * held[:1].numel() * held.element_size() for held in self._fields.values()
+        )
+
+    def _device(self) -> torch.device:
+        return self._fields["key"].device

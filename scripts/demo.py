@@ -1,0 +1,127 @@
+"""Verify the bundled benchmark and show a table; exit code 1 if a verdict is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+BENCHMARK = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A line of ground_truth.csv."""
+
+    onnx: str
+    vnnlib: str
+    timeout: float
+    expected: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the verifier said about an instance."""
+
+    instance: Instance
+    status: str
+    decided_by: str
+    seconds: float
+
+    @property
+    def wrong(self) -> bool:
+        """Only a contradiction is wrong: unknown and timeout say nothing."""
+        return {self.status, self.instance.expected} == {"sat", "unsat"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Verify a benchmark and check every verdict.")
+    parser.add_argument("--benchmark", type=Path, default=BENCHMARK, help="its folder")
+    folder: Path = parser.parse_args(argv).benchmark
+    console = Console()
+    try:
+        instances = read_instances(folder)
+    except (OSError, KeyError, ValueError) as error:
+        print(f"demo.py: {folder}: {error}", file=sys.stderr)
+        return 2
+    started = time.monotonic()
+    try:
+        outcomes = run(folder, instances, console)
+    except KeyboardInterrupt:
+        print("demo.py: interrupted", file=sys.stderr)
+        return 130
+    console.print(table(outcomes))
+    console.print(summary(outcomes, time.monotonic() - started))
+    return 1 if any(outcome.wrong for outcome in outcomes) else 0
+
+
+def read_instances(folder: Path) -> list[Instance]:
+    """The rows of ground_truth.csv."""
+    with (folder / "ground_truth.csv").open(encoding="ascii", newline="") as file:
+        return [
+            Instance(row["onnx"], row["vnnlib"], float(row["timeout"]), row["result"])
+            for row in csv.DictReader(file)
+        ]
+
+
+def run(folder: Path, instances: Sequence[Instance], console: Console) -> list[Outcome]:
+    """Verify one instance after the other, in this process."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    outcomes = []
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("loading", total=len(instances))
+        import fgp_vnn
+
+        for instance in instances:
+            progress.update(task, description=Path(instance.vnnlib).stem)
+            started = time.monotonic()
+            verdict = fgp_vnn.verify(
+                folder / instance.onnx, folder / instance.vnnlib, timeout=instance.timeout
+            )
+            seconds = time.monotonic() - started
+            outcomes.append(Outcome(instance, verdict.status, verdict.decided_by, seconds))
+            progress.advance(task)
+    return outcomes
+
+
+def table(outcomes: Iterable[Outcome]) -> Table:
+    """A row per instance; a wrong verdict stands out."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("property", "verdict", "decided by"):
+        result.add_column(heading)
+    result.add_column("seconds", justify="right")
+    result.add_column("expected")
+    for outcome in outcomes:
+        style = "bold red" if outcome.wrong else None
+        if outcome.status != outcome.instance.expected and not outcome.wrong:
+            style = "yellow"
+        result.add_row(
+            Path(outcome.instance.vnnlib).stem,
+            outcome.status,
+            outcome.decided_by,
+            f"{outcome.seconds:.2f}",
+            outcome.instance.expected + ("  WRONG" if outcome.wrong else ""),
+            style=style,
+        )
+    return result
+
+
+def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """One line: how many of each verdict, how many wrong, how long."""
+    counts = Counter(outcome.status for outcome in outcomes)
+    said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    wrong = sum(outcome.wrong for outcome in outcomes)
+    return f"\n{len(outcomes)} instances in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

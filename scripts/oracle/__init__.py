@@ -1,0 +1,1 @@
+"""An exact verdict by mixed-integer programming, sharing nothing with the verifier it checks."""

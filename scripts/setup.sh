@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Make .venv and install the project into it with the tested versions; quick when nothing changed.
+# Set PYTHON to choose the interpreter.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python3.10}; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "setup.sh: needs Python 3.10 or later${PYTHON:+ (PYTHON is $PYTHON)}" >&2
+    exit 1
+}
+
+# What the installation depends on: where it is, and what these files say.
+fingerprint() {
+    "$1" - <<'PY'
+import hashlib, pathlib
+files = ["pyproject.toml", "scripts/constraints.txt", "scripts/setup.sh"]
+parts = [str(pathlib.Path.cwd()).encode()] + [pathlib.Path(f).read_bytes() for f in files]
+print(hashlib.sha256(b"\0".join(parts)).hexdigest())
+PY
+}
+
+stamp=.venv/fgp_vnn.stamp
+if [ -f "$stamp" ] && [ "$(fingerprint .venv/bin/python 2>/dev/null)" = "$(cat "$stamp")" ]; then
+    exit 0
+fi
+
+python=$(find_python)
+# A stamp is there only after a complete installation in this place: without one, start over.
+if [ ! -f "$stamp" ] || ! .venv/bin/python -c '' 2>/dev/null || ! grep -qsF "$PWD/.venv" .venv/bin/pip; then
+    echo "Making .venv with $("$python" --version)"
+    "$python" -m venv --clear .venv >&2 || {
+        echo "setup.sh: $python -m venv failed (Debian and Ubuntu: install python3-venv)" >&2
+        exit 1
+    }
+fi
+rm -f "$stamp"
+
+install() {
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input "$@"
+}
+echo "Installing the packages of scripts/constraints.txt (a few minutes the first time)"
+# torch goes first and by itself, so that the version chosen for this machine is what the rest meets.
+install "$(grep '^torch==' scripts/constraints.txt)"
+install --constraint scripts/constraints.txt --editable '.[dev]'
+fingerprint .venv/bin/python >"$stamp"

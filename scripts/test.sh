@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Set up, then lint, types and tests. Arguments go to pytest: bash scripts/test.sh -k scripts
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bash scripts/setup.sh
+# Two workers with a thread each, not two with all cores each.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+bin=.venv/bin
+"$bin/ruff" check --quiet .
+"$bin/ruff" format --check --quiet .
+"$bin/mypy" --no-error-summary
+echo "lint and types: clean"
+exec "$bin/python" -m pytest --quiet -n "${FGP_VNN_TEST_WORKERS:-2}" "$@"

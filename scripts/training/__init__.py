@@ -1,0 +1,1 @@
+"""Training of small ReLU networks, and their export to ONNX."""

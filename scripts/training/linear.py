@@ -1,0 +1,65 @@
+"""What a batch of inputs sees of the network: its affine forms, and interval bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def weighted(layer: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The layer with another weight and bias in place of its own."""
+    if isinstance(layer, nn.Linear):
+        return functional.linear(x, weight, bias)
+    if isinstance(layer, nn.Conv2d):
+        return functional.conv2d(x, weight, bias, layer.stride, layer.padding)
+    raise TypeError(f"no affine form for {type(layer).__name__}")
+
+
+def affine_forms(model: nn.Sequential, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each ReLU layer, then the output: value [batch, n] and gradient [batch, n, inputs].
+
+    A column of the gradient is the image of a unit vector under the network's linear part in
+    the region of x, so all columns go forward together as one larger batch.
+    """
+    batch, inputs = len(x), x[0].numel()
+    columns = torch.eye(inputs).reshape(inputs, *x.shape[1:])
+    columns = columns.repeat(batch, *[1] * (x.dim() - 1))  # [batch * inputs, ...]
+    for layer in model:
+        if isinstance(layer, nn.ReLU):
+            yield x.flatten(1), _rows(columns, batch, inputs)
+            on = (x > 0).to(x.dtype)  # [batch, ...]
+            x = x * on
+            columns = columns * on.repeat_interleave(inputs, 0)
+        elif isinstance(layer, nn.Flatten):
+            x, columns = x.flatten(1), columns.flatten(1)
+        elif isinstance(layer, nn.Linear | nn.Conv2d):
+            x = layer(x)
+            columns = weighted(layer, columns, layer.weight, None)
+        else:
+            raise TypeError(f"no affine form for {type(layer).__name__}")
+    yield x, _rows(columns, batch, inputs)
+
+
+def _rows(columns: Tensor, batch: int, inputs: int) -> Tensor:
+    return columns.reshape(batch, inputs, -1).transpose(1, 2)  # [batch, n, inputs]
+
+
+def interval_bounds(
+    model: nn.Sequential, lower: Tensor, upper: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Lower and upper bounds [batch, n] of what goes into each ReLU layer, for a batch of boxes."""
+    for layer in model:
+        if isinstance(layer, nn.ReLU):
+            yield lower.flatten(1), upper.flatten(1)
+            lower, upper = lower.relu(), upper.relu()
+        elif isinstance(layer, nn.Flatten):
+            lower, upper = lower.flatten(1), upper.flatten(1)
+        elif isinstance(layer, nn.Linear | nn.Conv2d):
+            middle = layer((lower + upper) / 2)
+            radius = weighted(layer, (upper - lower) / 2, layer.weight.abs(), None)
+            lower, upper = middle - radius, middle + radius
+        else:
+            raise TypeError(f"no interval bounds for {type(layer).__name__}")

@@ -1,0 +1,65 @@
+"""The demo's table and exit code, with verdicts given by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import demo
+import fgp_vnn
+from fgp_vnn.verdict import Status, Verdict
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> Path:
+    rows = ["onnx,vnnlib,timeout,result", "a.onnx,p.vnnlib,30,sat", "a.onnx,q.vnnlib,30,unsat"]
+    (tmp_path / "ground_truth.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def answers(**statuses: Status) -> Callable[..., Verdict]:
+    def verify(onnx: Path, vnnlib: Path, *, timeout: float) -> Verdict:
+        assert timeout == 30 and onnx.name == "a.onnx"
+        return Verdict(statuses[vnnlib.stem], decided_by="walk")
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "code", "said"),
+    [
+        ("sat", "unsat", 0, "1 sat, 1 unsat; 0 wrong"),
+        ("unknown", "timeout", 0, "1 timeout, 1 unknown; 0 wrong"),
+        ("unsat", "unsat", 1, "2 unsat; 1 wrong"),
+        ("sat", "sat", 1, "2 sat; 1 wrong"),
+    ],
+)
+def test_only_a_contradiction_fails(
+    benchmark: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    p: Status,
+    q: Status,
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.setitem(vars(fgp_vnn), "verify", answers(p=p, q=q))
+    assert demo.main(["--benchmark", str(benchmark)]) == code
+    output = capsys.readouterr().out
+    assert said in output
+    assert ("WRONG" in output) == bool(code)
+
+
+def test_a_folder_without_ground_truth_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo.main(["--benchmark", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_bundled_benchmark_is_found() -> None:
+    instances = demo.read_instances(demo.BENCHMARK)
+    assert len(instances) >= 40
+    assert all((demo.BENCHMARK / instance.onnx).is_file() for instance in instances)
