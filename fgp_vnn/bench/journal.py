@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +24,10 @@ TABLE = "results.csv"
 SETTINGS = "run.json"
 COUNTEREXAMPLES = "counterexamples"
 
+# A killed process loses nothing that was written; only a power cut can lose what is not yet synced,
+# so at most this many seconds of short instances, which then run again.
+_SYNC_SECONDS = 1.0
+
 
 class Journal:
     """The open results of one run.
@@ -37,25 +42,39 @@ class Journal:
         write_atomically(folder / TABLE, "".join(map(_row, self.records.values())))
         self._lines: IO[str] = (folder / JSON_LINES).open("a", encoding="utf-8")
         self._table: IO[str] = (folder / TABLE).open("a", encoding="utf-8")
+        self._synced = -_SYNC_SECONDS
+        self._unsynced: list[Path] = []
 
     def append(self, record: Record, counterexample: str = "") -> Record:
         """Write one result, and its counterexample first, so that no line names a missing file."""
         if counterexample:
             name = hashlib.sha256("\0".join(record.key).encode()).hexdigest()[:16] + ".txt"
             (self.folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
-            write_atomically(self.folder / COUNTEREXAMPLES / name, counterexample)
+            path = self.folder / COUNTEREXAMPLES / name
+            write_atomically(path, counterexample, sync=False)
+            self._unsynced.append(path)
             record = replace(record, counterexample=f"{COUNTEREXAMPLES}/{name}")
         self._lines.write(_line(record))
         self._lines.flush()
-        os.fsync(self._lines.fileno())
+        if time.monotonic() - self._synced >= _SYNC_SECONDS:
+            self._sync()
         self._table.write(_row(record))
         self._table.flush()
         self.records[record.key] = record
         return record
 
     def close(self) -> None:
+        self._sync()
         self._lines.close()
         self._table.close()
+
+    def _sync(self) -> None:
+        for path in self._unsynced:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        self._unsynced.clear()
+        os.fsync(self._lines.fileno())
+        self._synced = time.monotonic()
 
 
 @contextmanager
@@ -107,14 +126,15 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return dict(settings)
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """All of it or nothing, also if the machine stops in between."""
+def write_atomically(path: Path, content: str | bytes, *, sync: bool = True) -> None:
+    """All of it or nothing; with `sync` also if the power goes in between."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f"{path.name}.tmp")
     with temporary.open("wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
     temporary.replace(path)
 
 

@@ -111,14 +111,14 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
     """Add the counterexample as it will be written, and what onnxruntime says of it."""
     from fgp_vnn.bench.check import check_results
     from fgp_vnn.property import load_property
-    from fgp_vnn.results import write_results
+    from fgp_vnn.results import format_results
 
     loaded = load_property(Path(prop))
+    text = format_results(verdict, loaded)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.txt"
-        write_results(path, verdict, loaded)
+        path.write_text(text, encoding="utf-8")
         fault = check_results(path, Path(network), loaded)
-        text = path.read_text(encoding="utf-8")
     return replace(answer, counterexample=text, confirmed=not fault, reason=fault or answer.reason)
 
 
