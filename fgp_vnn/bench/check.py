@@ -21,14 +21,14 @@ Vector = NDArray[np.float32]
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
-def check_results(results: Path, network: Path, prop: Property) -> str:
+def check_results(results: Path, network: OnnxFile, prop: Property) -> str:
     """Why the counterexample in a results file is not valid; empty if it is."""
     found = read_results(results, prop)
     if found.status != "sat":
         raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
     if found.x is None or not len(found.x):
         return "sat, but there is no counterexample"
-    return fault(np.asarray(found.x), OnnxFile(network), prop)
+    return fault(np.asarray(found.x), network, prop)
 
 
 def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.bench.answer import Answer, as_record
-from fgp_vnn.bench.check import check_results
+from fgp_vnn.bench.check import OnnxFile, check_results
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import (
     JSON_LINES,
@@ -144,12 +144,21 @@ def _is_missing(journal: Journal, instance: Instance) -> bool:
 
 
 def _checked(answer: Answer, results: Path, instance: Instance) -> Answer:
-    """The answer with onnxruntime's word on its counterexample."""
+    """The answer with onnxruntime's word on its counterexample.
+
+    What we cannot read is not held against the tool; what it wrote is.
+    """
     if answer.status != "sat":
         return answer
     try:
+        if len(instance.network_files) > 1:
+            raise InputError("a property of several networks")
         prop = load_property(Path(instance.property_file))
-        found = check_results(results, Path(instance.network_files[0]), prop)
+        network = OnnxFile(Path(instance.network_files[0]))
+    except InputError as error:
+        return replace(answer, reason=f"its counterexample cannot be checked: {error}")
+    try:
+        found = check_results(results, network, prop)
     except InputError as error:
         found = str(error)
     return replace(answer, confirmed=not found, reason=found)

@@ -51,7 +51,7 @@ class Files:
 
 def find_tool(name: str, folder: Path) -> Tool:
     """The tool in a folder: its scripts are there or in one of the customary places."""
-    for place in _PLACES:
+    for place in _PLACES if folder.is_dir() else ():
         scripts = (folder / place).resolve()
         if all((scripts / script).is_file() for script in _SCRIPTS):
             return Tool(name, scripts)

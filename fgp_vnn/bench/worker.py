@@ -109,7 +109,7 @@ def _solve(
 
 def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Answer:
     """Add the counterexample as it will be written, and what onnxruntime says of it."""
-    from fgp_vnn.bench.check import check_results
+    from fgp_vnn.bench.check import OnnxFile, check_results
     from fgp_vnn.property import load_property
     from fgp_vnn.results import format_results
 
@@ -118,7 +118,7 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.txt"
         path.write_text(text, encoding="utf-8")
-        fault = check_results(path, Path(network), loaded)
+        fault = check_results(path, OnnxFile(Path(network)), loaded)
     return replace(answer, counterexample=text, confirmed=not fault, reason=fault or answer.reason)
 
 

@@ -14,9 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 for a valid counterexample, 1 for one that is not."""
-    from fgp_vnn.bench.check import check_results
+    from fgp_vnn.bench.check import OnnxFile, check_results
     from fgp_vnn.property import load_property
 
-    fault = check_results(args.results, args.onnx, load_property(args.vnnlib))
+    fault = check_results(args.results, OnnxFile(args.onnx), load_property(args.vnnlib))
     print(f"not valid: {fault}" if fault else "valid")
     return 1 if fault else 0
