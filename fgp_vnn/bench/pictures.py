@@ -41,9 +41,10 @@ def picture(results: Path, instance: Instance) -> Picture | None:
     if x is None or x.size != prop.inputs:
         return None
     layout = image_layout(network.shape, prop.inputs)
-    case = next((case for case in prop.cases if case.contains(x.astype(np.float32))), None)
-    if layout is None or case is None:
+    if layout is None or not prop.cases:
         return None
+    inside = (case for case in prop.cases if case.contains(x.astype(np.float32)))
+    case = next(inside, prop.cases[0])  # one that is not valid can be looked at, too
     centre = nominal_input(case)
     low, high = float(case.lower.min()), float(case.upper.max())
     change = x - centre

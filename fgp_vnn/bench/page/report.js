@@ -3,12 +3,10 @@
 // Theme: what the system says, until the reader chooses.
 (() => {
   const button = document.getElementById("theme");
-  const system = matchMedia("(prefers-color-scheme: dark)");
   let choice = "auto";
   try { choice = localStorage.getItem("theme") || "auto"; } catch { /* a local file may not store */ }
   const show = () => {
-    const dark = choice === "auto" ? system.matches : choice === "dark";
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    document.documentElement.dataset.theme = choice;
     button.textContent = `Theme: ${choice}`;
   };
   button.addEventListener("click", () => {
@@ -16,7 +14,6 @@
     try { localStorage.setItem("theme", choice); } catch { /* as above */ }
     show();
   });
-  system.addEventListener("change", show);
   show();
 })();
 
@@ -45,7 +42,10 @@
     });
     count.textContent = `${shown} of ${rows.length} instances`;
   };
-  [search, result, category, conflicts].forEach((control) => control.addEventListener("input", filter));
+  for (const control of [search, result, category, conflicts]) {
+    control.addEventListener("input", filter);
+    control.addEventListener("change", filter);
+  }
   search.addEventListener("keydown", (event) => {
     if (event.key === "Escape") { search.value = ""; filter(); }
   });
@@ -70,7 +70,7 @@
     });
   });
   const order = document.getElementById("order");
-  order.addEventListener("input", () => {
+  order.addEventListener("change", () => {
     const [column, direction] = order.value.split(" ");
     sort(Number(column), direction);
   });
