@@ -128,7 +128,7 @@ def test_it_can_be_used_without_a_mouse(report: Any) -> None:
     assert visible_rows(report) == ["onnx/7.onnx"]
     press(report, ESCAPE)
     assert len(visible_rows(report)) == 30
-    for _ in range(5):
+    for _ in range(6):
         press(report, TAB)
     assert report.switch_to.active_element.text.startswith("category")
     press(report, TAB, TAB, TAB, TAB, TAB, ENTER)

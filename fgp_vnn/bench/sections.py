@@ -190,7 +190,8 @@ def instances_section(runs: Runs, conflicting: set[Key]) -> str:
     )
     rows = "".join(_instance_row(key, runs, titles, key in conflicting) for key in all_keys(runs))
     table = (
-        '<div class="scroll"><table id="table">'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Instances">'
+        '<table id="table">'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
     return section("instances", "Instances", _controls(runs, titles) + table)
@@ -246,7 +247,8 @@ def _result_cells(tool: str, record: Record | None) -> list[str]:
     detail = f' <span class="why">{escape(why)}</span>' if why else ""
     mark = ' <span class="wrong-mark">not valid</span>' if record.confirmed is False else ""
     text = f"{_word(record.result)}{mark}{detail}"
-    return [f'<td data-label="{label}" class="result">{text}</td>', _seconds(label, record)]
+    cell = f'<td data-label="{label}" class="result"><div>{text}</div></td>'
+    return [cell, _seconds(label, record)]
 
 
 def _seconds(label: str, record: Record | None) -> str:
