@@ -11,6 +11,7 @@ from typing import Any
 
 from fgp_vnn.bench.answer import Answer, as_record
 from fgp_vnn.bench.check import OnnxFile, check_results
+from fgp_vnn.bench.facts import machine
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import (
     JSON_LINES,
@@ -50,6 +51,7 @@ def compare(
     settings: Mapping[str, Any],
 ) -> Iterator[Step]:
     """Run what is missing, every tool on one instance before the next, and yield each result."""
+    facts = machine()
     with ExitStack() as stack:
         journals = {
             tool.name: stack.enter_context(
@@ -71,7 +73,7 @@ def compare(
                     trial = run_tool(tool, instance, files, results, folder / "log.txt")
                     answer = _checked(trial.answer, results, instance)
                     record = as_record(instance, answer, truth.get(instance.key, ""))
-                    record = replace(record, prepare_time=trial.prepare_time)
+                    record = replace(record, prepare_time=trial.prepare_time, machine=facts)
                     done += 1
                     stored = journals[tool.name].append(record, answer.counterexample)
                     yield Step(tool.name, stored, done, total)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.score import Runs, is_wrong, truth_of
+from fgp_vnn.bench.score import Runs, right_answers
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.errors import InputError
 
@@ -60,8 +60,9 @@ class Plot:
 def cactus(runs: Runs, palette: Palette) -> Plot:
     """How many instances each tool solves, if each may take no longer than so many seconds."""
     figure, axes = _axes(palette)
+    right = right_answers(runs)
     for number, (tool, results) in enumerate(runs.items()):
-        times = sorted(_clip(record.run_time) for record in _right(results, runs))
+        times = sorted(_seconds(results[key]) for key in right[tool])
         axes.plot(
             range(1, len(times) + 1),
             times,
@@ -78,7 +79,7 @@ def cactus(runs: Runs, palette: Palette) -> Plot:
     axes.set_xlim(left=0)
     _seconds_axis(axes.yaxis)
     _legend(axes, palette)
-    counts = ", ".join(f"{tool} {len(_right(results, runs))}" for tool, results in runs.items())
+    counts = ", ".join(f"{tool} {len(keys)}" for tool, keys in right.items())
     return Plot("cactus", "Solved over time", f"Cactus plot. Solved: {counts}.", figure)
 
 
@@ -86,22 +87,18 @@ def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
     """One tool's time against another's; what one of them does not solve lies on its rim."""
     figure, axes = _axes(palette)
     keys = [key for key in runs[mine] if key in runs[other]]
-    right = {tool: {record.key for record in _right(runs[tool], runs)} for tool in (mine, other)}
-    longest = max((runs[mine][key].timeout for key in keys), default=1.0)
-    rim = longest * 1.6
+    rim = 1.6 * max((runs[mine][key].timeout for key in keys), default=1.0)
+    right = right_answers(runs)
+
+    def place(tool: str, key: Key) -> float:
+        return _seconds(runs[tool][key]) if key in right[tool] else rim
+
     groups: dict[str, list[str]] = {}
     for word in ("unsat", "sat"):
         chosen = [key for key in keys if _word(runs, (mine, other), right, key) == word]
-        places = [
-            [
-                _clip(runs[tool][key].run_time) if key in right[tool] else rim
-                for tool in (other, mine)
-            ]
-            for key in chosen
-        ]
         points = axes.scatter(
-            [x for x, _ in places],
-            [y for _, y in places],
+            [place(other, key) for key in chosen],
+            [place(mine, key) for key in chosen],
             s=20,
             alpha=0.75,
             linewidths=0,
@@ -111,7 +108,18 @@ def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
         )
         points.set_gid(f"points-{word}")
         groups[f"points-{word}"] = [" ".join(key) for key in chosen]
-    low = 0.7 * min([rim, *(_clip(runs[t][key].run_time) for t in right for key in right[t])])
+    low = 0.7 * min((place(tool, key) for tool in (mine, other) for key in keys), default=rim)
+    _rim_and_diagonal(axes, low, rim, palette)
+    axes.set_xlabel(f"{other}, seconds (dashed: not solved)")
+    axes.set_ylabel(f"{mine}, seconds")
+    _legend(axes, palette)
+    faster = sum(place(mine, key) < place(other, key) for key in keys)
+    title = f"{mine} against {other}"
+    text = f"Scatter plot. {mine} is faster, or alone, on {faster} of {len(keys)} instances."
+    return Plot(f"scatter-{other}", title, text, figure, groups)
+
+
+def _rim_and_diagonal(axes: Axes, low: float, rim: float, palette: Palette) -> None:
     axes.plot([low, rim], [low, rim], color=palette.faint, linewidth=1)
     axes.axhline(rim, color=palette.faint, linewidth=1, linestyle="--")
     axes.axvline(rim, color=palette.faint, linewidth=1, linestyle="--")
@@ -122,17 +130,6 @@ def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
         scale("log")
         limits(low, rim * 1.25)
         _seconds_axis(axis)
-    axes.set_xlabel(f"{other}, seconds (dashed: not solved)")
-    axes.set_ylabel(f"{mine}, seconds")
-    _legend(axes, palette)
-    faster = sum(
-        key in right[mine]
-        and (key not in right[other] or runs[mine][key].run_time < runs[other][key].run_time)
-        for key in keys
-    )
-    title = f"{mine} against {other}"
-    text = f"Scatter plot. {mine} is faster, or alone, on {faster} of {len(keys)} instances."
-    return Plot(f"scatter-{other}", title, text, figure, groups)
 
 
 def save(plot: Plot, folder: Path) -> list[Path]:
@@ -223,21 +220,8 @@ def _legend(axes: Axes, palette: Palette) -> None:
     )
 
 
-def _clip(seconds: float) -> float:
-    return max(seconds, _FLOOR)
-
-
-def _right(results: Any, runs: Runs) -> list[Record]:
-    """What a tool solved, without its wrong verdicts."""
-    return [
-        record
-        for key, record in results.items()
-        if record.solved and not is_wrong(record, _truth(runs, key))
-    ]
-
-
-def _truth(runs: Runs, key: Key) -> str:
-    return truth_of([results[key] for results in runs.values() if key in results])[0]
+def _seconds(record: Record) -> float:
+    return max(record.run_time, _FLOOR)
 
 
 def _word(runs: Runs, tools: Sequence[str], right: dict[str, set[Key]], key: Key) -> str:

@@ -92,9 +92,9 @@ def _link(title: str, section: str) -> str:
 def _footer(runs: Runs) -> str:
     """Versions and machine, as the results have them."""
     records = (record for results in runs.values() for record in results.values())
-    record = next((record for record in records if record.versions), None)
+    record = next((record for record in records if record.machine), None)
     if record is None:
-        return "<p>The results do not say which versions and which machine they are from.</p>"
+        return "<p>The results do not say which machine they are from.</p>"
     return f"<p>{facts(record.versions)}</p><p>{facts(record.machine)}</p>"
 
 

@@ -74,12 +74,18 @@ def disagreements(runs: Runs) -> list[Disagreement]:
 
 def scores(runs: Runs) -> list[Score]:
     """One score per tool, in the order given."""
-    keys = all_keys(runs)
-    truths = {
-        key: truth_of([results[key] for results in runs.values() if key in results])[0]
-        for key in keys
-    }
-    right = {
+    truths = _truths(runs)
+    right = right_answers(runs)
+    return [
+        _score(tool, results, right[tool], _others(right, tool), truths)
+        for tool, results in runs.items()
+    ]
+
+
+def right_answers(runs: Runs) -> dict[str, set[Key]]:
+    """What each tool solved: in time, and not wrong by what is known."""
+    truths = _truths(runs)
+    return {
         tool: {
             key
             for key, record in results.items()
@@ -87,10 +93,13 @@ def scores(runs: Runs) -> list[Score]:
         }
         for tool, results in runs.items()
     }
-    return [
-        _score(tool, results, right[tool], _others(right, tool), truths)
-        for tool, results in runs.items()
-    ]
+
+
+def _truths(runs: Runs) -> dict[Key, str]:
+    return {
+        key: truth_of([results[key] for results in runs.values() if key in results])[0]
+        for key in all_keys(runs)
+    }
 
 
 def all_keys(runs: Runs) -> list[Key]:

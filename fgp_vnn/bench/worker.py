@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import queue
 import resource
 import sys
@@ -18,12 +17,12 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fgp_vnn import __version__
 from fgp_vnn.bench.answer import Answer
+from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.errors import InputError, UnsupportedError
 
 Verify = Callable[..., Any]
@@ -46,9 +45,9 @@ def main(arguments: list[str]) -> None:
     except InputError as error:
         say({"failed": str(error)})
         return
-    _limit_memory(memory)
+    _limit_memory(memory, settings.get("device", "auto"))
     say({"ready": True})
-    facts = {"versions": versions(), "machine": machine(settings)}
+    facts = {"versions": versions(), "machine": {**machine(), "device": settings.get("device", "")}}
     while True:
         job = json.loads(jobs.get())
         answer = _solve(verify, job["networks"], job["property"], job["timeout"], settings)
@@ -72,8 +71,14 @@ def _find(function: str) -> Verify:
     return found  # type: ignore[no-any-return]
 
 
-def _limit_memory(memory: int) -> None:
-    """Let an allocation beyond the limit fail here, where it can be told from a crash."""
+def _limit_memory(memory: int, device: str) -> None:
+    """Let an allocation beyond the limit fail here, where it can be told from a crash.
+
+    A GPU's driver maps more than it uses: there, only the guard's watch on real memory counts.
+    """
+    torch = sys.modules.get("torch")
+    if device != "cpu" and torch is not None and torch.cuda.is_available():
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
@@ -130,35 +135,6 @@ def _reason(error: Exception) -> str:
         return f"out of memory: {text or 'an allocation failed'}"
     traceback.print_exc()
     return f"{type(error).__name__}: {text}"
-
-
-def versions() -> dict[str, str]:
-    """The versions of everything that a result may depend on."""
-    found = {"fgp-vnn": __version__, "python": platform.python_version()}
-    for package in ("torch", "onnxruntime", "onnx", "vnnlib", "numpy"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def machine(settings: dict[str, Any]) -> dict[str, Any]:
-    """Where the time was spent: processor, cores, threads, device."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                processor = line.partition(":")[2].strip()
-                break
-    return {
-        "processor": processor,
-        "cores": os.cpu_count(),
-        "threads": os.environ.get("OMP_NUM_THREADS", ""),
-        "system": f"{platform.system()} {platform.release()}",
-        "device": settings.get("device", "cpu"),
-    }
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         retry_errors=args.retry_errors,
         quiet=args.quiet,
     )
-    signal.signal(signal.SIGTERM, _interrupt)
+    stop_on_termination()
     console = Console(stderr=False)
     try:
         with ExitStack() as stack:
@@ -186,5 +186,10 @@ def gigabytes(text: str) -> int:
     return int(value * 2**30)
 
 
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
+def stop_on_termination() -> None:
+    """Let SIGTERM end a run as Ctrl-C does: workers stopped, results kept."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

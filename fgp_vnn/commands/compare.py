@@ -18,7 +18,13 @@ from rich.text import Text
 from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.score import Disagreement, Runs, Score, disagreements, scores
 from fgp_vnn.bench.truth import Truth, read_truth
-from fgp_vnn.commands.bench import add_selection, default_out, report_problems, selected
+from fgp_vnn.commands.bench import (
+    add_selection,
+    default_out,
+    report_problems,
+    selected,
+    stop_on_termination,
+)
 from fgp_vnn.errors import InputError
 
 
@@ -57,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     instances = selected(benchmark, args)
     truth = read_truth(benchmark.folders, args.expect)
     out = args.out or default_out(args.benchmark)
+    stop_on_termination()
     console = Console()
     write_comparison(out, names, args.benchmark)
     _run_all(args, folders, files, instances, truth, out, console)
@@ -94,7 +101,8 @@ def _run_all(
                 name = f"{record.category} {record.onnx} {record.vnnlib}"
                 line = f"[{step.done}/{step.total}] {step.tool}: {record.result}"
                 line += f" {record.run_time:.2f} s  {name}"
-                console.print(Text(f"{line}  ({record.reason})" if record.reason else line))
+                text = Text(f"{line}  ({record.reason})" if record.reason else line)
+                console.print(text, soft_wrap=True)
     except KeyboardInterrupt:
         print(f"what is done is in {out}: the same command goes on", file=sys.stderr)
         raise
