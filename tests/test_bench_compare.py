@@ -2,10 +2,16 @@ from __future__ import annotations
 
 import csv
 import gzip
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from bench_folders import make_folder
+from test_bench_command import environment
+from test_bench_leash import child_of, is_alive
 
 from fgp_vnn.bench import tools
 from fgp_vnn.bench.journal import read_records
@@ -214,3 +220,32 @@ def test_published_tables_agree_with_the_ground_truth_as_known(
     with (tmp_path / "out" / "summary.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert max(rows, key=lambda row: int(row["points"]))["tool"] == "alpha_beta_crown"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_comparison_that_ends_takes_its_tool_along_and_is_resumed(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = make_folder(tmp_path / "cat", ["x", "y"], timeout=3600)
+    name = tmp_path / "pid"
+    waits = f'case "$3" in *y.onnx) echo $$ > {name}; sleep 3600;; esac; echo unsat > $5'
+    tool = make_tool(tmp_path / "tool", waits)
+    arguments = ["--tool", f"t={tool}", "--out", str(tmp_path / "out"), "--quiet"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fgp_vnn.cli", "compare", str(folder), *arguments],
+        env=environment(),
+        stderr=subprocess.PIPE,
+    )
+    child = child_of(name)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (-number if number == signal.SIGKILL else 130)
+    assert b"Traceback" not in errors
+    while is_alive(child):
+        time.sleep(0.01)
+    (tool / "run_instance.sh").write_text("echo unsat > $5\n")
+    assert main(["compare", str(folder), *arguments]) == 0
+    assert [record.onnx for record in read_records(tmp_path / "out" / "t")] == [
+        "onnx/0-x.onnx",
+        "onnx/1-y.onnx",
+    ]

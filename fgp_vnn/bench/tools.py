@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import os
+import json
 import shutil
-import signal
 import subprocess
-import time
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from fgp_vnn.bench import leash
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.errors import InputError
@@ -117,26 +117,22 @@ def _call(
     tool: Tool, script: str, arguments: list[str], limit: float, output: IO[bytes]
 ) -> tuple[int | None, float]:
     """Exit code and seconds; no exit code if it, and all that it had started, was killed."""
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        ["bash", str(tool.scripts / script), *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
+    command = ["bash", str(tool.scripts / script), *arguments]
+    with subprocess.Popen(
+        [sys.executable, "-I", leash.__file__, str(limit), *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=output,
         cwd=tool.scripts,
-        start_new_session=True,
-    )
-    code: int | None
-    try:
-        code = process.wait(limit)
-    except subprocess.TimeoutExpired:
-        code = None
-    finally:
-        seconds = time.perf_counter() - start
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return code, seconds
+        start_new_session=True,  # Ctrl-C is for us alone; our end is the end of the leash
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        with process.stdin:
+            said = process.stdout.read()
+    if process.returncode != 0:
+        raise InputError(f"{tool.scripts / script}: cannot be run, see {output.name}")
+    answer = json.loads(said)
+    return answer["code"], answer["seconds"]
 
 
 def _read_answer(results: Path, seconds: float) -> Answer:
