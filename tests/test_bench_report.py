@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from bench_runs import HOSTILE, make_comparison
 from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.report import write_report
+from fgp_vnn.bench.score import Disagreement
+from fgp_vnn.bench.sections import disagreement_section
 from fgp_vnn.cli import main
 from fgp_vnn.errors import InputError
 
@@ -143,3 +146,21 @@ def test_the_command_prints_where_the_page_is_and_opens_it(
     assert main(["report", str(out), "--open"]) == 0
     assert capsys.readouterr().out == f"{out / 'report.html'}\n"
     assert opened == [(out / "report.html").as_uri()]
+
+
+def test_a_long_list_of_disagreements_is_folded_after_the_worst() -> None:
+    conflicts = [
+        Disagreement(("cat", f"{n}.onnx", "p"), {"a": "sat", "b": "unsat"}, "", "", (), {})
+        for n in range(60)
+    ]
+    worst = replace(conflicts[-1], key=("cat", "worst.onnx", "p"), truth="sat", wrong=("b",))
+    text = disagreement_section([*conflicts, worst], 100)
+    assert "and 11 more" in text
+    assert text.index("worst.onnx") < text.index("0.onnx")
+
+
+def test_contradictions_that_nothing_decides_are_a_warning() -> None:
+    conflict = Disagreement(("cat", "n", "p"), {"a": "sat", "b": "unsat"}, "", "", (), {})
+    text = disagreement_section([conflict], 1)
+    assert "nothing here decides who is wrong" in text
+    assert "Wrong:" not in text

@@ -12,6 +12,7 @@ from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Disagreement, Runs, Score, all_keys
 from fgp_vnn.bench.tables import Key
 
+SHOWN_CONFLICTS = 50  # the rest can be unfolded
 WORDS = ("sat", "unsat", "unknown", "timeout", "error")
 
 
@@ -29,15 +30,22 @@ def disagreement_section(conflicts: Sequence[Disagreement], instances: int) -> s
         text = f"{count(len(wrong), 'instance')} with a wrong verdict."
         banner = f'<p class="banner bad" role="alert">{text}</p>'
     elif conflicts:
-        banner = '<p class="banner warn">Tools contradict each other; nothing here decides who is wrong.</p>'  # noqa: E501
+        text = "Tools contradict each other; nothing here decides who is wrong."
+        banner = f'<p class="banner warn">{text}</p>'
     else:
         text = f"None among {count(instances, 'instance')}."
         banner = f'<p class="banner good">{text}</p>'
     ordered = sorted(conflicts, key=lambda conflict: not conflict.wrong)
-    items = "".join(map(_conflict, ordered))
-    return section(
-        "disagreements", "Disagreements", banner + (items and f'<ul class="conflicts">{items}</ul>')
-    )
+    first, rest = ordered[:SHOWN_CONFLICTS], ordered[SHOWN_CONFLICTS:]
+    content = banner + _conflicts(first)
+    if rest:
+        content += f"<details><summary>and {len(rest)} more</summary>{_conflicts(rest)}</details>"
+    return section("disagreements", "Disagreements", content)
+
+
+def _conflicts(conflicts: Sequence[Disagreement]) -> str:
+    items = "".join(map(_conflict, conflicts))
+    return f'<ul class="conflicts">{items}</ul>' if items else ""
 
 
 def _conflict(conflict: Disagreement) -> str:
