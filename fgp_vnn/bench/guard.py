@@ -54,8 +54,8 @@ class GuardedWorker:
         self.start()
         start = time.perf_counter()
         job = {
-            "networks": [str(Path(name).absolute()) for name in instance.network_files],
-            "property": str(Path(instance.property_file).absolute()),
+            "networks": list(instance.network_files),
+            "property": instance.property_file,
             "timeout": instance.timeout,
         }
         limit = instance.timeout + self._spec.limits.grace

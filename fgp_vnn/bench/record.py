@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fgp_vnn.bench.tables import Key, instance_key
@@ -59,7 +59,7 @@ class Record:
         return [self.category, self.onnx, self.vnnlib, times[0], self.result, times[1]]
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 _FIELDS = frozenset(field.name for field in fields(Record))
