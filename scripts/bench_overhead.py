@@ -30,6 +30,7 @@ class Timing:
     ended: float
     solving: float
     instances: int
+    checking: float  # seconds in which counterexamples were checked once more, outside of solving
     megabytes: float  # at most, in the coordinator or in a worker
 
     @property
@@ -69,8 +70,10 @@ def measure_jobs(verifier: str, easy: Path, out: Path, repeat: int) -> None:
     one = best(easy, out / "1", repeat, "--jobs", "1", "--verifier", verifier)
     two = best(easy, out / "2", repeat, "--jobs", "2", "--verifier", verifier)
     each = (one.ended - one.started - one.solving) / one.instances
+    check = one.checking / one.instances
     print(f"{verifier}: {one.instances} instances, {one.solving:.2f} s of solving")
-    print(f"  start {one.started:.2f} s, then {1000 * each:.1f} ms of overhead per instance")
+    print(f"  start {one.started:.2f} s, then {1000 * each:.2f} ms of overhead per instance,")
+    print(f"  of which {1000 * check:.2f} ms go into checking counterexamples once more")
     print(f"  overhead {one.overhead:.1%}, without the start {one.steady_overhead:.1%} (bar: 5%)")
     gain = one.ended / two.ended
     steady = (one.ended - one.started) / (two.ended - two.started)
@@ -119,7 +122,8 @@ def timed(folder: Path, out: Path, *arguments: str) -> Timing:
     records = read_records(out)
     started = first - records[0].run_time
     solving = sum(record.run_time for record in records)
-    return Timing(started, ended, solving, len(records), usage.ru_maxrss / 1024)
+    checking = sum(record.seconds.get("check", 0.0) for record in records)
+    return Timing(started, ended, solving, len(records), checking, usage.ru_maxrss / 1024)
 
 
 def measure_start(folder: Path, instances: int = 10_000) -> None:

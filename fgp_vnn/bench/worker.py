@@ -118,13 +118,20 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
     from fgp_vnn.property import load_property
     from fgp_vnn.results import format_results
 
+    start = time.perf_counter()
     loaded = load_property(Path(prop))
     text = format_results(verdict, loaded)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.txt"
         path.write_text(text, encoding="utf-8")
         fault = check_results(path, OnnxFile(Path(network)), loaded)
-    return replace(answer, counterexample=text, confirmed=not fault, reason=fault or answer.reason)
+    return replace(
+        answer,
+        counterexample=text,
+        confirmed=not fault,
+        reason=fault or answer.reason,
+        seconds={**answer.seconds, "check": time.perf_counter() - start},
+    )
 
 
 def _reason(error: Exception) -> str:
