@@ -249,3 +249,12 @@ def test_a_comparison_that_ends_takes_its_tool_along_and_is_resumed(
         "onnx/0-x.onnx",
         "onnx/1-y.onnx",
     ]
+
+
+def test_a_published_answer_after_our_limit_is_a_timeout(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "cat", ["x"], timeout=100)
+    table = tmp_path / "published.csv"
+    table.write_text("cat,onnx/0-x.onnx,vnnlib/prop.vnnlib,1.0,unsat,50\n")
+    assert compare(tmp_path, folder, "--results", f"old={table}", "--timeout", "20") == 0
+    (record,) = read_records(tmp_path / "out" / "old")
+    assert (record.result, record.late) == ("timeout", "unsat")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -175,3 +176,12 @@ def test_stop_ends_a_run_from_another_thread(make: Make, tmp_path: Path) -> None
     assert worker.run(make_instance(tmp_path, "hang", timeout=3600)).reason == "stopped"
     assert time.monotonic() - start < 3600
     timer.join()
+
+
+def test_a_worker_that_dies_while_idle_costs_nothing(make: Make, tmp_path: Path) -> None:
+    worker = make()
+    worker.start()
+    assert worker.pid
+    os.kill(worker.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+    assert worker.run(make_instance(tmp_path, "unsat")).status == "unsat"

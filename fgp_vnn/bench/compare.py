@@ -80,22 +80,15 @@ def compare(
 
 
 def published(path: Path, instances: Iterable[Instance], truth: Truth) -> list[Record]:
-    """Rows of a results file that are about our instances, as results."""
+    """Rows of a results file that are about our instances, as results under our time limits."""
     rows = {row.key: row for row in read_results_table(path)}
-    records = [
-        Record(
-            category=instance.category,
-            onnx=instance.onnx,
-            vnnlib=instance.vnnlib,
-            timeout=instance.timeout,
-            result=rows[instance.key].result,
-            run_time=rows[instance.key].run_time,
-            prepare_time=rows[instance.key].prepare_time,
-            expected=truth.get(instance.key, ""),
-        )
-        for instance in instances
-        if instance.key in rows
-    ]
+    records = []
+    for instance in instances:
+        row = rows.get(instance.key)
+        if row is not None:
+            answer = Answer(row.result, row.run_time)
+            record = as_record(instance, answer, truth.get(instance.key, ""))
+            records.append(replace(record, prepare_time=row.prepare_time))
     if not records:
         raise InputError(f"{path}: none of its {len(rows)} rows is one of the instances")
     return records

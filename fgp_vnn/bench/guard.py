@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ class GuardedWorker:
         for last_try in (False, True):
             if self._process is not None and self._process.poll() is None:
                 return
+            self._end()  # it may have died since its last answer
             try:
                 self._start()
                 return
@@ -85,9 +87,7 @@ class GuardedWorker:
 
     def stop(self) -> None:
         self._stopped = True
-        process = self._process
-        if process is not None:
-            process.kill()  # `run` then sees the end of its pipe
+        _kill(self._process)  # `run` then sees the end of its pipe
 
     def close(self) -> None:
         self._end()
@@ -109,7 +109,7 @@ class GuardedWorker:
                 start_new_session=True,  # Ctrl-C is for the coordinator alone
             )
         if self._stopped:
-            self._process.kill()
+            _kill(self._process)
         self._unread = b""
         message = self._hear(_START_SECONDS, "no sign of life")
         if "failed" in message:
@@ -170,8 +170,7 @@ class GuardedWorker:
         process, self._process = self._process, None
         if process is None:
             return
-        if process.poll() is None:
-            process.kill()
+        _kill(process)
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
@@ -179,6 +178,13 @@ class GuardedWorker:
                     pipe.close()
                 except OSError:
                     continue  # the rest of a message to a dead worker
+
+
+def _kill(process: subprocess.Popen[bytes] | None) -> None:
+    """The worker and all that it started; not once it was waited for, when its number is free."""
+    if process is not None and process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _last_line(log: Path | None) -> str:
