@@ -23,6 +23,7 @@ from typing import Any
 
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
+from fgp_vnn.bench.warmup import warm_up
 from fgp_vnn.errors import InputError, UnsupportedError
 
 Verify = Callable[..., Any]
@@ -46,6 +47,8 @@ def main(arguments: list[str]) -> None:
         say({"failed": str(error)})
         return
     _limit_memory(memory, settings.get("device", "auto"))
+    if "torch" in sys.modules:
+        warm_up(verify, settings)
     say({"ready": True})
     facts = {"versions": versions(), "machine": {**machine(), "device": settings.get("device", "")}}
     while True:
