@@ -14,6 +14,10 @@ from fgp_vnn.errors import InputError
 COMMANDS = {
     "verify": "decide one VNN-LIB property of one ONNX network",
     "supports": "say whether a network and a property can be read, without analysing them",
+    "bench": "run a folder of instances, and resume it where it was left",
+    "compare": "run several tools on the same instances, and check their counterexamples",
+    "report": "make one HTML page of a run or a comparison",
+    "check": "check the counterexample of a results file with onnxruntime",
 }
 
 
