@@ -192,7 +192,7 @@ def interval_step(
     box = domain.box()
     if isinstance(affine, Dense) and affine.sources == (0,):
         center = affine([domain.center])  # [..., n_k]
-        reach = domain.support(affine.weights[0])
+        reach = domain.reach(affine.weights[0])
         size = affine.magnitude([torch.maximum(box.lower.abs(), box.upper.abs())])
     else:
         uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
