@@ -132,6 +132,24 @@ def test_the_error_term_covers_all_rounding(kind: str, scale: float, dtype: torc
             _check_error(network, domain, point)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_error_term_covers_cancellation(dtype: torch.dtype) -> None:
+    """Large terms that cancel in a small domain: |v| and h say nothing of the rounding."""
+    for seed in range(20):
+        network = random_network(seed, inputs=3, widths=(5, 4), scale=100.0).to("cpu", dtype)
+        center = 10 * torch.randn(3, generator=torch.Generator().manual_seed(seed)).to(dtype)
+        domain = Box(center - 1e-3, center + 1e-3)
+        balanced: list[Dense] = []
+        for k, affine in enumerate(network.maps):
+            assert isinstance(affine, Dense)
+            partial = Network(tuple(balanced), affine, 3)
+            shift = partial(center.unsqueeze(0))[0] if k != 1 else 0 * affine.bias
+            balanced.append(Dense(affine.sources, affine.weights, affine.bias - shift))
+        network = Network(tuple(balanced[:-1]), balanced[-1], 3)
+        for point in domain.project(sample(domain.to("cpu", torch.float64), 8, seed).to(dtype)):
+            _check_error(network, domain, point)
+
+
 def _check_error(network: Network, domain: Domain, point: Tensor) -> None:
     exact = exact_preactivations(network, rationals(point))
     pattern = [torch.tensor([[v >= 0 for v in z]]) for z in exact[:-1]]
