@@ -29,9 +29,9 @@ from fgp_vnn.bounds import (
     Lines,
     Rounding,
     backward,
+    backward_neurons,
     interval_step,
     root_bounds,
-    unit_rows,
 )
 from fgp_vnn.domain import Box, Domain
 from fgp_vnn.network.model import Dense, Network
@@ -307,15 +307,44 @@ def test_hidden_layers_can_be_targets(kind: str) -> None:
     domain = random_domain(8, "box", inputs=3)
     bounds = root_bounds(network, domain)
     z = network.preactivations(sample(domain))[1]
-    rows = unit_rows(4, torch.arange(4).unsqueeze(0), bounds.lower[0])
-    least_ = backward(network, domain, 1, rows, bounds.lines()).least[0]
-    assert bool((z.amin(0) >= least_[:4] - 1e-12).all())
-    assert bool((z.amax(0) <= -least_[4:] + 1e-12).all())
+    eye = torch.eye(4, dtype=torch.float64)
+    rows = torch.cat([eye, -eye]).unsqueeze(0)
+    below = backward(network, domain, 1, rows, bounds.lines()).least[0]
+    assert bool((z.amin(0) >= below[:4] - 1e-12).all())
+    assert bool((z.amax(0) <= -below[4:] + 1e-12).all())
 
 
-def test_unit_rows_pick_neurons_with_both_signs() -> None:
-    rows = unit_rows(3, torch.tensor([[2, 0]]), torch.zeros(1))
-    assert rows.tolist() == [[[0, 0, 1], [1, 0, 0], [0, 0, -1], [-1, 0, 0]]]
+@kinds
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_bounds_of_single_neurons_are_those_of_unit_rows(kind: str, target: int) -> None:
+    network = random_network(8, kind, inputs=3, widths=WIDTHS)
+    domain = random_domain(8, "l2", inputs=3)
+    bounds = root_bounds(network, domain)
+    rounding = Rounding(network, domain, bounds)
+    neurons = torch.tensor([[2, 0]])
+    lower, upper = backward_neurons(
+        network, domain, target, neurons, bounds.lines(), rounding=rounding
+    )
+    rows = torch.eye(WIDTHS[target], dtype=torch.float64)[neurons]
+    rows = torch.cat([rows, -rows], 1)
+    least_ = backward(network, domain, target, rows, bounds.lines(), rounding=rounding).least
+    torch.testing.assert_close(torch.cat([lower, -upper], 1), least_)
+
+
+def test_signs_that_are_known_are_used() -> None:
+    """Signs that hold in the domain stay valid, and their neurons are stable at once."""
+    for seed in range(8):
+        network = random_network(seed, KINDS[seed % 3], inputs=3, widths=WIDTHS)
+        domain = random_domain(seed, "box", inputs=3, size=0.5)
+        z = network.preactivations(sample(domain, 400, seed))[:-1]
+        known = [
+            ((v > 0.05).all(0).to(torch.int8) - (v < -0.05).all(0).to(torch.int8)).unsqueeze(0)
+            for v in z
+        ]
+        bounds = root_bounds(network, domain, known=known)
+        for v, signs, lo, up in zip(z, known, bounds.lower, bounds.upper, strict=True):
+            assert bool((v >= lo - 1e-12).all()) and bool((v <= up + 1e-12).all())
+            assert not bool(((lo < 0) & (up > 0) & (signs != 0)).any())
 
 
 def test_intervals_of_a_map_that_reads_several_layers_hold() -> None:
