@@ -60,15 +60,12 @@ class Query:
         """The same question about some of the disjuncts."""
         rows = [j for d in keep for j in self.rows_of(d)]
         names = [i for i, d in enumerate(keep) for _ in self.rows_of(d)]
-        output = self.network.output
-        if not isinstance(output, Combination):
-            raise TypeError("a query's outputs are combinations of the network's outputs")
-        chosen = replace(output, rows=output.rows[rows], offset=output.offset[rows])
+        chosen = torch.tensor(rows, dtype=torch.long, device=self.disjunct.device)
         return replace(
             self,
-            network=replace(self.network, output=chosen),
+            network=replace(self.network, output=self.network.output.select(chosen)),
             disjunct=torch.tensor(names, dtype=torch.long, device=self.disjunct.device),
-            strict=self.strict[rows],
+            strict=self.strict[chosen],
             disjuncts=len(keep),
         )
 
