@@ -109,8 +109,9 @@ def confirm_in(query: Query) -> Callable[[Tensor], Counterexample | None]:
     """Accepts points of the domain that meet a disjunct, as the network computes in float64."""
 
     def confirm(points: Tensor) -> Counterexample | None:
+        points = points.to(query.domain.center.dtype)
         inside = query.domain.project(points)
-        near = (inside - points).abs().amax(-1) <= 1e-9
+        near = (inside - points).abs().amax(-1) <= 1e-6  # as far as float32 may be off
         met = query.met(query.network(inside)).any(-1) & near
         if not bool(met.any()):
             return None

@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from fgp_vnn.ascent import Ascent, ascend
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, backward_neurons, interval_step
-from fgp_vnn.domain import Domain
+from fgp_vnn.domain import Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import ask
 from fgp_vnn.regions import affine_forms, empty, gradient
@@ -30,10 +30,12 @@ def fake_mode() -> FakeTensorMode:
 
 def on_gpu(kind: str, domain_kind: str) -> tuple[Network, Domain]:
     """Made under the fake mode: nothing of it exists."""
-    network = random_network(0, kind, inputs=3, widths=(4, 3))
-    domain = random_domain(0, domain_kind, inputs=3)
-    query = ask(network.to(GPU, torch.float32), domain, random_rows(0, 2, 2, 1))
-    return query.network, query.domain
+    network = random_network(0, kind, inputs=3, widths=(4, 3)).to(GPU, torch.float32)
+    query = ask(network, random_domain(0, "box", inputs=3), random_rows(0, 2, 2, 1))
+    center = query.domain.center
+    balls = {"l2": L2Ball(center, 1.0), "l1": L1Ball(center, 1.0)}
+    clipped = Clipped(balls["l2"], query.domain.box())
+    return query.network, {"box": query.domain, "clipped l2": clipped, **balls}[domain_kind]
 
 
 def bounds_of(network: Network) -> LayerBounds:

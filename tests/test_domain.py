@@ -220,3 +220,18 @@ def test_a_domain_in_another_precision_is_the_same_set(kind: str) -> None:
     torch.testing.assert_close(
         single.support(rows.float()), domain.support(rows).float(), rtol=1e-5, atol=1e-6
     )
+
+
+@given(seed=seeds, inputs=st.integers(1, 5))
+def test_nothing_is_lost_in_a_lower_precision(seed: int, inputs: int) -> None:
+    """Boxes are rounded outwards, balls grow by what their centre moves."""
+    box = random_domain(seed, "box", inputs=inputs).box()
+    single = box.to("cpu", torch.float32)
+    assert bool((single.lower.double() <= box.lower).all())
+    assert bool((single.upper.double() >= box.upper).all())
+    for kind in ("l2", "l1"):
+        ball = random_domain(seed, kind, inputs=inputs)
+        rounded = ball.to("cpu", torch.float32)
+        assert isinstance(rounded, L2Ball | L1Ball)
+        wide = type(rounded)(rounded.center.double(), rounded.radius + 1e-12)
+        assert bool(wide.contains(ball.maximiser(rows_for(seed, inputs)[:-1])).all())

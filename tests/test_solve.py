@@ -117,12 +117,14 @@ def test_no_unsafe_set_is_decided_by_the_property() -> None:
     assert (verdict.status, verdict.decided_by) == ("unsat", "property")
 
 
-@pytest.mark.parametrize("engine", ["auto", "walk", "bounds", "attack"])
+@pytest.mark.parametrize("engine", ["auto", "walk", "split", "bounds", "attack"])
 def test_an_unsafe_set_without_rows_is_met_by_any_point(engine: str) -> None:
     everything = Conjunction(np.zeros((0, 2)), np.zeros(0), np.zeros(0, bool))
     for unsafe in ([everything], [*random_rows(1, 2, 2), everything]):
         query = ask(random_network(1), random_domain(1), unsafe)
         assert decide(query, engine=engine).status == "sat"
+        if engine in ("auto", "walk", "split"):
+            assert decide(query, engine=engine, attack=False).status == "sat"
 
 
 def test_an_expired_deadline_is_a_timeout_or_a_proof() -> None:
