@@ -47,6 +47,17 @@ class LayerBounds:
         upper = tuple(torch.where(sign < 0, torch.minimum(up, zero), up) for _, up, sign in pairs)
         return LayerBounds(lower, upper)
 
+    def to(self, dtype: torch.dtype) -> LayerBounds:
+        """Rounded to another precision: good for a search, not for a proof."""
+        lower = tuple(bound.to(dtype) for bound in self.lower)
+        return LayerBounds(lower, tuple(bound.to(dtype) for bound in self.upper))
+
+    @classmethod
+    def of_signs(cls, signs: Sequence[Tensor], dtype: torch.dtype) -> LayerBounds:
+        """What signs [batch, n_k] of -1 and +1 say by themselves."""
+        anything = [torch.full_like(sign, torch.inf, dtype=dtype) for sign in signs]
+        return cls(tuple(-a for a in anything), tuple(anything)).within(signs)
+
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons can have either sign, [batch or 1, n_k] per layer."""
         return tuple((lo < 0) & (up > 0) for lo, up in zip(self.lower, self.upper, strict=True))
@@ -272,21 +283,19 @@ def root_bounds(
     network: Network,
     domain: Domain,
     *,
-    known: Sequence[Tensor] | None = None,
+    prior: LayerBounds | None = None,
     backward_pass: bool = True,
 ) -> LayerBounds:
     """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
-    neurons that the intervals leave unstable.
-
-    `known` are signs [batch, n_k] of -1 and +1 of neurons that are stable anyway, 0 of the others.
+    neurons that the intervals leave unstable. `prior` are bounds that hold anyway.
     """
     bounds = LayerBounds((), ())
     for k in range(len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
-        if known is not None:
-            lower = torch.where(known[k] > 0, lower.clamp(min=0), lower)
-            upper = torch.where(known[k] < 0, upper.clamp(max=0), upper)
+        if prior is not None:
+            lower = torch.maximum(lower, prior.lower[k])
+            upper = torch.minimum(upper, prior.upper[k])
         if k > 0 and backward_pass:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper)
         # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.

@@ -28,7 +28,7 @@ from fgp_vnn.settings import Settings
 from fgp_vnn.verdict import Counterexample, Verdict
 
 FEW_NEURONS = 6  # up to so many unstable neurons, the walk is over at once
-FEW_INPUTS = 12  # up to so many, splitting inputs beats splitting neurons
+FEW_INPUTS = 16  # up to so many, splitting inputs beats splitting neurons
 QUICK = Attack(restarts=1, steps=6)
 LONG = Attack(restarts=8, steps=25)
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
@@ -69,7 +69,7 @@ def solve(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline
     `confirm` takes points of the query's own domain.
     """
     run = _Run(query, confirm, settings, deadline)
-    with torch.inference_mode():
+    with torch.no_grad():
         return _solve(run)
 
 
@@ -121,7 +121,7 @@ def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
 def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     """Slopes of the output rows first; then, if that is not enough, of the hidden layers."""
     left = _left(run.query, bounds, SLOPES, run.deadline)
-    if left and len(bounds.lower) > 1:
+    if left and len(bounds.lower) > 1 and not _by_inputs(run):
         run.query = run.query.only(left)
         bounds = refine_layers(run.query, bounds, SLOPES, run.deadline)
         bounds = _shrink(run, bounds)
@@ -139,9 +139,15 @@ def _search(run: _Run, bounds: LayerBounds) -> tuple[str, Outcome]:
             alternate=settings.alternate,
         )
         return "walk", walk_regions(query, bounds, run.confirm, run.deadline, walk)
-    if isinstance(query.domain, Box) and query.network.inputs <= FEW_INPUTS:
+    if _by_inputs(run):
         return "split", split_inputs(query, run.confirm, run.deadline, Subdivision())
     return "split", split_neurons(query, bounds, run.confirm, run.deadline, Split())
+
+
+def _by_inputs(run: _Run) -> bool:
+    """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
+    few = run.query.network.inputs <= FEW_INPUTS
+    return few and isinstance(run.query.domain, Box) and run.settings.engine != "walk"
 
 
 def _report(run: _Run, engine: str, outcome: Outcome) -> Verdict:

@@ -15,7 +15,9 @@ from torch import Tensor
 from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend
 from fgp_vnn.bounds import LayerBounds, backward
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Domain
 from fgp_vnn.falsify import offer
+from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions
@@ -44,6 +46,7 @@ class _Search:
     split: Split
     frontier: Frontier
     rows: Tensor  # [disjuncts, most rows, outputs] unit rows of g, the last one repeated
+    coarse: tuple[Network, Domain] | None
     unsettled: int = 0
     statistics: dict[str, int] = field(default_factory=dict)
 
@@ -63,7 +66,14 @@ def split_neurons(
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
     search = _Search(
-        query, bounds, confirm, deadline, split, Frontier(split.budget), _row_table(query)
+        query,
+        bounds,
+        confirm,
+        deadline,
+        split,
+        Frontier(split.budget),
+        _row_table(query),
+        query.coarse(),
     )
     search.statistics["bundles"] = 0
     found = _process(search, _root(search))
@@ -166,6 +176,7 @@ def _bound(search: _Search, bundles: _Bundles) -> tuple[Ascended, LayerBounds]:
         bounds,
         signs=signs,
         begin=begin,
+        coarse=search.coarse,
         ascent=search.split.ascent,
         done=lambda least: bool((least > 0).any(-1).all()) or search.deadline.expired(),
     )
