@@ -331,20 +331,19 @@ def test_bounds_of_single_neurons_are_those_of_unit_rows(kind: str, target: int)
     torch.testing.assert_close(torch.cat([lower, -upper], 1), least_)
 
 
-def test_signs_that_are_known_are_used() -> None:
-    """Signs that hold in the domain stay valid, and their neurons are stable at once."""
+def test_prior_bounds_are_kept_and_make_later_ones_tighter() -> None:
     for seed in range(8):
         network = random_network(seed, KINDS[seed % 3], inputs=3, widths=WIDTHS)
-        domain = random_domain(seed, "box", inputs=3, size=0.5)
-        z = network.preactivations(sample(domain, 400, seed))[:-1]
-        known = [
-            ((v > 0.05).all(0).to(torch.int8) - (v < -0.05).all(0).to(torch.int8)).unsqueeze(0)
-            for v in z
-        ]
-        bounds = root_bounds(network, domain, known=known)
-        for v, signs, lo, up in zip(z, known, bounds.lower, bounds.upper, strict=True):
-            assert bool((v >= lo - 1e-12).all()) and bool((v <= up + 1e-12).all())
-            assert not bool(((lo < 0) & (up > 0) & (signs != 0)).any())
+        domain = random_domain(seed, "box", inputs=3)
+        part = Box(domain.center - 0.3 * domain.box().radius, domain.box().upper)
+        prior = root_bounds(network, domain)
+        alone, both = root_bounds(network, part), root_bounds(network, part, prior=prior)
+        z = network.preactivations(sample(part, 200, seed))[:-1]
+        for k, v in enumerate(z):
+            assert bool((v >= both.lower[k] - 1e-12).all() and (v <= both.upper[k] + 1e-12).all())
+            for before in (prior, alone):
+                assert bool((both.lower[k] >= before.lower[k] - 1e-9).all())
+                assert bool((both.upper[k] <= before.upper[k] + 1e-9).all())
 
 
 def test_intervals_of_a_map_that_reads_several_layers_hold() -> None:

@@ -133,7 +133,7 @@ def test_the_judge_sees_the_values_that_the_network_saw() -> None:
 
     def run(x: Floats) -> Floats:
         assert x.dtype == np.float32
-        return (x * np.float32(3)).astype(np.float32)
+        return np.asarray(x * np.float32(3), dtype=np.float32)
 
     def breaks(x: Doubles, y: Doubles) -> bool:
         seen.append((x, y))

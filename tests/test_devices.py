@@ -33,9 +33,14 @@ def on_gpu(kind: str, domain_kind: str) -> tuple[Network, Domain]:
     network = random_network(0, kind, inputs=3, widths=(4, 3)).to(GPU, torch.float32)
     query = ask(network, random_domain(0, "box", inputs=3), random_rows(0, 2, 2, 1))
     center = query.domain.center
-    balls = {"l2": L2Ball(center, 1.0), "l1": L1Ball(center, 1.0)}
-    clipped = Clipped(balls["l2"], query.domain.box())
-    return query.network, {"box": query.domain, "clipped l2": clipped, **balls}[domain_kind]
+    ball = L2Ball(center, 1.0)
+    domains: dict[str, Domain] = {
+        "box": query.domain,
+        "l2": ball,
+        "l1": L1Ball(center, 1.0),
+        "clipped l2": Clipped(ball, query.domain.box()),
+    }
+    return query.network, domains[domain_kind]
 
 
 def bounds_of(network: Network) -> LayerBounds:

@@ -52,7 +52,8 @@ def test_flipping_a_word_flips_that_neuron_alone(neurons: int) -> None:
 )
 def test_it_agrees_with_a_set(neurons: int, batches: list[tuple[int, int]], seed: int) -> None:
     """Batches with repetitions, within a batch and between batches, in a table that has to grow."""
-    visited, known = Visited(pack(bits(1, neurons, 0)).shape[1], CPU, slots=8), set()
+    known: set[tuple[bool, ...]] = set()
+    visited = Visited(pack(bits(1, neurons, 0)).shape[1], CPU, slots=8)
     for count, distinct in batches:
         patterns = bits(count, neurons, seed, distinct=distinct)
         fresh = visited.add(pack(patterns))
