@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import torch
@@ -88,7 +89,8 @@ def _relax(lower: Tensor, upper: Tensor, alpha: Tensor | None) -> Lines:
     lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
     crossing = (lower < 0) & (upper > 0)
     on = (lower >= 0).to(lower.dtype)
-    chord = torch.where(crossing, upper / (upper - lower).clamp(min=1e-300), on)
+    half = upper / 2  # so that the width does not overflow
+    chord = torch.where(crossing, half / (half - lower / 2).clamp(min=1e-300), on)
     intercept = torch.where(crossing, -chord * lower, torch.zeros_like(lower))
     slope = (upper > -lower).to(lower.dtype) if alpha is None else alpha
     return Lines(torch.where(crossing, slope, on), chord, intercept)
@@ -220,7 +222,8 @@ class Rounding:
         for affine in network.maps:
             if any(source >= known for source in affine.sources):
                 break
-            steps = (affine.operations + affine.outputs + 4) * self._unit
+            # What a map adds to the constant passes through two sums per layer after that.
+            steps = (affine.operations + affine.outputs + 2 * len(network.maps) + 4) * self._unit
             terms = steps * affine.magnitude([self._sizes[s] for s in affine.sources])
             self._terms.append(terms if affine.defect is None else terms + affine.defect)
 
@@ -261,7 +264,7 @@ def interval_step(
     box = domain.box()
     if isinstance(affine, Dense) and affine.sources == (0,):
         center = affine([domain.center])  # [..., n_k]
-        reach = domain.support(affine.weights[0])
+        reach = domain.reach(affine.weights[0])
         size = affine.magnitude([torch.maximum(box.lower.abs(), box.upper.abs())])
     else:
         uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
@@ -295,6 +298,8 @@ def root_bounds(
             upper = torch.minimum(upper, prior.upper[k])
         if k > 0 and backward_pass:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper)
+        # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
+        lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
     return bounds
 

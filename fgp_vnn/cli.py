@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from fgp_vnn import __version__
+from fgp_vnn.commands.interrupt import EXIT_CODE, MESSAGE
 from fgp_vnn.errors import InputError
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
@@ -30,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"fgp-vnn: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("fgp-vnn: interrupted", file=sys.stderr)
-        return 130
+        print(MESSAGE, file=sys.stderr)
+        return EXIT_CODE
 
 
 def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:

@@ -44,6 +44,10 @@ class Domain(ABC):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Domain:
         """The same set on another device or in another precision."""
 
+    def reach(self, rows: Tensor) -> Tensor:
+        """An upper bound of |row . (x - center)|, [..., rows]; the support if it is symmetric."""
+        return self.support(rows)
+
     def least(self, rows: Tensor, values: Tensor) -> Tensor:
         """The least value over the domain of row . (x - center) + value, [..., rows]."""
         return values - self.support(-rows)
@@ -117,7 +121,7 @@ class L2Ball(Domain):
 
     def maximiser(self, rows: Tensor) -> Tensor:
         norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
-        return self.center + rows * (self.radius / norm)
+        return self.center + self.radius * (rows / norm)
 
     def project(self, points: Tensor) -> Tensor:
         offset = points - self.center
@@ -193,6 +197,9 @@ class Clipped(Domain):
         """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
         room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
         return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
+
+    def reach(self, rows: Tensor) -> Tensor:
+        return torch.maximum(self.support(rows), self.support(-rows))
 
     def maximiser(self, rows: Tensor) -> Tensor:
         """The ball's maximiser moved into both sets: a good point, not always the best one."""

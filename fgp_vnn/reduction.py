@@ -87,7 +87,11 @@ def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:
         return _replace_input(reader, inner, bias, left * size + eps * reader.bias.abs())
 
     # The columns of the basis are orthonormal up to rounding: the image may be a little larger.
-    radius = ball.radius * (1 + 1e-12)
+    # ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||, and the product itself is rounded.
+    gram = basis.T @ basis
+    skew = float((gram - torch.eye(len(gram)).to(gram)).norm())
+    slack = skew + 2 * basis.numel() * torch.finfo(basis.dtype).eps
+    radius = ball.radius * (1 + max(slack, 1e-12))
     reduced = L2Ball(torch.zeros_like(basis[0]), radius)
     return _rebuild(query, restrict, reduced, basis.shape[1]), Lift(ball.center, basis=basis)
 

@@ -81,6 +81,11 @@ def solve(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline
 def _solve(run: _Run) -> Verdict:
     if not run.query.disjuncts:
         return run.verdict("unsat", "property")
+    if bool((torch.bincount(run.query.disjunct, minlength=run.query.disjuncts) == 0).any()):
+        # A disjunct without rows: every input is a counterexample that can be confirmed.
+        if found := run.confirm(run.query.domain.center.unsqueeze(0)):
+            return run.verdict("sat", "property", found)
+        return run.verdict("unknown", reason="all outputs are unsafe, but none was confirmed")
     if found := _attack(run, QUICK):
         return run.verdict("sat", "attack", found)
     if run.settings.engine == "attack":

@@ -93,7 +93,7 @@ def _contradiction(
     """Whether the weighted sum of the constraints is positive on the domain, rounding included."""
     total = multipliers @ rows
     least = multipliers @ values - domain.support(-total.unsqueeze(0)).squeeze(0)
-    reach = domain.support(rows)
+    reach = domain.reach(rows)
     unit = torch.finfo(rows.dtype).eps * 2 * (len(values) + rows.shape[1] + 10)
     rounding = multipliers @ (errors + unit * (values.abs() + reach))
     return bool(least - 1.01 * rounding > 0)

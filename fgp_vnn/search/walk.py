@@ -26,6 +26,7 @@ from fgp_vnn.search.projections import settle
 from fgp_vnn.search.visited import Visited, flip_words, pack, unpack
 from fgp_vnn.verdict import Counterexample
 
+PAST = 1e-3  # of the way from the centre to the end of the domain
 Variant = Literal["full-queue", "first-boundary"]
 
 
@@ -74,6 +75,8 @@ def walk_regions(
             return _end(state, explored, Outcome("sat", found))
         if state.unsettled and walk.variant == "first-boundary":
             break
+    if state.unsettled and deadline.expired():
+        return _end(state, explored, Outcome("timeout", reason="time is up in the walk"))
     if state.unsettled:
         reason = f"{state.unsettled} decision boundaries could not be settled by projections"
         return _end(state, explored, Outcome("unknown", reason=reason))
@@ -170,8 +173,11 @@ def _decide(
     of_row = meets[:, query.disjunct]  # [regions, rows]
     at, row = torch.nonzero(of_row, as_tuple=True)
     rows = output.columns[at, :, row].unsqueeze(1)
-    points = domain.projection(rows, output.values[at, row].unsqueeze(1)).squeeze(1)
-    found = state.confirm(points)
+    values = output.values[at, row].unsqueeze(1)
+    # Also a little past the boundary, since on it rounding decides; where the domain goes so far.
+    past = values + PAST * domain.support(-rows)
+    points = domain.projection(torch.cat([rows, rows], 1), torch.cat([values, past], 1))
+    found = state.confirm(points.flatten(0, 1))
     state.statistics["projections"] = state.statistics.get("projections", 0) + len(points)
     if found is not None:
         return found
