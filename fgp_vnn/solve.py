@@ -17,6 +17,7 @@ from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.refine import refine_layers
@@ -172,8 +173,19 @@ def _search(run: _Run, bounds: LayerBounds) -> tuple[str, Outcome]:
 
 def _by_inputs(run: _Run) -> bool:
     """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
-    few = run.query.network.inputs <= FEW_INPUTS
-    return few and isinstance(run.query.domain, Box) and run.settings.engine != "walk"
+    if not isinstance(run.query.domain, Box) or run.settings.engine == "walk":
+        return False
+    return _seen_inputs(run.query.network) <= FEW_INPUTS
+
+
+def _seen_inputs(network: Network) -> float:
+    """How many inputs a neuron that reads the input sees, on average."""
+    seen = [
+        (m.weights[m.sources.index(0)] != 0).sum(-1).double()
+        for m in network.layers
+        if 0 in m.sources and isinstance(m, Dense)
+    ]
+    return float(torch.cat(seen).mean()) if seen else float(network.inputs)
 
 
 def _report(run: _Run, engine: str, outcome: Outcome) -> Verdict:
