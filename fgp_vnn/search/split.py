@@ -30,6 +30,7 @@ class Split(Splitting):
 
     batch: int = 256
     budget: int = 2 << 30  # bytes for waiting bundles
+    bundles: int | None = None  # give up after so many
 
 
 @dataclass(eq=False)
@@ -52,6 +53,10 @@ def split_neurons(
         if deadline.expired():
             reason = f"time is up with {len(search.frontier)} bundles open"
             return Outcome("timeout", reason=reason, statistics=search.statistics)
+        if split.bundles is not None and search.statistics["bundles"] >= split.bundles:
+            reason = f"{len(search.frontier)} bundles are open"
+            statistics = {**search.statistics, "open": len(search.frontier)}
+            return Outcome("unknown", reason=reason, statistics=statistics)
         taken = search.frontier.pop(split.batch // 2)
         floats = (taken[n].to(query.network.dtype) for n in ("alpha", "beta", "weights"))
         parents = Bundles(taken["disjunct"], taken["signs"], *floats)
