@@ -168,8 +168,9 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
     """A short split search; then hidden neurons split, as long as that makes more of them stable;
     then a split search to the end."""
     outcome = _split_neurons(run, bounds, SHORT)
-    if outcome.status != "unknown" or not outcome.statistics.get("open"):
-        return _report(run, "split", outcome)
+    verdict = _report(run, "split", outcome)
+    if not outcome.unfinished:
+        return verdict
     patience = run.deadline.sooner(SHARPEN_SHARE * max(run.deadline.left(), 0.0))
     rounds = ROUNDS
     while len(bounds.lower) > 1 and not patience.expired():

@@ -55,8 +55,7 @@ def split_neurons(
             return Outcome("timeout", reason=reason, statistics=search.statistics)
         if split.bundles is not None and search.statistics["bundles"] >= split.bundles:
             reason = f"{len(search.frontier)} bundles are open"
-            statistics = {**search.statistics, "open": len(search.frontier)}
-            return Outcome("unknown", reason=reason, statistics=statistics)
+            return Outcome("unknown", reason=reason, unfinished=True, statistics=search.statistics)
         taken = search.frontier.pop(split.batch // 2)
         floats = (taken[n].to(query.network.dtype) for n in ("alpha", "beta", "weights"))
         parents = Bundles(taken["disjunct"], taken["signs"], *floats)
