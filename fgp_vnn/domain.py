@@ -44,6 +44,10 @@ class Domain(ABC):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Domain:
         """The same set on another device or in another precision."""
 
+    def outer_support(self, rows: Tensor) -> Tensor:
+        """An upper bound of sum |row_i| |x_i - center_i|, what rounding errors are weighed by."""
+        return self.support(rows)
+
     def least(self, rows: Tensor, values: Tensor) -> Tensor:
         """The least value over the domain of row . (x - center) + value, [..., rows]."""
         return values - self.support(-rows)
@@ -182,6 +186,9 @@ class Clipped(Domain):
         """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
         room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
         return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
+
+    def outer_support(self, rows: Tensor) -> Tensor:
+        return self.ball.support(rows)
 
     def maximiser(self, rows: Tensor) -> Tensor:
         """The ball's maximiser moved into both sets: a good point, not always the best one."""
