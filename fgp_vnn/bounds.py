@@ -97,11 +97,61 @@ def backward(
     `beta` holds signed multipliers s*beta per layer. With `rounding` the error of this computation
     itself is taken off, so that `least` is a proved bound.
     """
-    maps = network.maps
-    constant = rows @ maps[target].bias
-    error = None if rounding is None else rounding.of_map(target, rows)
+    affine = network.maps[target]
     waiting: dict[int, Tensor] = {}
-    _pull(maps[target], rows, waiting)
+    _add(waiting, affine, affine.adjoint(rows))
+    error = None if rounding is None else rounding.of_map(target, rows)
+    begun = _Begun(target, waiting, rows @ affine.bias, error)
+    return _descend(network, domain, begun, lines, beta, rounding)
+
+
+def backward_neurons(
+    network: Network,
+    domain: Domain,
+    target: int,
+    neurons: Tensor,
+    lines: Sequence[Lines],
+    *,
+    rounding: Rounding,
+) -> tuple[Tensor, Tensor]:
+    """Proved lower and upper bounds [batch, m] of the neurons [batch, m] of a map.
+
+    The same as `backward` with the rows e_j and -e_j, which need no product to begin with.
+    """
+    affine = network.maps[target]
+    waiting: dict[int, Tensor] = {}
+    parts = tuple(torch.cat([part, -part], dim=-2) for part in affine.rows_at(neurons))
+    _add(waiting, affine, parts)
+    bias = affine.bias[neurons]
+    error = rounding.of_neurons(target, neurons)
+    begun = _Begun(
+        target, waiting, torch.cat([bias, -bias], dim=-1), torch.cat([error, error], dim=-1)
+    )
+    least = _descend(network, domain, begun, lines, None, rounding).least
+    low, high = least.chunk(2, dim=-1)
+    return low, -high
+
+
+class _Begun(NamedTuple):
+    """A backward pass that has gone through its target map."""
+
+    target: int
+    waiting: dict[int, Tensor]  # coefficients of what the map reads
+    constant: Tensor  # [batch, rows]
+    error: Tensor | None  # [batch, rows]
+
+
+def _descend(
+    network: Network,
+    domain: Domain,
+    begun: _Begun,
+    lines: Sequence[Lines],
+    beta: Sequence[Tensor | None] | None,
+    rounding: Rounding | None,
+) -> Backward:
+    """The way from the target's sources down to the input."""
+    target, waiting, constant, error = begun
+    maps = network.maps
     kept: dict[int, Tensor] = {}
     for k in range(target, 0, -1):
         coefficient = waiting.pop(k, None)
@@ -118,7 +168,7 @@ def backward(
         if rounding is not None and error is not None:
             size = coefficient.abs() if multiplier is None else coefficient.abs() + multiplier.abs()
             error = error + rounding.of_layer(k, size)
-        _pull(maps[k - 1], through, waiting)
+        _add(waiting, maps[k - 1], maps[k - 1].adjoint(through))
     weight = waiting.get(0)
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
@@ -134,8 +184,8 @@ def _dot(rows: Tensor, vector: Tensor) -> Tensor:
     return (rows @ vector.transpose(-1, -2)).squeeze(-1)
 
 
-def _pull(affine: AffineMap, rows: Tensor, waiting: dict[int, Tensor]) -> None:
-    for source, part in zip(affine.sources, affine.adjoint(rows), strict=True):
+def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...]) -> None:
+    for source, part in zip(affine.sources, parts, strict=True):
         waiting[source] = waiting[source] + part if source in waiting else part
 
 
@@ -164,6 +214,12 @@ class Rounding:
     def of_map(self, index: int, rows: Tensor) -> Tensor:
         """Of applying map number `index` to rows [batch, rows, outputs]."""
         return _dot(rows.abs(), _wide(self._terms[index]))
+
+    def of_neurons(self, index: int, neurons: Tensor) -> Tensor:
+        """Of the rows [batch, m] of single neurons."""
+        terms = self._terms[index]
+        terms = terms.reshape(-1, terms.shape[-1]).expand(len(neurons), -1)
+        return terms.gather(-1, neurons)
 
     def of_layer(self, layer: int, size: Tensor) -> Tensor:
         """Of the ReLUs of a layer and of the map below it, for coefficients of this size.
@@ -207,13 +263,25 @@ def interval_step(
     return center - reach - error, center + reach + error
 
 
-def root_bounds(network: Network, domain: Domain, *, backward_pass: bool = True) -> LayerBounds:
+def root_bounds(
+    network: Network,
+    domain: Domain,
+    *,
+    known: Sequence[Tensor] | None = None,
+    backward_pass: bool = True,
+) -> LayerBounds:
     """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
-    neurons that the intervals leave unstable."""
+    neurons that the intervals leave unstable.
+
+    `known` are signs [batch, n_k] of -1 and +1 of neurons that are stable anyway, 0 of the others.
+    """
     bounds = LayerBounds((), ())
     for k in range(len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
+        if known is not None:
+            lower = torch.where(known[k] > 0, lower.clamp(min=0), lower)
+            upper = torch.where(known[k] < 0, upper.clamp(max=0), upper)
         if k > 0 and backward_pass:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
@@ -230,16 +298,8 @@ def _tighten(
         return lower, upper
     # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
     chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
-    rows = unit_rows(lower.shape[-1], chosen, lower)
     rounding = Rounding(network, domain, bounds)
-    least = backward(network, domain, k, rows, bounds.lines(), rounding=rounding).least
-    low, high = least.chunk(2, dim=-1)
+    low, high = backward_neurons(network, domain, k, chosen, bounds.lines(), rounding=rounding)
     lower = lower.scatter(-1, chosen, torch.maximum(lower.gather(-1, chosen), low))
-    upper = upper.scatter(-1, chosen, torch.minimum(upper.gather(-1, chosen), -high))
+    upper = upper.scatter(-1, chosen, torch.minimum(upper.gather(-1, chosen), high))
     return lower, upper
-
-
-def unit_rows(width: int, neurons: Tensor, like: Tensor) -> Tensor:
-    """Rows e_j and then -e_j for each neuron j of neurons [batch, m]; [batch, 2 m, width]."""
-    rows = like.new_zeros(*neurons.shape, width).scatter(-1, neurons.unsqueeze(-1), 1)
-    return torch.cat([rows, -rows], dim=-2)

@@ -46,7 +46,7 @@ def falsify(
     length = attack.first_step
     outputs = query.network(x)
     for _ in range(attack.steps):
-        found = _offer(query, confirm, x, outputs)
+        found = offer(query, confirm, x, outputs)
         if found is not None or deadline.expired():
             return found
         rows = _weights(outputs, mine)
@@ -55,7 +55,7 @@ def falsify(
         x = domain.project(x - length * scale * _unit(domain, velocity))
         outputs = query.network(x)
         length *= ratio
-    return _offer(query, confirm, x, outputs)
+    return offer(query, confirm, x, outputs)
 
 
 def _starts(domain: Domain, disjuncts: int, attack: Attack) -> Tensor:
@@ -87,7 +87,7 @@ def _unit(domain: Domain, direction: Tensor) -> Tensor:
     return direction / size.clamp(min=torch.finfo(direction.dtype).tiny)
 
 
-def _offer(query: Query, confirm: Confirm, x: Tensor, outputs: Tensor) -> Counterexample | None:
+def offer(query: Query, confirm: Confirm, x: Tensor, outputs: Tensor) -> Counterexample | None:
     """Hand over the points that meet a disjunct, or almost do, the clearest first."""
     worst = query.worst(outputs).amin(-1)  # [points]
     size = outputs.abs().amax(-1).clamp(min=1)

@@ -17,6 +17,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import Attack, falsify
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
+from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.walk import Walk, walk_regions
 from fgp_vnn.settings import Settings
@@ -97,6 +98,10 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
         query, bounds = collapse(run.query, bounds)
         query, lift = reduce_inputs(query)
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
+        through = _through(lift, run.confirm)
+        if run.settings.engine == "split":
+            outcome = split_inputs(query, through, run.deadline, Subdivision())
+            return _report(run, "split", outcome)
         walk = Walk(
             variant="first-boundary" if run.settings.variant == "first-boundary" else "full-queue",
             alternate=run.settings.alternate,

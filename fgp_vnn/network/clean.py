@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, version_converter
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.fold import evaluate, fold
 from fgp_vnn.network.graph import Array, Graph, attributes, label, make_node
+from fgp_vnn.network.windows import padding
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
 _RAISED = 13
@@ -28,7 +29,6 @@ _REARRANGED = {
 }  # fmt: skip
 CLEANED = frozenset({*_RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
-_SHAPE_ONLY = {"Identity", "Reshape"}
 _LARGEST = 1 << 24  # float32 counts so far
 
 
@@ -43,6 +43,7 @@ def raise_opset(model: ModelProto) -> ModelProto:
 def clean_graph(graph: Graph) -> str | None:
     """Clean in place; returns the operator (Softmax or LogSoftmax) that was cut off the end."""
     fold(graph)
+    graph.prune()
     softmax = _cut_softmax(graph)
     variables = graph.variables()
     graph.replace(lambda node: _simpler(graph, node) if variables & {*node.input} else None)
@@ -60,6 +61,8 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         return [make_node("Identity", node.input, node.output[0])]
     if node.op_type in _REDUCTIONS:
         return [_reduction(graph, node, given)]
+    if node.op_type == "Conv" and given.get("auto_pad", b"NOTSET").startswith(b"SAME"):
+        return [_explicit(graph, node, given)]
     if node.op_type == "Pad":
         return _pad(graph, node, given)
     if node.op_type in _REARRANGED and _rearranges(graph, node, given):
@@ -102,6 +105,15 @@ def _reduction(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProt
     return make_node(node.op_type, node.input[:1], node.output[0], axes=axes, keepdims=keep)
 
 
+def _explicit(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProto:
+    """A convolution with its automatic padding written out."""
+    kernel = list(graph.shape(node.input[1])[2:])
+    image, result = graph.shape(node.input[0])[2:], graph.shape(node.output[0])[2:]
+    starts, ends = padding(given, kernel, image, result)
+    kept = {name: value for name, value in given.items() if name != "auto_pad"}
+    return make_node("Conv", node.input, node.output[0], **kept | {"pads": [*starts, *ends]})
+
+
 def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto]:
     """Padding with zeros, then the sum with what stands at the edges if that is not zero."""
     source, target = node.input[0], node.output[0]
@@ -119,7 +131,8 @@ def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto
         operand = graph.constant(np.asarray(pads, dtype=np.int64), "pads")
         result = [make_node("Pad", [source, operand], padded)]
     if edges.any():
-        result.append(make_node("Add", [padded, graph.constant(edges, "edges")], target))
+        offset = graph.constant(edges.astype(np.float64), "edges")
+        result.append(make_node("Add", [padded, offset], target))
     return result
 
 
@@ -137,7 +150,7 @@ def _all_pads(graph: Graph, node: NodeProto, given: dict[str, Any], rank: int) -
 
 
 def _rearranges(graph: Graph, node: NodeProto, given: dict[str, Any]) -> bool:
-    """Whether a node only moves entries: all but interpolation, if it reads constants else."""
+    """Whether a node only moves entries: not if it interpolates, or reads where to from data."""
     if not all(name in graph.constants for name in node.input[1:] if name):
         return False
     return node.op_type not in ("Resize", "Upsample") or given.get("mode", b"nearest") == b"nearest"
@@ -168,7 +181,7 @@ def _probed(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, st
     probe = NodeProto.FromString(node.SerializeToString())
     probe.input[0] = graph.constant(value, "probe")
     names = [name for name in probe.output if name]
-    values = evaluate(graph, [probe], names)
+    values = evaluate(graph, [probe], names, single=True)
     del graph.constants[probe.input[0]]
     return list(zip(values, names, strict=True))
 
@@ -176,10 +189,8 @@ def _probed(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, st
 def _cut_softmax(graph: Graph) -> str | None:
     """Drop a softmax over all outputs at the end: it keeps their order."""
     makers = {name: node for node in graph.nodes for name in node.output}
-    behind: list[NodeProto] = []
     node = makers.get(graph.output)
-    while node is not None and node.op_type in _SHAPE_ONLY | _RESHAPES:
-        behind.append(node)
+    while node is not None and node.op_type in {"Identity", *_RESHAPES}:
         node = makers.get(node.input[0])
     if node is None or node.op_type not in ("Softmax", "LogSoftmax"):
         return None

@@ -8,25 +8,61 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from onnx import ModelProto
+import torch
+from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.network.graph import Graph
 
 
-def convert(model: ModelProto) -> GraphModule:
-    """The torch.fx graph of a model; each call_module node's target is the ONNX node's name."""
+def convert(graph: Graph) -> GraphModule:
+    """The torch.fx graph of a graph; each call_module node's target is the ONNX node's name."""
     with _without_torchvision():
         import onnx2torch
+    matrices = _matrices(graph)
     try:
-        module: GraphModule = onnx2torch.convert(model)
+        module: GraphModule = onnx2torch.convert(graph.model(declared=matrices))
     except Exception as error:  # onnx2torch raises whatever its converters meet
         reason = " ".join(str(error).split())[:300]
         raise UnsupportedError(f"onnx2torch cannot convert the network: {reason}") from error
+    for node in graph.nodes:
+        if node.op_type == "Reshape":
+            setattr(module, node.name, _Reshape(graph.constants[node.input[1]].tolist()))
+    _put_back(module, [torch.from_numpy(graph.constants[name]) for name in matrices])
     module.eval()
     for parameter in module.parameters():
         parameter.requires_grad_(False)
     return module
+
+
+class _Reshape(nn.Module):
+    """A reshape to a shape that is known: onnx2torch's reads it from a tensor at every call."""
+
+    def __init__(self, shape: list[int]) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+
+    def forward(self, x: Tensor, shape: Tensor) -> Tensor:
+        return x.reshape(self.shape)
+
+
+def _matrices(graph: Graph) -> list[str]:
+    """The constants that only MatMul reads: they need not go through an ONNX model."""
+    readers = [(name, node.op_type) for node in graph.nodes for name in node.input]
+    others = {name for name, kind in readers if kind != "MatMul"}
+    return [name for name in dict(readers) if name in graph.constants and name not in others]
+
+
+def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:
+    """Give the constants that were declared as inputs their values."""
+    _, *places = (node for node in module.graph.nodes if node.op == "placeholder")
+    for i, (place, tensor) in enumerate(zip(places, tensors, strict=True)):
+        module.register_buffer(f"matrix_{i}", tensor)
+        with module.graph.inserting_before(place):
+            place.replace_all_uses_with(module.graph.get_attr(f"matrix_{i}"))
+        module.graph.erase_node(place)
+    module.recompile()
 
 
 @contextmanager

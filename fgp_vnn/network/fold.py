@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from fgp_vnn.network.graph import Array, Graph, attributes
-from fgp_vnn.network.runtime import make_session
+from fgp_vnn.network.graph import Array, Graph, attributes, widened
+from fgp_vnn.network.runtime import open_program
 
 _ROUNDS = 20
 
@@ -22,20 +22,28 @@ def fold(graph: Graph) -> None:
             return
 
 
-def evaluate(graph: Graph, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Array]:
-    """The values of tensors that `nodes` compute from the graph's constants, by onnxruntime."""
-    read = {name for node in nodes for name in node.input}
-    initializers = [
-        numpy_helper.from_array(array, name)
-        for name, array in graph.constants.items()
-        if name in read
-    ]
+def evaluate(
+    graph: Graph, nodes: Sequence[NodeProto], wanted: Sequence[str], *, single: bool = False
+) -> list[Array]:
+    """The values of tensors that `nodes` compute from the graph's constants, by onnxruntime.
+
+    With `single`, in float32 as in the file: some operators take nothing else.
+    """
+    read = {
+        name: graph.constants[name]
+        for node in nodes
+        for name in node.input
+        if name in graph.constants
+    }
+    if single:
+        read = {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in read.items()}
+    initializers = [numpy_helper.from_array(array, name) for name, array in read.items()]
     outputs = [ValueInfoProto(name=name) for name in wanted]
     proto = helper.make_graph(list(nodes), "constants", [], outputs, initializers)
     model: ModelProto = helper.make_model(
         proto, opset_imports=[helper.make_opsetid("", graph.opset)], ir_version=8
     )
-    values = make_session(model.SerializeToString()).run(list(wanted), {})
+    values = open_program(model.SerializeToString()).run(list(wanted), {})
     return [np.asarray(value) for value in values]
 
 
@@ -65,7 +73,8 @@ def _fold_constants(graph: Graph) -> bool:
         return False
     wanted = [name for node in ready for name in node.output if name]
     for name, value in zip(wanted, evaluate(graph, ready, wanted), strict=True):
-        graph.constants[name] = value.astype(np.float64) if value.dtype.kind == "f" else value
+        where = f"constant {name!r}"
+        graph.constants[name] = widened(value, where) if value.dtype.kind == "f" else value
     done = {id(node) for node in ready}
     graph.nodes = [node for node in graph.nodes if id(node) not in done]
     return True

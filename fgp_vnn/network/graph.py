@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -66,25 +66,33 @@ class Graph:
                 found.update(node.output)
         return found
 
-    def model(self, *, values: bool = True) -> ModelProto:
+    def prune(self) -> None:
+        """Drop the nodes that the output does not need."""
+        needed = {self.output}
+        kept = []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        self.constants = {name: a for name, a in self.constants.items() if name in needed}
+
+    def model(self, *, declared: Collection[str] = ()) -> ModelProto:
         """The graph as an ONNX model in double precision.
 
-        Without values, large constants become inputs: enough to infer shapes, and much faster.
+        The constants in `declared` become inputs behind the real one: their values are not needed,
+        and to write them out would take long.
         """
         inputs = [(self.input, TensorProto.DOUBLE, self.input_shape)]
-        initializers = []
-        for name, array in self.constants.items():
-            if values or array.size <= _SMALL:
-                initializers.append(numpy_helper.from_array(array, name))
-            else:
-                kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-                inputs.append((name, kind, array.shape))
+        for name in declared:
+            array = self.constants[name]
+            inputs.append((name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
         graph = helper.make_graph(
             self.nodes,
             "network",
             [helper.make_tensor_value_info(*given) for given in inputs],
             [helper.make_tensor_value_info(self.output, TensorProto.DOUBLE, None)],
-            initializers,
+            [numpy_helper.from_array(a, n) for n, a in self.constants.items() if n not in declared],
         )
         return helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8
@@ -92,7 +100,8 @@ class Graph:
 
     def infer_shapes(self) -> None:
         """Fill `shapes` with what ONNX can tell without running the network."""
-        inferred = onnx.shape_inference.infer_shapes(self.model(values=False), data_prop=True)
+        large = {name for name, array in self.constants.items() if array.size > _SMALL}
+        inferred = onnx.shape_inference.infer_shapes(self.model(declared=large), data_prop=True)
         proto = inferred.graph
         for value in (*proto.input, *proto.value_info, *proto.output):
             tensor = value.type.tensor_type
@@ -146,7 +155,20 @@ def read_graph(model: ModelProto) -> Graph:
         names={name for node in nodes for name in (*node.input, *node.output)},
     )
     graph.replace(lambda node: _inline(graph, node))
+    _check_order(graph)
     return graph
+
+
+def _check_order(graph: Graph) -> None:
+    """Refuse a node that reads what nothing before it computes."""
+    known = {"", graph.input, *graph.constants}
+    for node in graph.nodes:
+        unknown = [name for name in node.input if name not in known]
+        if unknown:
+            raise InputError(f"{label(node)} reads {unknown[0]!r}, which nothing before it gives")
+        known.update(node.output)
+    if graph.output not in known:
+        raise InputError(f"no node gives the output {graph.output!r}")
 
 
 def _opset(model: ModelProto) -> int:
@@ -173,16 +195,19 @@ def _input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
 
 
 def _array(tensor: TensorProto, where: str) -> Array:
-    """A tensor's values; floating-point ones are widened to float64 and must be finite."""
+    """A tensor's values, in float64 if they are floating-point."""
     if tensor.data_location == TensorProto.EXTERNAL:
         raise InputError(f"{where} is stored in another file, which is not supported")
     array: Array = numpy_helper.to_array(tensor)
-    if tensor.data_type not in _FLOATS:
-        return array
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
+    return widened(array, where) if tensor.data_type in _FLOATS else array
+
+
+def widened(array: Array, where: str) -> Array:
+    """Floating-point values as float64; refuses NaN and infinity."""
+    result: Array = array.astype(np.float64)
+    if not np.isfinite(result).all():
         raise InputError(f"{where} has NaN or infinite values")
-    return array
+    return result
 
 
 def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:

@@ -12,6 +12,7 @@ from onnx import NodeProto
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.clean import axes_of
 from fgp_vnn.network.graph import Array, Graph, label
+from fgp_vnn.network.windows import padding
 
 
 def reduction_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
@@ -32,11 +33,11 @@ def pool_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
     """
     shape = graph.shape(node.input[0])
     image, result = shape[2:], graph.shape(node.output[0])[2:]
-    kernel = given.get("kernel_shape", list(image))
+    kernel: list[int] = given.get("kernel_shape", list(image))
     rank = len(kernel)
     strides = given.get("strides", [1] * rank)
     dilations = given.get("dilations", [1] * rank)
-    starts = _starts(given, image, result, kernel, strides, dilations)
+    starts, _ = padding(given, kernel, image, result)
     inside: list[Array] = []
     flat: list[Array] = []
     for offset in product(*(range(k) for k in kernel)):
@@ -55,24 +56,3 @@ def pool_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
     member = np.where(within, member, some)
     channels = np.arange(prod(shape[:2])) * prod(image)
     return (member[:, None, :] + channels[None, :, None]).reshape(len(member), -1)
-
-
-def _starts(
-    given: dict[str, Any],
-    image: tuple[int, ...],
-    result: tuple[int, ...],
-    kernel: list[int],
-    strides: list[int],
-    dilations: list[int],
-) -> list[int]:
-    """The padding in front of each axis."""
-    automatic = given.get("auto_pad", b"NOTSET")
-    if automatic == b"NOTSET":
-        return list(given.get("pads", [0] * len(image)))[: len(image)]
-    if automatic == b"VALID":
-        return [0] * len(image)
-    starts = []
-    for n, out, k, s, d in zip(image, result, kernel, strides, dilations, strict=True):
-        total = max(0, (out - 1) * s + (k - 1) * d + 1 - n)
-        starts.append(total // 2 if automatic == b"SAME_UPPER" else total - total // 2)
-    return starts

@@ -20,7 +20,7 @@ from fgp_vnn.network.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.runtime import Runtime
 
 _SAMPLES = 4
-_TOLERANCE = 1e-3  # of float32 against float64, relative to the magnitudes inside the network
+_TOLERANCE = 1e-4  # of float32 against float64, relative to the magnitudes inside the network
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,15 @@ class LoadedNetwork:
     comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are kept
 
 
-def load_network(path: Path | str) -> LoadedNetwork:
-    """Load an ONNX file, plain or gzipped; raises InputError and nothing else."""
+def load_network(path: Path | str, *, dense_entries: int = 2_000_000) -> LoadedNetwork:
+    """Load an ONNX file, plain or gzipped; raises InputError and nothing else.
+
+    Affine maps of up to `dense_entries` matrix entries become `Dense`, larger ones `Operator`.
+    """
     path = Path(path)
     data = read_bytes(path, "network")
     try:
-        return _load(data)
+        return _load(data, dense_entries)
     except InputError as error:
         raise type(error)(f"{path}: {error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
@@ -47,13 +50,13 @@ def load_network(path: Path | str) -> LoadedNetwork:
         raise UnsupportedError(f"{path}: the network cannot be loaded: {reason}") from error
 
 
-def _load(data: bytes) -> LoadedNetwork:
+def _load(data: bytes, dense_entries: int) -> LoadedNetwork:
     model = raise_opset(_parse(data))
     graph = read_graph(model)
     softmax = clean_graph(graph)
     rewrite(graph)
     check_affine(graph, rewritten=CLEANED | REWRITTEN)
-    network = normal_form(graph)
+    network = normal_form(graph, dense_entries=dense_entries)
     runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(graph.output, (network.outputs,))
     _compare(network, runtime, softmax)

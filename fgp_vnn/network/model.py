@@ -46,6 +46,11 @@ class AffineMap(ABC):
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Pull rows [..., outputs] back; gives one [..., n_s] per source."""
 
+    def rows_at(self, outputs: Tensor) -> tuple[Tensor, ...]:
+        """The matrix rows of the outputs numbered [batch, m]; one [batch, m, n_s] per source."""
+        units = self.bias.new_zeros(*outputs.shape, self.outputs)
+        return self.adjoint(units.scatter(-1, outputs.unsqueeze(-1), 1))
+
     @abstractmethod
     def to(self, device: torch.device | str, dtype: torch.dtype) -> AffineMap:
         """The same map on another device or in another precision."""
@@ -93,6 +98,9 @@ class Dense(AffineMap):
 
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
         return tuple(rows @ weight for weight in self.weights)
+
+    def rows_at(self, outputs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(weight[outputs] for weight in self.weights)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)

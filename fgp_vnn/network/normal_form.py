@@ -19,31 +19,41 @@ from fgp_vnn.network.graph import Graph
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.operator import Operator
 
-_DENSE_ENTRIES = 2_000_000  # an affine map of up to this many entries becomes a matrix
-_PRODUCT_ENTRIES = 50_000_000  # and one of up to this many if it is a product anyway
+_PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
 _CHUNK_ENTRIES = 4_000_000
 
 _PRODUCTS = {"Gemm", "MatMul"}
 _RESHAPES = {"Identity", "Reshape"}
-_ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub", "Sum"}
+_ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub"}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Where the torch graph is to be cut."""
+
+    stops: dict[fx.Node, int]  # where affine maps begin, by source number; 0 is the input
+    ends: list[fx.Node]  # what each ReLU layer is applied to, then the output
+    varying: set[fx.Node]  # what depends on the input
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """An affine map's place in the torch graph: the node it ends at and the nodes it reads."""
+    """An affine map's place in the torch graph."""
 
     end: fx.Node
     sources: tuple[int, ...]
-    inside: tuple[fx.Node, ...]  # in order, the ones between
+    inside: tuple[fx.Node, ...]  # what lies between, in order
 
 
-def normal_form(graph: Graph) -> Network:
-    """The network of a graph that `check_affine` has passed."""
+def normal_form(graph: Graph, *, dense_entries: int) -> Network:
+    """The network of a graph that `check_affine` has passed.
+
+    Affine maps of up to `dense_entries` matrix entries are stored as matrices.
+    """
     graph = _named(graph)
-    reader = _Reader(graph)
-    layers = [reader.affine_map(end) for end in reader.ends[:-1]]
-    inputs = prod(graph.input_shape)
-    return Network(tuple(layers), reader.affine_map(reader.ends[-1]), inputs)
+    reader = _Reader(graph, dense_entries)
+    *layers, output = (reader.affine_map(end) for end in reader.plan.ends)
+    return Network(tuple(layers), output, prod(graph.input_shape))
 
 
 def _named(graph: Graph) -> Graph:
@@ -63,7 +73,7 @@ def _named(graph: Graph) -> Graph:
 
 
 class _Shapes(fx.Interpreter):
-    """Runs a graph on zeros and notes each node's shape."""
+    """Runs a graph and notes each node's shape."""
 
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
@@ -71,87 +81,82 @@ class _Shapes(fx.Interpreter):
         return result
 
 
+def _note_shapes(module: fx.GraphModule, input_shape: tuple[int, ...]) -> None:
+    try:
+        _Shapes(module).run(torch.zeros(input_shape, dtype=torch.float64))
+    except Exception as error:  # whatever torch raises where shapes do not fit
+        reason = " ".join(str(error).split())[:300]
+        raise UnsupportedError(f"the converted network does not run: {reason}") from error
+
+
 class _Reader:
     """Cuts the torch graph of an ONNX graph at its ReLUs."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, dense_entries: int) -> None:
         self._graph = graph
+        self._dense_entries = dense_entries
         self._types = {node.name: node.op_type for node in graph.nodes}
-        self._module = convert(graph.model())
-        self._shaped(self._module)
-        self._stops = self._find_stops()
-        self._shapes = self._source_shapes()
-
-    @property
-    def ends(self) -> list[fx.Node]:
-        """What each ReLU layer is applied to, then the output."""
-        return self._ends
+        self._module = convert(graph)
+        _note_shapes(self._module, graph.input_shape)
+        self.plan = self._make_plan()
+        self._shapes = {s: node.meta["shape"] for node, s in self.plan.stops.items()}
 
     @cached_property
     def _linear(self) -> fx.GraphModule:
-        return convert(linear_part(self._graph).model())
+        return convert(linear_part(self._graph))
 
     @cached_property
     def _absolute(self) -> fx.GraphModule:
-        return convert(absolute_part(self._graph).model())
+        return convert(absolute_part(self._graph))
 
     def affine_map(self, end: fx.Node) -> AffineMap:
         cut = self._cut(end)
         shapes = tuple(self._shapes[s] for s in cut.sources)
         zeros = [torch.zeros(shape, dtype=torch.float64) for shape in shapes]
         bias = cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
-        factors = self._products(cut)
+        entries = bias.numel() * sum(prod(shape) for shape in shapes)
+        dense = entries <= self._dense_limit(cut)
+        factors = self._products(cut) if dense else []
         if factors:
-            sizes = [factor.abs() for factor in factors]
-            absolute = self._extract(self._absolute, cut)(*zeros).reshape(-1)
-            terms = (_composed(sizes), absolute) if len(factors) > 1 else None
-            return Dense(cut.sources, (_composed(factors),), bias, terms=terms)
+            return Dense(cut.sources, (_composed(factors),), bias, terms=self._terms(cut, factors))
         linear, absolute = (self._extract(m, cut) for m in (self._linear, self._absolute))
         operator = Operator(cut.sources, linear, absolute, shapes, bias)
-        entries = bias.numel() * sum(prod(shape) for shape in shapes)
+        return _dense(operator) if dense else operator
+
+    def _terms(self, cut: _Cut, factors: list[Tensor]) -> tuple[Tensor, ...] | None:
+        """What the entries of a chain of products are made of; None where they are copies."""
+        offsets = [n for n in cut.inside if self._type(n) in ("Add", "Sub", "Gemm")]
+        if len(factors) == 1 and len(offsets) <= 1:
+            return None
+        zeros = [torch.zeros(self._shapes[s], dtype=torch.float64) for s in cut.sources]
+        offset = cast(Tensor, self._extract(self._absolute, cut)(*zeros)).reshape(-1)
+        return _composed([factor.abs() for factor in factors]), offset.clone()
+
+    def _dense_limit(self, cut: _Cut) -> int:
         types = {self._type(node) for node in cut.inside}
-        products = types <= _PRODUCTS | _RESHAPES | _ELEMENTWISE | {None}
-        if entries <= (_PRODUCT_ENTRIES if products else _DENSE_ENTRIES):
-            return _dense(operator)
-        return operator
+        products = types & _PRODUCTS and types <= _PRODUCTS | _RESHAPES | _ELEMENTWISE | {None}
+        return self._dense_entries * (_PRODUCT_FACTOR if products else 1)
 
-    def _shaped(self, module: fx.GraphModule) -> None:
-        x = torch.zeros(self._graph.input_shape, dtype=torch.float64)
-        try:
-            _Shapes(module).run(x)
-        except Exception as error:
-            reason = " ".join(str(error).split())[:300]
-            raise UnsupportedError(f"the converted network does not run: {reason}") from error
-
-    def _find_stops(self) -> dict[fx.Node, int]:
-        """The nodes where affine maps begin, by source number; 0 is the input.
-
-        A ReLU of a ReLU, and a second ReLU of the same value, are the first one again.
-        """
+    def _make_plan(self) -> _Plan:
+        """Cut at every ReLU; one of a ReLU, or of what had one already, is that one again."""
         stops: dict[fx.Node, int] = {}
+        ends: list[fx.Node] = []
         varying: set[fx.Node] = set()
-        self._ends: list[fx.Node] = []
         for node in self._module.graph.nodes:
             if node.op == "placeholder":
                 stops[node] = 0
-            elif node.op == "output":
-                self._ends.append(node.args[0])
             elif self._type(node) == "Relu" and node.args[0] in varying:
-                stops[node] = self._source_of(node.args[0], stops)
+                end = node.args[0]
+                if stops.get(end, 0) > 0:
+                    stops[node] = stops[end]
+                else:
+                    ends += [] if end in ends else [end]
+                    stops[node] = ends.index(end) + 1
             if node in stops or any(n in varying for n in node.all_input_nodes):
                 varying.add(node)
-        self._varying = varying
-        return stops
-
-    def _source_of(self, end: fx.Node, stops: dict[fx.Node, int]) -> int:
-        if stops.get(end, 0) > 0:
-            return stops[end]
-        if end not in self._ends:
-            self._ends.append(end)
-        return self._ends.index(end) + 1
-
-    def _source_shapes(self) -> dict[int, tuple[int, ...]]:
-        return {source: node.meta["shape"] for node, source in self._stops.items()}
+            if node.op == "output":
+                ends.append(node.args[0])
+        return _Plan(stops, ends, varying)
 
     def _type(self, node: fx.Node) -> str | None:
         """The ONNX operator of a node; None for constants and the picking of one output."""
@@ -163,8 +168,8 @@ class _Reader:
         todo = [end]
         while todo:
             node = todo.pop()
-            if node in self._stops:
-                found.add(self._stops[node])
+            if node in self.plan.stops:
+                found.add(self.plan.stops[node])
             elif node not in inside:
                 inside.add(node)
                 todo.extend(node.all_input_nodes)
@@ -179,7 +184,7 @@ class _Reader:
         twins = dict(zip(self._module.graph.nodes, module.graph.nodes, strict=True))
         graph = fx.Graph()
         places = {s: graph.placeholder(f"source_{s}") for s in cut.sources}
-        copies = {twins[node]: places[s] for node, s in self._stops.items() if s in places}
+        copies = {twins[node]: places[s] for node, s in self.plan.stops.items() if s in places}
         for node in cut.inside:
             copies[twins[node]] = graph.node_copy(twins[node], lambda n: copies[n])
         graph.output(copies[twins[cut.end]])
@@ -189,7 +194,7 @@ class _Reader:
         """The matrices of a chain of products of vectors, the last one first; [] if it is none."""
         factors: list[Tensor] = []
         for node in cut.inside:
-            varying = [n for n in node.all_input_nodes if n in self._varying]
+            varying = [n for n in node.all_input_nodes if n in self.plan.varying]
             if not varying:
                 continue
             if len(varying) != 1 or len(cut.sources) != 1:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.fx import GraphModule
@@ -45,7 +46,7 @@ class Operator(AffineMap):
         return self._batched(self.module, values)
 
     def _batched(self, module: GraphModule, values: Sequence[Tensor]) -> Tensor:
-        batch = torch.broadcast_shapes(*(v.shape[:-1] for v in values))  # type: ignore[no-untyped-call]
+        batch = np.broadcast_shapes(*(value.shape[:-1] for value in values))
         columns = [value.expand(*batch, -1).reshape(-1, value.shape[-1]) for value in values]
         return torch.vmap(partial(self._apply, module))(*columns).reshape(*batch, self.outputs)
 

@@ -1,4 +1,4 @@
-"""Piecewise-linear operators as ReLUs and affine operators, for max(a, b) = b + relu(a - b).
+"""Piecewise-linear operators as ReLUs and simple sums, for max(a, b) = b + relu(a - b).
 
 This happens once, at loading time: nothing after it knows of any other activation than ReLU.
 """
@@ -126,6 +126,17 @@ def _min(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
     return result
 
 
+def _sum(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    result: str = node.input[0]
+    for name in node.input[1:]:
+        result = w.put("Add", result, name)
+    return result
+
+
+def _mean(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    return w.put("Div", _sum(w, node, given), float(len(node.input)))
+
+
 def _max_pool(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
     if len(node.output) > 1 and node.output[1]:
         raise UnsupportedError(f"{label(node)} gives indices beside the maxima")
@@ -159,10 +170,12 @@ _RULES: dict[str, _Rule] = {
     "LeakyRelu": _leaky_relu,
     "Max": _max,
     "MaxPool": _max_pool,
+    "Mean": _mean,
     "Min": _min,
     "PRelu": _prelu,
     "ReduceMax": _reduce_max,
     "ReduceMin": _reduce_min,
+    "Sum": _sum,
 }
 REWRITTEN = frozenset(_RULES)
 

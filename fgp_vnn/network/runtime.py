@@ -12,8 +12,8 @@ from fgp_vnn.errors import UnsupportedError
 Floats = npt.NDArray[np.float32]
 
 
-def make_session(data: bytes) -> Any:
-    """An onnxruntime session on the CPU, with one thread and no messages of its own."""
+def open_program(data: bytes) -> Any:
+    """A model as onnxruntime runs it on the CPU, with one thread and no messages of its own."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -28,12 +28,12 @@ class Runtime:
 
     def __init__(self, data: bytes, input_shape: tuple[int, ...]) -> None:
         try:
-            self._session = make_session(data)
+            self._program = open_program(data)
         except Exception as error:  # onnxruntime has no common base class for its errors
             raise UnsupportedError(f"onnxruntime refuses the network: {_line(error)}") from error
         self._shape = input_shape
-        self._input = self._session.get_inputs()[0].name
-        first = (self._session.get_inputs()[0].shape or [1])[0]
+        self._input = self._program.get_inputs()[0].name
+        first = (self._program.get_inputs()[0].shape or [1])[0]
         self._batches = bool(input_shape) and input_shape[0] == 1 and not isinstance(first, int)
 
     def run(self, x: Floats) -> Floats:
@@ -59,7 +59,7 @@ class Runtime:
     def _run(self, x: Any) -> Floats:
         feed = {self._input: np.ascontiguousarray(x, dtype=np.float32)}
         try:
-            (result,) = self._session.run(None, feed)
+            (result,) = self._program.run(None, feed)
         except Exception as error:
             raise UnsupportedError(f"onnxruntime cannot run the network: {_line(error)}") from error
         return np.asarray(result, dtype=np.float32)

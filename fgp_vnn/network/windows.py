@@ -1,0 +1,27 @@
+"""The padding of convolutions and pools, which ONNX writes in two ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def padding(
+    given: dict[str, Any], kernel: Sequence[int], image: Sequence[int], result: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """The padding in front of and behind each axis, from a node's attributes and its shapes."""
+    rank = len(image)
+    automatic = given.get("auto_pad", b"NOTSET")
+    if automatic == b"NOTSET":
+        pads = list(given.get("pads", [0] * (2 * rank)))
+        return pads[:rank], pads[rank:]
+    if automatic == b"VALID":
+        return [0] * rank, [0] * rank
+    strides = given.get("strides", [1] * rank)
+    dilations = given.get("dilations", [1] * rank)
+    less, more = [], []
+    for n, out, k, s, d in zip(image, result, kernel, strides, dilations, strict=True):
+        total = max(0, (out - 1) * s + (k - 1) * d + 1 - n)
+        less.append(total // 2)
+        more.append(total - total // 2)
+    return (less, more) if automatic == b"SAME_UPPER" else (more, less)

@@ -1,0 +1,170 @@
+"""The split search along inputs: boxes halved until linear bounds decide each.
+
+For inputs of few dimensions this beats splitting neurons: a smaller box makes every relaxation
+tighter at once. Hidden bounds are computed anew for each box, but only for the neurons that were
+unstable in the box it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import Backward, LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.falsify import offer
+from fgp_vnn.query import Query
+from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.outcome import Confirm, Outcome
+
+
+@dataclass(frozen=True)
+class Subdivision:
+    """How to split boxes."""
+
+    batch: int = 256
+    budget: int = 2 << 30  # bytes for waiting boxes
+
+
+class _Parts(NamedTuple):
+    """A batch of boxes and what is known of their neurons."""
+
+    lower: Tensor  # [boxes, inputs]
+    upper: Tensor  # [boxes, inputs]
+    signs: Tensor  # [boxes, neurons] -1 and +1 where stable
+
+
+class _Bounded(NamedTuple):
+    least: Tensor  # [boxes, rows] lower bounds of g
+    points: Tensor  # [boxes, rows, inputs] where the linear bounds are least
+    signs: Tensor  # [boxes, neurons]
+    pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
+
+
+def split_inputs(
+    query: Query, confirm: Confirm, deadline: Deadline, subdivision: Subdivision
+) -> Outcome:
+    """Search the query's box, halving sides until every part is decided."""
+    box = query.domain
+    if not isinstance(box, Box):
+        raise TypeError("inputs are split in boxes only")
+    frontier = Frontier(subdivision.budget)
+    signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
+    parts = _Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
+    statistics = {"boxes": 0, "stuck": 0}
+    while True:
+        statistics["boxes"] += len(parts.lower)
+        bounded = _bound(query, parts)
+        points = bounded.points.flatten(0, 1)
+        found = offer(query, confirm, points, query.network(points))
+        if found is not None:
+            return Outcome("sat", found, statistics=statistics)
+        _keep_open(query, frontier, parts, bounded)
+        if not len(frontier):
+            break
+        if deadline.expired():
+            reason = f"time is up with {len(frontier)} boxes open"
+            return Outcome("timeout", reason=reason, statistics=statistics)
+        taken = frontier.pop(subdivision.batch // 2)
+        parts = _halve(taken, statistics)
+        if not len(parts.lower):
+            break
+    if statistics["stuck"]:
+        reason = f"{statistics['stuck']} boxes are too small to be split further"
+        return Outcome("unknown", reason=reason, statistics=statistics)
+    return Outcome("unsat", statistics=statistics)
+
+
+def _bound(query: Query, parts: _Parts) -> _Bounded:
+    """Bounds of every row in each box, by hidden bounds of its own."""
+    network = query.network
+    box = Box(parts.lower, parts.upper)
+    known = torch.split(parts.signs, list(network.widths), -1)
+    bounds = root_bounds(network, box, known=known)
+    rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
+    passed = backward(
+        network,
+        box,
+        len(network.layers),
+        rows.unsqueeze(0),
+        bounds.lines(),
+        rounding=Rounding(network, box, bounds),
+    )
+    count = len(parts.lower)
+    weight = passed.weight.expand(count, -1, -1)
+    pull = _loss(query, box, bounds, passed)
+    least = passed.least.expand(count, -1)
+    return _Bounded(least, box.maximiser(-weight), _signs(bounds, parts.signs), pull)
+
+
+def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward) -> Tensor:
+    """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
+
+    A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
+    inputs move it, each by the part that its slope at the centre says.
+    """
+    network = query.network
+    count, inputs = box.lower.shape
+    eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
+    columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
+    before = network.preactivations(box.center)
+    total = box.lower.new_zeros(count, inputs)
+    for k, layer in enumerate(network.layers):
+        moved = layer.linear([columns[s] for s in layer.sources])  # [boxes, inputs, n_k]
+        if k + 1 in passed.coefficients:
+            height = bounds.lines()[k].intercept
+            lost = (passed.coefficients[k + 1].abs() * height).sum(-2, keepdim=True)
+            share = moved.abs()
+            share = share / share.sum(-2, keepdim=True).clamp(min=1e-30)
+            total = total + (share * lost).sum(-1)
+        columns.append(moved * (before[k] > 0).unsqueeze(-2))
+    return total
+
+
+def _signs(bounds: LayerBounds, like: Tensor) -> Tensor:
+    parts = [like[:, :0]]
+    for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
+        sign = (lower >= 0).to(torch.int8) - ((upper <= 0) & (lower < 0)).to(torch.int8)
+        parts.append(sign.expand(len(like), -1))
+    return torch.cat(parts, -1)
+
+
+def _score(query: Query, least: Tensor) -> Tensor:
+    """How far a box [boxes] is from being decided: its worst disjunct's best row."""
+    return query.worst(least).amin(-1)
+
+
+def _keep_open(query: Query, frontier: Frontier, parts: _Parts, bounded: _Bounded) -> None:
+    open_ = torch.nonzero(~query.closed(bounded.least).all(-1)).flatten()
+    frontier.push(
+        _score(query, bounded.least)[open_],
+        lower=parts.lower[open_],
+        upper=parts.upper[open_],
+        signs=bounded.signs[open_],
+        pull=bounded.pull[open_],
+    )
+
+
+def _halve(taken: dict[str, Tensor], statistics: dict[str, int]) -> _Parts:
+    """Both halves of each box along the input that the relaxation loses most by."""
+    parts = _Parts(taken["lower"], taken["upper"], taken["signs"])
+    middle = (parts.lower + parts.upper) / 2
+    splits = (parts.lower < middle) & (middle < parts.upper)  # [boxes, inputs]
+    able = splits.any(-1)
+    statistics["stuck"] += int((~able).sum())
+    parts = _Parts(*(t[able] for t in parts))
+    pull = torch.where(splits, taken["pull"], -torch.inf)[able]
+    return _cut(parts, pull.argmax(-1))
+
+
+def _cut(parts: _Parts, dimension: Tensor) -> _Parts:
+    """The lower and then the upper halves of the boxes along one input [boxes] each."""
+    index = dimension.unsqueeze(-1)
+    middle = (parts.lower + parts.upper).gather(-1, index) / 2
+    lower = torch.cat([parts.lower, parts.lower.scatter(-1, index, middle)])
+    upper = torch.cat([parts.upper.scatter(-1, index, middle), parts.upper])
+    return _Parts(lower, upper, torch.cat([parts.signs, parts.signs]))

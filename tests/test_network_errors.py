@@ -1,0 +1,169 @@
+"""What cannot be loaded is refused in one line that says what and where."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from network_models import Builder
+from onnx import TensorProto
+
+from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.network import load_network
+
+SHAPE = [1, 4]
+
+
+def simple() -> tuple[Builder, str]:
+    builder = Builder(SHAPE)
+    return builder, builder.op("Relu", builder.op("Gemm", "x", builder.random(4, 3)))
+
+
+def content() -> bytes:
+    builder, end = simple()
+    return bytes(builder.model(end).SerializeToString())
+
+
+def external() -> bytes:
+    model = onnx.ModelProto.FromString(content())
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights.bin")
+    return bytes(model.SerializeToString())
+
+
+def without_opset() -> bytes:
+    model = onnx.ModelProto.FromString(content())
+    del model.opset_import[:]
+    return bytes(model.SerializeToString())
+
+
+FILES: list[tuple[str, bytes, str]] = [
+    ("empty", b"", "not an ONNX file"),
+    ("text", b"(assert (<= X_0 1))\n", "not an ONNX file"),
+    ("half a network", content()[: len(content()) // 2], "not an ONNX file"),
+    ("half a gzip file", gzip.compress(content())[:-20], ""),
+    ("external data", external(), "stored in another file"),
+    ("no opset", without_opset(), "version"),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), [f[1:] for f in FILES], ids=[f[0] for f in FILES])
+def test_file_is_refused(tmp_path: Path, data: bytes, words: str) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(data)
+    assert_refused(path, words, InputError)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    kept=st.integers(0, len(content())),
+    changes=st.dictionaries(st.integers(0, len(content()) - 1), st.integers(0, 255), max_size=3),
+)
+def test_damaged_file_loads_or_is_refused(kept: int, changes: dict[int, int]) -> None:
+    data = bytearray(content())
+    for place, value in changes.items():
+        data[place] = value
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "net.onnx"
+        path.write_bytes(bytes(data[:kept]) if not changes else bytes(data))
+        try:
+            load_network(path)
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
+    assert_refused(tmp_path / "absent.onnx", "", InputError)
+    assert_refused(tmp_path, "", InputError)
+
+
+def weights(value: float) -> Callable[[Builder], str]:
+    array = np.ones((4, 3))
+    array[1, 2] = value
+    return lambda b: str(b.op("MatMul", "x", b.const(array)))
+
+
+def in_the_middle(b: Builder) -> str:
+    return str(b.op("MatMul", b.op("Softmax", "x"), b.random(4, 3)))
+
+
+# Name, the network, and words that the message must have.
+NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
+    ("sigmoid", lambda b: b.op("Sigmoid", "x"), ["Sigmoid", "sigmoid0", "supported", "MaxPool"]),
+    ("square", lambda b: b.op("Mul", "x", "x"), ["Mul", "mul0", "both depend on the input"]),
+    ("division", lambda b: b.op("Div", b.random(4), "x"), ["Div", "div0", "operand 1"]),
+    ("softmax in the middle", in_the_middle, ["Softmax", "softmax0"]),
+    ("softmax of rows", lambda b: b.op(
+        "Softmax", b.op("Reshape", "x", b.ints(2, 2)), axis=1), ["Softmax", "softmax1"]),
+    ("cast to integers", lambda b: b.op("Cast", b.op(
+        "Cast", "x", to=TensorProto.INT64), to=TensorProto.FLOAT), ["Cast", "cast0"]),
+    ("max pool with indices", lambda b: b.op("MaxPool", b.op(
+        "Reshape", "x", b.ints(1, 1, 4)), outputs=2, kernel_shape=[2])[0], ["MaxPool", "indices"]),
+    ("slopes that vary", lambda b: b.op("PRelu", "x", "x"), ["PRelu", "not constant"]),
+    ("clip the wrong way", lambda b: b.op(
+        "Clip", "x", b.const(1.0), b.const(0.0)), ["Clip", "above"]),
+    ("constant output", lambda b: b.op("Relu", b.random(3)), ["does not depend"]),
+    ("nan", weights(np.nan), ["c0", "NaN"]),
+    ("infinity", weights(np.inf), ["c0", "infinite"]),
+    ("computed infinity", lambda b: b.op(
+        "Add", "x", b.op("Div", b.random(4), b.const(0.0))), ["t0_0", "infinite"]),
+    ("two outputs", lambda b: [b.op("Relu", "x"), b.op("Neg", "x")], ["2 outputs"]),
+    ("unknown operator", lambda b: b.op("Frobnicate", "x"), ["Frobnicate"]),
+    ("other domain", lambda b: b.op("Gelu", "x", domain="com.microsoft"), ["com.microsoft"]),
+    ("unknown tensor", lambda b: b.op("Add", "x", "nowhere"), ["nowhere"]),
+    ("wrong sizes", lambda b: b.op("MatMul", "x", b.random(5, 2)), [""]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("network", "words"), [n[1:] for n in NETWORKS], ids=[n[0] for n in NETWORKS]
+)
+def test_network_is_refused(
+    tmp_path: Path, network: Callable[[Builder], Any], words: list[str]
+) -> None:
+    builder = Builder(SHAPE)
+    path = builder.save(tmp_path / "net.onnx", network(builder))
+    for word in words:
+        assert_refused(path, word, InputError)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "words"),
+    [
+        ([1, "width"], TensorProto.FLOAT, "open dimension"),
+        (None, TensorProto.FLOAT, "no shape"),
+        ([1, 4], TensorProto.INT64, "INT64"),
+        ([1, 4], TensorProto.DOUBLE, "DOUBLE"),
+    ],
+)
+def test_input_is_refused(tmp_path: Path, shape: Any, kind: int, words: str) -> None:
+    builder = Builder(shape)
+    path = builder.save(tmp_path / "net.onnx", builder.op("Identity", "x"), kind=kind)
+    assert_refused(path, words, UnsupportedError)
+
+
+def test_two_inputs_are_refused(tmp_path: Path) -> None:
+    builder = Builder(SHAPE)
+    model = builder.model(builder.op("Add", "x", "z"))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("z", TensorProto.FLOAT, SHAPE))
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert_refused(path, "2 inputs", UnsupportedError)
+
+
+def assert_refused(path: Path, words: str, kind: type[InputError]) -> None:
+    with pytest.raises(kind) as caught:
+        load_network(path)
+    message = str(caught.value)
+    assert words in message and str(path) in message
+    assert "\n" not in message

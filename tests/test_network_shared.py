@@ -1,0 +1,52 @@
+"""Every network of the shared benchmark data loads, or is refused for the reason we know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.network import load_network
+
+BENCHMARKS = (
+    "acasxu_2023", "cersyve", "collins_rul_cnn_2022", "cora_2024", "linearizenn_2024", "malbeware",
+    "mnist_fc", "oval21", "reach_prob_density", "relusplitter", "rl_benchmarks", "safenlp_2024",
+    "sat_relu", "sri_resnet_a", "test", "tllverifybench_2023", "vnnlib2_samples",
+)  # fmt: skip
+REFUSED = {"dist_shift_2023": "Sigmoid", "lsnc_relu": "both depend on the input"}
+
+
+def networks(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.onnx*") if path.is_file())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_benchmark_loads(shared_data: Path, benchmark: str) -> None:
+    for path in networks(shared_data / "vnncomp" / benchmark):
+        assert_loads(path)
+
+
+def test_networks_of_the_paper_load(shared_data: Path) -> None:
+    for path in networks(shared_data / "paper"):
+        assert_loads(path)
+
+
+@pytest.mark.parametrize("benchmark", sorted(REFUSED))
+def test_benchmark_that_is_not_piecewise_linear_is_refused(
+    shared_data: Path, benchmark: str
+) -> None:
+    for path in networks(shared_data / "vnncomp" / benchmark):
+        with pytest.raises(UnsupportedError, match=REFUSED[benchmark]):
+            load_network(path)
+
+
+def assert_loads(path: Path) -> None:
+    model = load_network(path)
+    x = np.random.default_rng(4).uniform(size=(3, model.network.inputs)).astype(np.float32)
+    expected = np.stack([model.runtime.run(row) for row in x])
+    actual = model.network(torch.from_numpy(x).double()).numpy()
+    np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3 * abs(expected).max())
