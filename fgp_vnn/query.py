@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Domain
-from fgp_vnn.network.model import Combination, Network
+from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
 
 
@@ -60,10 +60,7 @@ class Query:
         """The same question about some of the disjuncts."""
         rows = [j for d in keep for j in self.rows_of(d)]
         names = [i for i, d in enumerate(keep) for _ in self.rows_of(d)]
-        output = self.network.output
-        if not isinstance(output, Combination):
-            raise TypeError("a query's outputs are combinations of the network's outputs")
-        chosen = replace(output, rows=output.rows[rows], offset=output.offset[rows])
+        chosen = _rows(self.network.output, rows)
         return replace(
             self,
             network=replace(self.network, output=chosen),
@@ -78,6 +75,15 @@ class Query:
             (*flags.shape[:-1], self.disjuncts), dtype=torch.int32, device=flags.device
         )
         return counts.index_add(-1, self.disjunct, flags.int())
+
+
+def _rows(output: AffineMap, rows: list[int]) -> AffineMap:
+    """Some of the rows of a query's output."""
+    if isinstance(output, Combination):
+        return replace(output, rows=output.rows[rows], offset=output.offset[rows])
+    if isinstance(output, Dense):
+        return output.select(rows)
+    raise TypeError("a query's output is a matrix or combines the network's outputs")
 
 
 def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:

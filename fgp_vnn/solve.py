@@ -78,9 +78,9 @@ def _solve(run: _Run) -> Verdict:
         return run.verdict("unknown", reason="the attack found nothing, and it proves nothing")
     with run.step("bounds"):
         run.query, lift = reduce_inputs(run.query)
-        run.confirm = _through(lift, run.confirm)
+        run.confirm = lifted(lift, run.confirm)
         bounds = root_bounds(run.query.network, run.query.domain)
-        left = _left(run.query, bounds)
+        left = open_disjuncts(run.query, bounds)
     if not left:
         return run.verdict("unsat", "bounds")
     run.query = run.query.only(left)
@@ -98,7 +98,7 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
         query, bounds = collapse(run.query, bounds)
         query, lift = reduce_inputs(query)
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
-        through = _through(lift, run.confirm)
+        through = lifted(lift, run.confirm)
         if run.settings.engine == "split":
             outcome = split_inputs(query, through, run.deadline, Subdivision())
             return _report(run, "split", outcome)
@@ -106,7 +106,7 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
             variant="first-boundary" if run.settings.variant == "first-boundary" else "full-queue",
             alternate=run.settings.alternate,
         )
-        outcome = walk_regions(query, bounds, _through(lift, run.confirm), run.deadline, walk)
+        outcome = walk_regions(query, bounds, lifted(lift, run.confirm), run.deadline, walk)
     return _report(run, "walk", outcome)
 
 
@@ -125,7 +125,7 @@ def _attack(run: _Run, attack: Attack) -> Counterexample | None:
         return falsify(run.query, run.confirm, run.deadline, seeded)
 
 
-def _left(query: Query, bounds: LayerBounds) -> list[int]:
+def open_disjuncts(query: Query, bounds: LayerBounds) -> list[int]:
     """The disjuncts that plain linear bounds do not close."""
     network = query.network
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
@@ -137,8 +137,10 @@ def _left(query: Query, bounds: LayerBounds) -> list[int]:
     return [disjunct for disjunct, done in enumerate(closed) if not done]
 
 
-def _through(lift: Lift, confirm: Confirm) -> Confirm:
-    def lifted(points: Tensor) -> Counterexample | None:
+def lifted(lift: Lift, confirm: Confirm) -> Confirm:
+    """A confirm for points of the reduced query."""
+
+    def through(points: Tensor) -> Counterexample | None:
         return confirm(lift(points))
 
-    return lifted
+    return through

@@ -102,6 +102,14 @@ class Dense(AffineMap):
     def rows_at(self, outputs: Tensor) -> tuple[Tensor, ...]:
         return tuple(weight[outputs] for weight in self.weights)
 
+    def select(self, rows: Sequence[int]) -> Dense:
+        """The map to some of the results."""
+        at = list(rows)
+        weights = tuple(weight[at] for weight in self.weights)
+        defect = None if self.defect is None else self.defect[at]
+        terms = None if self.terms is None else tuple(part[at] for part in self.terms)
+        return Dense(self.sources, weights, self.bias[at], defect, terms)
+
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)
         defect = None if self.defect is None else self.defect.to(device, dtype)
