@@ -68,7 +68,8 @@ class Backward(NamedTuple):
 
     weight: Tensor  # [batch, rows, inputs]
     constant: Tensor  # [batch, rows]
-    least: Tensor  # [batch, rows] the least value over the domain
+    least: Tensor  # [batch, rows] the least value over the domain, proved if rounding was given
+    nominal: Tensor  # [batch, rows] the same without the rounding error taken off
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
 
 
@@ -159,8 +160,9 @@ def _descend(
             continue
         kept[k] = coefficient
         low, chord, intercept = lines[k - 1]
-        through = torch.where(coefficient > 0, low, chord) * coefficient
-        constant = constant + _dot(coefficient.clamp(max=0), intercept)
+        negative = coefficient.clamp(max=0)
+        constant = constant + _dot(negative, intercept)
+        through = torch.addcmul(negative * chord, coefficient.clamp(min=0), low)
         multiplier = None if beta is None else beta[k - 1]
         if multiplier is not None:
             through = through - multiplier
@@ -173,10 +175,10 @@ def _descend(
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
     constant = constant + _dot(weight, domain.center.unsqueeze(-2))
-    least = domain.least(weight, constant)
+    least = nominal = domain.least(weight, constant)
     if rounding is not None and error is not None:
-        least = least - 1.01 * (error + rounding.of_input(weight))
-    return Backward(weight, constant, least, kept)
+        least = nominal - 1.01 * (error + rounding.of_input(weight))
+    return Backward(weight, constant, least, nominal, kept)
 
 
 def _dot(rows: Tensor, vector: Tensor) -> Tensor:

@@ -101,7 +101,12 @@ class Box(Domain):
         return self
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
-        return Box(self.lower.to(device, dtype), self.upper.to(device, dtype))
+        """Rounded outwards where the precision is lower."""
+        lower, upper = self.lower.to(device, dtype), self.upper.to(device, dtype)
+        infinity = torch.full_like(lower, torch.inf)
+        lower = torch.where(lower > self.lower.to(device), lower.nextafter(-infinity), lower)
+        upper = torch.where(upper < self.upper.to(device), upper.nextafter(infinity), upper)
+        return Box(lower, upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +135,10 @@ class L2Ball(Domain):
         return Box(self.center - self.radius, self.center + self.radius)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L2Ball:
-        return L2Ball(self.center.to(device, dtype), self.radius)
+        """Around the rounded centre, by as much larger as that has moved."""
+        center = self.center.to(device, dtype)
+        moved = float(_norm(center.to("cpu", torch.float64) - self.center.cpu().double()))
+        return L2Ball(center, self.radius + 2 * moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +176,10 @@ class L1Ball(Domain):
         return Box(self.center - self.radius, self.center + self.radius)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L1Ball:
-        return L1Ball(self.center.to(device, dtype), self.radius)
+        """Around the rounded centre, by as much larger as that has moved."""
+        center = self.center.to(device, dtype)
+        moved = float((center.to("cpu", torch.float64) - self.center.cpu().double()).abs().sum())
+        return L1Ball(center, self.radius + 2 * moved)
 
 
 @dataclass(frozen=True, eq=False)

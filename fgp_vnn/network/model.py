@@ -75,7 +75,7 @@ class Dense(AffineMap):
 
     @property
     def operations(self) -> int:
-        once = sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 1
+        once = sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 3
         return once if self.terms is None else 2 * once
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:

@@ -28,6 +28,7 @@ class Subdivision:
 
     batch: int = 256
     budget: int = 2 << 30  # bytes for waiting boxes
+    coarse: bool = True  # in float32 first
 
 
 class _Parts(NamedTuple):
@@ -39,7 +40,8 @@ class _Parts(NamedTuple):
 
 
 class _Bounded(NamedTuple):
-    least: Tensor  # [boxes, rows] lower bounds of g
+    least: Tensor  # [boxes, rows] lower bounds of g, proved
+    nominal: Tensor  # [boxes, rows] the same before rounding is taken off
     points: Tensor  # [boxes, rows, inputs] where the linear bounds are least
     signs: Tensor  # [boxes, neurons]
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
@@ -48,8 +50,13 @@ class _Bounded(NamedTuple):
 def split_inputs(
     query: Query, confirm: Confirm, deadline: Deadline, subdivision: Subdivision
 ) -> Outcome:
-    """Search the query's box, halving sides until every part is decided."""
-    box = query.domain
+    """Search the query's box, halving sides until every part is decided.
+
+    Bounds are computed in float32, with their rounding error; where only that keeps a box open,
+    once more in the query's own precision.
+    """
+    coarse = query.to(query.network.device, torch.float32) if subdivision.coarse else query
+    box = coarse.domain
     if not isinstance(box, Box):
         raise TypeError("inputs are split in boxes only")
     frontier = Frontier(subdivision.budget)
@@ -58,9 +65,9 @@ def split_inputs(
     statistics = {"boxes": 0, "stuck": 0}
     while True:
         statistics["boxes"] += len(parts.lower)
-        bounded = _bound(query, parts)
+        bounded = _exact(query, coarse, parts, _bound(coarse, parts))
         points = bounded.points.flatten(0, 1)
-        found = offer(query, confirm, points, query.network(points))
+        found = offer(coarse, confirm, points, coarse.network(points))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
         _keep_open(query, frontier, parts, bounded)
@@ -98,7 +105,23 @@ def _bound(query: Query, parts: _Parts) -> _Bounded:
     weight = passed.weight.expand(count, -1, -1)
     pull = _loss(query, box, bounds, passed)
     least = passed.least.expand(count, -1)
-    return _Bounded(least, box.maximiser(-weight), _signs(bounds, parts.signs), pull)
+    nominal = passed.nominal.expand(count, -1)
+    return _Bounded(least, nominal, box.maximiser(-weight), _signs(bounds, parts.signs), pull)
+
+
+def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bounded:
+    """Bound again in float64 the boxes that only rounding kept open."""
+    if coarse is query:
+        return bounded
+    open_ = ~query.closed(bounded.least).all(-1)
+    again = torch.nonzero(open_ & query.closed(bounded.nominal).all(-1)).flatten()
+    if not len(again):
+        return bounded
+    box = (parts.lower[again], parts.upper[again])
+    lower, upper = (side.to(query.network.dtype) for side in box)
+    wide = _Parts(lower, upper, parts.signs[again])
+    least = bounded.least.to(query.network.dtype)
+    return bounded._replace(least=least.index_copy(0, again, _bound(query, wide).least))
 
 
 def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward) -> Tensor:
@@ -141,7 +164,7 @@ def _score(query: Query, least: Tensor) -> Tensor:
 def _keep_open(query: Query, frontier: Frontier, parts: _Parts, bounded: _Bounded) -> None:
     open_ = torch.nonzero(~query.closed(bounded.least).all(-1)).flatten()
     frontier.push(
-        _score(query, bounded.least)[open_],
+        _score(query, bounded.nominal)[open_],
         lower=parts.lower[open_],
         upper=parts.upper[open_],
         signs=bounded.signs[open_],
