@@ -1,4 +1,4 @@
-"""The steps for a query on a network that is already small: bounds, walk, and only then the rest."""
+"""The steps for a query on a network that is already small: bounds, walk, then the rest."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadlin
 
 def _walk(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
     """The walk and nothing else."""
-    if settings.stable:
-        bounds = root_bounds(query.network, query.domain)
-    else:
-        bounds = _no_bounds(query)
+    bounds = root_bounds(query.network, query.domain) if settings.stable else _no_bounds(query)
     outcome = _search(query, bounds, confirm, settings, deadline)
     decided = "walk" if outcome.status in ("sat", "unsat") else ""
     return Verdict(

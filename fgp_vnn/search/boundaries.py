@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.falsify import offer
 from fgp_vnn.query import Query
-from fgp_vnn.search.outcome import Confirm, offer
+from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.search.projections import HalfSpaces, alternate, binding
 from fgp_vnn.search.triangular import RegionForms, Triangular
 from fgp_vnn.verdict import Counterexample
@@ -109,12 +110,11 @@ class Boundaries:
         points = domain.projection(forms.rows[at], forms.values[at])
         self._count("projections", len(points))
         beyond = [domain.project(torch.lerp(domain.center, points, s)) for s in OVERSHOOTS]
-        return offer(self._query, self._confirm, torch.cat(beyond))
+        return self._offer(torch.cat(beyond))
 
     def _spaces(
         self, system: Triangular, forms: RegionForms, sign: Tensor, disjunct: Tensor, region: Tensor
     ) -> HalfSpaces:
-        count = system.neurons
         mine = disjunct.unsqueeze(1) == self._query.disjunct.unsqueeze(0)  # [pairs, outputs]
         # A region has -s z <= 0, and g <= 0 for the rows of the disjunct in question.
         weight = torch.cat([-sign[:, region].T, mine.to(sign.dtype)], 1)
@@ -127,11 +127,10 @@ class Boundaries:
         self, system: Triangular, spaces: HalfSpaces, deadline: Deadline, steps: int
     ) -> tuple[Counterexample | None, Tensor]:
         self._count("alternations", len(spaces.values))
+        return alternate(system.domain, spaces, self._offer, deadline, steps=steps)
 
-        def try_points(points: Tensor) -> Counterexample | None:
-            return offer(self._query, self._confirm, points)
-
-        return alternate(system.domain, spaces, try_points, deadline, steps=steps)
+    def _offer(self, points: Tensor) -> Counterexample | None:
+        return offer(self._query, self._confirm, points, self._query.network(points))
 
     def _count(self, name: str, count: int) -> None:
         self.statistics[name] = self.statistics.get(name, 0) + count

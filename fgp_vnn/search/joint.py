@@ -38,10 +38,7 @@ def press(system: Triangular, forms: RegionForms, sign: Tensor) -> Pressed:
     rows, values = forms.rows[:count], -sign * forms.values[:count]
     metric = _metric(system.domain)
     tiny = torch.finfo(rows.dtype).tiny
-    if metric is None:
-        squares = rows.square().sum(-1)
-    else:
-        squares = (rows.square() * metric).sum(-1)
+    squares = rows.square().sum(-1) if metric is None else (rows.square() * metric).sum(-1)
     factor = sign / squares.clamp(min=tiny)
     multipliers = torch.empty_like(values)
     p = rows.new_zeros(rows.shape[1:])

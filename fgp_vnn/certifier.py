@@ -18,18 +18,18 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.decide import decide
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.errors import InputError
+from fgp_vnn.falsify import falsify
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import AffineMap, Combination, Dense
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import RowSpace, row_space
 from fgp_vnn.robustness import NORMS, BallJudge, Doubles, Floats, Norm, Robustness
 from fgp_vnn.settings import Settings
-from fgp_vnn.verdict import Verdict
+from fgp_vnn.solve import LONG
+from fgp_vnn.verdict import Counterexample, Verdict
 
 if TYPE_CHECKING:
     from torch.nn import Module
-
-Model = "str | Path | LoadedNetwork | Network | Module"
 
 
 def certify(
@@ -150,6 +150,21 @@ class Certifier:
             return first
         clipped = ball(x, epsilon, norm, clip, self.network.device)
         return decide(replace(query, domain=clipped), judge, self.settings, deadline)
+
+    def attack(
+        self,
+        x: Doubles,
+        *,
+        epsilon: float,
+        norm: Norm = "l2",
+        clip: tuple[float, float] | None = None,
+    ) -> Counterexample | None:
+        """A witness, if a longer attack finds one."""
+        label = int(self.run(x.astype(np.float32)).argmax())
+        judge = self._judge(x, epsilon, norm, clip, label)
+        query = self.query(ball(x, epsilon, norm, clip, self.network.device), label)
+        with torch.inference_mode():
+            return falsify(query, judge, Deadline(), replace(LONG, seed=self.settings.seed))
 
     def query(self, domain: Domain, label: int) -> Query:
         """Can another class reach the label's output in the domain?"""
