@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from fgp_vnn.errors import UnsupportedError as UnsupportedError
     from fgp_vnn.network import load_network as load_network
     from fgp_vnn.property import load_property as load_property
+    from fgp_vnn.radius import Radius as Radius
+    from fgp_vnn.radius import certified_radius as certified_radius
     from fgp_vnn.robustness import Robustness as Robustness
     from fgp_vnn.verdict import Verdict as Verdict
 
@@ -20,6 +22,8 @@ __version__ = "0.1.0"
 # Public names and where they live: torch is imported only when one that needs it is used.
 _HOMES = {
     "Certifier": "fgp_vnn.certifier",
+    "Radius": "fgp_vnn.radius",
+    "certified_radius": "fgp_vnn.radius",
     "Robustness": "fgp_vnn.robustness",
     "certify": "fgp_vnn.certifier",
     "verify": "fgp_vnn.api",
@@ -33,9 +37,11 @@ _HOMES = {
 __all__ = [
     "Certifier",
     "InputError",
+    "Radius",
     "Robustness",
     "UnsupportedError",
     "Verdict",
+    "certified_radius",
     "certify",
     "load_network",
     "load_property",

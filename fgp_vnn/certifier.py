@@ -110,7 +110,7 @@ class Certifier:
         if not np.isfinite(y).all():
             raise InputError("the network's output at the input is not finite")
         label = int(y.argmax())
-        judge = self._judge(x, epsilon, norm, clip, label)
+        judge = self.judge(x, epsilon, norm, clip, label)
         with torch.inference_mode():
             verdict = self._decide(x, epsilon, norm, clip, label, judge, deadline)
         names: dict[str, Literal["robust", "not_robust", "unknown", "timeout"]] = {
@@ -161,7 +161,7 @@ class Certifier:
     ) -> Counterexample | None:
         """A witness, if a longer attack finds one."""
         label = int(self.run(x.astype(np.float32)).argmax())
-        judge = self._judge(x, epsilon, norm, clip, label)
+        judge = self.judge(x, epsilon, norm, clip, label)
         query = self.query(ball(x, epsilon, norm, clip, self.network.device), label)
         with torch.inference_mode():
             return falsify(query, judge, Deadline(), replace(LONG, seed=self.settings.seed))
@@ -180,7 +180,7 @@ class Certifier:
             others,
         )
 
-    def _judge(
+    def judge(
         self,
         x: Doubles,
         epsilon: float,

@@ -58,7 +58,7 @@ class Boundaries:
             self._unsettled += len(pairs)
             return found
         steps = LONG if self._at_once else QUICK
-        spaces = self._spaces(system, forms, sign, disjunct, region)
+        spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
         found, closed = self._settle(system, spaces, deadline, steps)
         if found is not None:
             return found
@@ -82,7 +82,7 @@ class Boundaries:
             on = pattern(words)
             forms = system.forms(on)
             region = torch.arange(len(words), device=words.device)
-            spaces = self._spaces(system, forms, on * 2 - 1, disjunct, region)
+            spaces = region_spaces(self._query, system, forms, on * 2 - 1, disjunct, region)
             found, closed = self._settle(system, spaces, deadline, LONG)
             if found is not None:
                 return found
@@ -112,17 +112,6 @@ class Boundaries:
         beyond = [domain.project(torch.lerp(domain.center, points, s)) for s in OVERSHOOTS]
         return self._offer(torch.cat(beyond))
 
-    def _spaces(
-        self, system: Triangular, forms: RegionForms, sign: Tensor, disjunct: Tensor, region: Tensor
-    ) -> HalfSpaces:
-        mine = disjunct.unsqueeze(1) == self._query.disjunct.unsqueeze(0)  # [pairs, outputs]
-        # A region has -s z <= 0, and g <= 0 for the rows of the disjunct in question.
-        weight = torch.cat([-sign[:, region].T, mine.to(sign.dtype)], 1)
-        rows = forms.rows[:, region].transpose(0, 1) * weight.unsqueeze(-1)
-        values = forms.values[:, region].T * weight
-        errors = system.error * weight.abs()
-        return binding(system.domain, HalfSpaces(rows, values, errors))
-
     def _settle(
         self, system: Triangular, spaces: HalfSpaces, deadline: Deadline, steps: int
     ) -> tuple[Counterexample | None, Tensor]:
@@ -134,3 +123,22 @@ class Boundaries:
 
     def _count(self, name: str, count: int) -> None:
         self.statistics[name] = self.statistics.get(name, 0) + count
+
+
+def region_spaces(
+    query: Query,
+    system: Triangular,
+    forms: RegionForms,
+    sign: Tensor,
+    disjunct: Tensor,
+    region: Tensor,
+) -> HalfSpaces:
+    """The points of some of the regions that meet a disjunct each: disjunct, region [cases].
+
+    A region has -s z <= 0, and g <= 0 for the rows of the disjunct in question.
+    """
+    mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
+    weight = torch.cat([-sign[:, region].T, mine.to(sign.dtype)], 1)
+    rows = forms.rows[:, region].transpose(0, 1) * weight.unsqueeze(-1)
+    values = forms.values[:, region].T * weight
+    return binding(system.domain, HalfSpaces(rows, values, system.error * weight.abs()))

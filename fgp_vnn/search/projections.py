@@ -74,6 +74,31 @@ def alternate(
     return None, empty
 
 
+def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Tensor, Tensor]:
+    """Lower bounds [cases], as parts of the domain, of the distance of the intersections from the
+    centre, and the points [cases, inputs] that the ascent came to.
+
+    The weighted sum of the constraints is positive in t times the domain while
+    sum m_i b_i > t h(-sum m_i a_i).
+    """
+    now = _scaled(spaces)
+    step = _step_length(now.rows)
+    multipliers = torch.zeros_like(now.values)
+    best = multipliers.new_zeros(len(multipliers))
+    ahead, momentum = multipliers, 1.0
+    for count in range(1, steps + 1):
+        slack = now.values - _along(now.rows, _weigh(ahead, now.rows))
+        new = torch.addcmul(ahead, step, slack).clamp_(min=0)
+        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+        ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
+        multipliers, momentum = new, following
+        if count % LOOK == 0:
+            total, gap = _gap(domain, now, multipliers)
+            reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
+            best = torch.maximum(best, gap.clamp(min=0) / reach)
+    return best, domain.center - _weigh(multipliers, now.rows)
+
+
 def settle(
     query: Query,
     pattern: Sequence[Tensor],
@@ -143,9 +168,14 @@ def _along(rows: Tensor, points: Tensor) -> Tensor:
 
 def _contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     """Where the weighted sum of the constraints is positive on the domain, rounding included."""
+    total, gap = _gap(domain, spaces, multipliers)
+    return gap - domain.support(-total) > 0
+
+
+def _gap(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> tuple[Tensor, Tensor]:
+    """sum m_i a_i, and sum m_i b_i less what rounding may have added to it on the domain."""
     rows, values, errors = spaces
-    total = _weigh(multipliers, rows)
-    least = (multipliers * values).sum(-1) - domain.support(-total)
     unit = torch.finfo(rows.dtype).eps * 2 * (rows.shape[1] + rows.shape[2] + 10)
     terms = errors + unit * (values.abs() + domain.outer_support(rows))
-    return least - 1.01 * (multipliers * terms).sum(-1) > 0
+    gap = (multipliers * values).sum(-1) - 1.01 * (multipliers * terms).sum(-1)
+    return _weigh(multipliers, rows), gap

@@ -10,7 +10,6 @@ unsafe set, nothing in the domain can.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
@@ -22,9 +21,10 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import WAITING, Boundaries
 from fgp_vnn.search.joint import excluded, misses, press
 from fgp_vnn.search.outcome import Confirm, Outcome
+from fgp_vnn.search.patterns import Patterns
 from fgp_vnn.search.queue import PatternQueue
 from fgp_vnn.search.triangular import RegionForms, Triangular, triangular
-from fgp_vnn.search.visited import Visited, flip_words, pack, unpack
+from fgp_vnn.search.visited import Visited
 from fgp_vnn.verdict import Counterexample
 
 Variant = Literal["full-queue", "first-boundary"]
@@ -46,15 +46,12 @@ class Walk:
 
 @dataclass(eq=False)
 class _State:
-    query: Query
     walk: Walk
     system: Triangular
     boundaries: Boundaries
-    neurons: Tensor | None  # [unstable] which neurons may flip; None for all
-    base: Tensor  # [neurons, 1] the centre's pattern
+    patterns: Patterns
     visited: Visited
     queue: PatternQueue
-    flips: Tensor  # [unstable, words]
     explored: int = 0
 
     @property
@@ -69,7 +66,7 @@ def walk_regions(
     """Search the regions around the domain's centre; `bounds` tell which neurons never flip."""
     state = _begin(query, bounds, confirm, walk)
     boundaries = state.boundaries
-    pattern = partial(_pattern, state)
+    pattern = state.patterns.unpack
     while len(state.queue):
         if deadline.expired():
             return _end(state, Outcome("timeout", reason="time is up in the walk"))
@@ -93,45 +90,21 @@ def walk_regions(
 
 
 def _begin(query: Query, bounds: LayerBounds, confirm: Confirm, walk: Walk) -> _State:
-    network, domain = query.network, query.domain
-    center = network.preactivations(domain.center.unsqueeze(0))[:-1]
-    device = network.device
-    no_layers = torch.zeros(1, 0, dtype=torch.bool, device=device)
-    base = torch.cat([no_layers, *(z >= 0 for z in center)], -1)[0]
-    crossing = torch.cat([no_layers, *bounds.unstable()], -1)[0]
-    neurons = None
-    if not bool(crossing.all()):
-        # Where a neuron is stable its bounds know its sign better than the rounded value does.
-        surely_on = torch.cat([no_layers, *(lo >= 0 for lo in bounds.lower)], -1)[0]
-        base = torch.where(crossing, base, surely_on)
-        neurons = torch.nonzero(crossing).flatten()
-    start = pack((base if neurons is None else base[neurons]).unsqueeze(0))
-    visited = Visited(start.shape[1], device)
-    visited.add(start)
-    queue = PatternQueue(start)
-    flips = flip_words(len(base) if neurons is None else len(neurons), device)
+    patterns = Patterns(query, bounds)
+    visited = Visited(patterns.start.shape[1], query.network.device)
+    visited.add(patterns.start)
     system = triangular(query, cache_first=walk.cache_first)
     at_once = walk.variant == "first-boundary"
     boundaries = Boundaries(query, confirm, alternate=walk.alternate, at_once=at_once)
-    wide = base.to(network.dtype).unsqueeze(1)
-    return _State(query, walk, system, boundaries, neurons, wide, visited, queue, flips)
-
-
-def _pattern(state: _State, words: Tensor) -> Tensor:
-    """Packed patterns as numbers 0 and 1, [neurons, regions]."""
-    bits = unpack(words, len(state.flips)).T.to(state.base.dtype)
-    if state.neurons is None:
-        return bits.contiguous()
-    full = state.base.expand(-1, len(words)).clone()
-    full[state.neurons] = bits
-    return full
+    queue = PatternQueue(patterns.start)
+    return _State(walk, system, boundaries, patterns, visited, queue)
 
 
 def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample | None:
     """Decide a batch of regions and put their neighbours into the queue."""
     state.explored += len(words)
     system, count = state.system, state.system.neurons
-    on = _pattern(state, words)
+    on = state.patterns.unpack(words)
     forms = system.forms(on)
     sign = on * 2 - 1
     # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
@@ -172,12 +145,9 @@ def _keep(
 
 
 def _enqueue(state: _State, words: Tensor, crossed: Tensor) -> None:
-    if state.neurons is not None:
-        crossed = crossed[state.neurons]
-    parent, neuron = torch.nonzero(crossed.T, as_tuple=True)
-    if not len(parent):
+    _, _, neighbours = state.patterns.neighbours(words, crossed)
+    if not len(neighbours):
         return
-    neighbours = words[parent] ^ state.flips[neuron]
     fresh = state.visited.add(neighbours)
     if len(fresh):
         # In the order of their parents: the walk stays breadth first.
