@@ -24,8 +24,9 @@ from fgp_vnn.network.model import AffineMap, Combination, Dense
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import RowSpace, row_space
 from fgp_vnn.robustness import NORMS, BallJudge, Doubles, Floats, Norm, Robustness
+from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.settings import Settings
-from fgp_vnn.solve import LONG
+from fgp_vnn.solve import LONG, lifted
 from fgp_vnn.verdict import Counterexample, Verdict
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Certifier:
             clipped = ball(x, epsilon, norm, clip, self.network.device)
             return decide(replace(query, domain=clipped), judge, self.settings, deadline)
         small, lift = self.space.restrict(query, whole)
-        first = decide(small, lambda points: judge(lift(points)), self.settings, deadline)
+        first = decide(small, lifted(lift, judge), self.settings, deadline)
         if clip is None or first.status != "unknown":
             return first
         clipped = ball(x, epsilon, norm, clip, self.network.device)
@@ -158,13 +159,18 @@ class Certifier:
         epsilon: float,
         norm: Norm = "l2",
         clip: tuple[float, float] | None = None,
+        timeout: float | None = None,
     ) -> Counterexample | None:
         """A witness, if a longer attack finds one."""
         label = int(self.run(x.astype(np.float32)).argmax())
-        judge = self.judge(x, epsilon, norm, clip, label)
+        confirm: Confirm = self.judge(x, epsilon, norm, clip, label)
         query = self.query(ball(x, epsilon, norm, clip, self.network.device), label)
         with torch.inference_mode():
-            return falsify(query, judge, Deadline(), replace(LONG, seed=self.settings.seed))
+            if self.space is not None and isinstance(query.domain, L2Ball):
+                query, lift = self.space.restrict(query, query.domain)
+                confirm = lifted(lift, confirm)
+            attack = replace(LONG, seed=self.settings.seed)
+            return falsify(query, confirm, Deadline.after(timeout), attack)
 
     def query(self, domain: Domain, label: int) -> Query:
         """Can another class reach the label's output in the domain?"""

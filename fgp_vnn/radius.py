@@ -71,7 +71,7 @@ def certified_radius(
     if not limit > 0:
         raise ValueError("the limit must be positive")
     label = int(certifier.run(x.astype(np.float32)).argmax())
-    attacked = certifier.attack(x, epsilon=limit, norm=norm, clip=clip)
+    attacked = certifier.attack(x, epsilon=limit, norm=norm, clip=clip, timeout=timeout)
     far = limit if attacked is None else min(limit, _distance(attacked, x, norm))
     with torch.inference_mode():
         reached = _search(certifier, x, far, norm, clip, label, deadline, progress)
