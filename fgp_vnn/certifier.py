@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api import make_settings, pick_device
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.decide import decide
+from fgp_vnn.decide import decide, lifted
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.errors import InputError
 from fgp_vnn.falsify import falsify
@@ -26,7 +26,7 @@ from fgp_vnn.reduction import RowSpace, row_space
 from fgp_vnn.robustness import NORMS, BallJudge, Doubles, Floats, Norm, Robustness
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.settings import Settings
-from fgp_vnn.solve import LONG, lifted
+from fgp_vnn.solve import LONG
 from fgp_vnn.verdict import Counterexample, Verdict
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import Attack, falsify
@@ -13,8 +13,8 @@ from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.walk import Walk, walk_regions
 from fgp_vnn.settings import Settings
-from fgp_vnn.solve import lifted, open_disjuncts, solve
-from fgp_vnn.verdict import Verdict
+from fgp_vnn.solve import solve
+from fgp_vnn.verdict import Counterexample, Verdict
 
 PATIENCE = 50_000  # regions to walk before other engines are asked
 
@@ -90,3 +90,24 @@ def _no_bounds(query: Query) -> LayerBounds:
     like = query.domain.center
     above = tuple(like.new_full((1, width), torch.inf) for width in query.network.widths)
     return LayerBounds(tuple(-bound for bound in above), above)
+
+
+def open_disjuncts(query: Query, bounds: LayerBounds) -> list[int]:
+    """The disjuncts that one backward pass does not close."""
+    network = query.network
+    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
+    rounding = Rounding(network, query.domain, bounds)
+    passed = backward(
+        network, query.domain, len(network.layers), rows, bounds.lines(), rounding=rounding
+    )
+    closed: list[bool] = query.closed(passed.least)[0].tolist()
+    return [disjunct for disjunct, done in enumerate(closed) if not done]
+
+
+def lifted(lift: Lift, confirm: Confirm) -> Confirm:
+    """A confirm for points of a reduced query."""
+
+    def through(points: torch.Tensor) -> Counterexample | None:
+        return confirm(lift(points))
+
+    return through

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Domain
-from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
+from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.property.model import Conjunction
 
 
@@ -60,12 +60,12 @@ class Query:
         """The same question about some of the disjuncts."""
         rows = [j for d in keep for j in self.rows_of(d)]
         names = [i for i, d in enumerate(keep) for _ in self.rows_of(d)]
-        chosen = _rows(self.network.output, rows)
+        chosen = torch.tensor(rows, dtype=torch.long, device=self.disjunct.device)
         return replace(
             self,
-            network=replace(self.network, output=chosen),
+            network=replace(self.network, output=self.network.output.select(chosen)),
             disjunct=torch.tensor(names, dtype=torch.long, device=self.disjunct.device),
-            strict=self.strict[rows],
+            strict=self.strict[chosen],
             disjuncts=len(keep),
         )
 
@@ -75,15 +75,6 @@ class Query:
             (*flags.shape[:-1], self.disjuncts), dtype=torch.int32, device=flags.device
         )
         return counts.index_add(-1, self.disjunct, flags.int())
-
-
-def _rows(output: AffineMap, rows: list[int]) -> AffineMap:
-    """Some of the rows of a query's output."""
-    if isinstance(output, Combination):
-        return replace(output, rows=output.rows[rows], offset=output.offset[rows])
-    if isinstance(output, Dense):
-        return output.select(rows)
-    raise TypeError("a query's output is a matrix or combines the network's outputs")
 
 
 def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:

@@ -15,12 +15,12 @@ from fgp_vnn.bounds import root_bounds
 from fgp_vnn.certifier import Certifier, ball, check_ball
 from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.decide import lifted
 from fgp_vnn.domain import L2Ball
 from fgp_vnn.reduction import reduce_inputs
 from fgp_vnn.robustness import Doubles, Norm, other_class
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.search.radius import Reached, walk_outwards
-from fgp_vnn.solve import lifted
 from fgp_vnn.verdict import Counterexample
 
 TIGHT = 1e-3  # relative difference of the bounds at which the lower one is called tight

@@ -11,20 +11,27 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from fgp_vnn.ascent import Ascent, ascend
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, falsify
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
+from fgp_vnn.refine import refine_layers
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
+from fgp_vnn.search.split import Split, split_neurons
 from fgp_vnn.search.walk import Walk, walk_regions
 from fgp_vnn.settings import Settings
 from fgp_vnn.verdict import Counterexample, Verdict
 
+FEW_NEURONS = 6  # up to so many unstable neurons, the walk is over at once
+FEW_INPUTS = 12  # up to so many, splitting inputs beats splitting neurons
 QUICK = Attack(restarts=1, steps=6)
-LONG = Attack(restarts=16, steps=40)
+LONG = Attack(restarts=8, steps=25)
+SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
 
 
 @dataclass(eq=False)
@@ -72,42 +79,69 @@ def _solve(run: _Run) -> Verdict:
     if found := _attack(run, QUICK):
         return run.verdict("sat", "attack", found)
     if run.settings.engine == "attack":
-        found = _attack(run, LONG)
-        if found:
+        if found := _attack(run, LONG):
             return run.verdict("sat", "attack", found)
         return run.verdict("unknown", reason="the attack found nothing, and it proves nothing")
     with run.step("bounds"):
-        run.query, lift = reduce_inputs(run.query)
-        run.confirm = lifted(lift, run.confirm)
+        _shrink(run, None)
         bounds = root_bounds(run.query.network, run.query.domain)
-        left = open_disjuncts(run.query, bounds)
+        left = _left(run.query, bounds, None, run.deadline)
+    if not left:
+        return run.verdict("unsat", "bounds")
+    with run.step("bounds"):
+        run.query = run.query.only(left)
+        bounds = _shrink(run, bounds)
+    if found := _attack(run, LONG):
+        return run.verdict("sat", "attack", found)
+    with run.step("bounds"):
+        bounds, left = _optimise(run, bounds)
     if not left:
         return run.verdict("unsat", "bounds")
     run.query = run.query.only(left)
     if run.deadline.expired():
         return run.verdict("timeout", reason="time is up after the first bounds")
-    if found := _attack(run, LONG):
-        return run.verdict("sat", "attack", found)
     if run.settings.engine == "bounds":
         return run.verdict("unknown", reason="linear bounds leave it open")
-    return _search(run, bounds)
-
-
-def _search(run: _Run, bounds: LayerBounds) -> Verdict:
     with run.step("search"):
-        query, bounds = collapse(run.query, bounds)
-        query, lift = reduce_inputs(query)
+        engine, outcome = _search(run, bounds)
+    return _report(run, engine, outcome)
+
+
+def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
+    """Leave out what cannot matter: stable neurons, inputs that do not move or are not seen."""
+    query = run.query
+    if bounds is not None:
+        query, bounds = collapse(query, bounds)
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
-        through = lifted(lift, run.confirm)
-        if run.settings.engine == "split":
-            outcome = split_inputs(query, through, run.deadline, Subdivision())
-            return _report(run, "split", outcome)
+    run.query, lift = reduce_inputs(query)
+    run.confirm = _through(lift, run.confirm)
+    return bounds or LayerBounds((), ())
+
+
+def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
+    """Slopes of the output rows first; then, if that is not enough, of the hidden layers."""
+    left = _left(run.query, bounds, SLOPES, run.deadline)
+    if left and len(bounds.lower) > 1:
+        run.query = run.query.only(left)
+        bounds = refine_layers(run.query, bounds, SLOPES, run.deadline)
+        bounds = _shrink(run, bounds)
+        left = _left(run.query, bounds, SLOPES, run.deadline)
+    return bounds, left
+
+
+def _search(run: _Run, bounds: LayerBounds) -> tuple[str, Outcome]:
+    """The walk where regions are few, input splits where inputs are, else neuron splits."""
+    query, settings = run.query, run.settings
+    unstable = run.statistics.get("unstable", 0)
+    if settings.engine == "walk" or (settings.engine == "auto" and unstable <= FEW_NEURONS):
         walk = Walk(
-            variant="first-boundary" if run.settings.variant == "first-boundary" else "full-queue",
-            alternate=run.settings.alternate,
+            variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
+            alternate=settings.alternate,
         )
-        outcome = walk_regions(query, bounds, lifted(lift, run.confirm), run.deadline, walk)
-    return _report(run, "walk", outcome)
+        return "walk", walk_regions(query, bounds, run.confirm, run.deadline, walk)
+    if isinstance(query.domain, Box) and query.network.inputs <= FEW_INPUTS:
+        return "split", split_inputs(query, run.confirm, run.deadline, Subdivision())
+    return "split", split_neurons(query, bounds, run.confirm, run.deadline, Split())
 
 
 def _report(run: _Run, engine: str, outcome: Outcome) -> Verdict:
@@ -125,22 +159,31 @@ def _attack(run: _Run, attack: Attack) -> Counterexample | None:
         return falsify(run.query, run.confirm, run.deadline, seeded)
 
 
-def open_disjuncts(query: Query, bounds: LayerBounds) -> list[int]:
-    """The disjuncts that plain linear bounds do not close."""
-    network = query.network
+def _left(
+    query: Query, bounds: LayerBounds, ascent: Ascent | None, deadline: Deadline
+) -> list[int]:
+    """The disjuncts that linear bounds, plain or optimised, do not close."""
+    network, domain, depth = query.network, query.domain, len(query.network.layers)
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    rounding = Rounding(network, query.domain, bounds)
-    passed = backward(
-        network, query.domain, len(network.layers), rows, bounds.lines(), rounding=rounding
-    )
-    closed: list[bool] = query.closed(passed.least)[0].tolist()
+    if ascent is None:
+        rounding = Rounding(network, domain, bounds)
+        least = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding).least
+    else:
+        least = ascend(
+            network,
+            domain,
+            depth,
+            rows,
+            bounds,
+            ascent=ascent,
+            done=lambda least: bool(query.closed(least).all()) or deadline.expired(),
+        ).least
+    closed: list[bool] = query.closed(least)[0].tolist()
     return [disjunct for disjunct, done in enumerate(closed) if not done]
 
 
-def lifted(lift: Lift, confirm: Confirm) -> Confirm:
-    """A confirm for points of the reduced query."""
-
-    def through(points: Tensor) -> Counterexample | None:
+def _through(lift: Lift, confirm: Confirm) -> Confirm:
+    def lifted(points: Tensor) -> Counterexample | None:
         return confirm(lift(points))
 
-    return through
+    return lifted

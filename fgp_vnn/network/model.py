@@ -52,6 +52,10 @@ class AffineMap(ABC):
         return self.adjoint(units.scatter(-1, outputs.unsqueeze(-1), 1))
 
     @abstractmethod
+    def select(self, outputs: Tensor) -> AffineMap:
+        """The map to some of the outputs only, numbered [m]."""
+
+    @abstractmethod
     def to(self, device: torch.device | str, dtype: torch.dtype) -> AffineMap:
         """The same map on another device or in another precision."""
 
@@ -102,13 +106,11 @@ class Dense(AffineMap):
     def rows_at(self, outputs: Tensor) -> tuple[Tensor, ...]:
         return tuple(weight[outputs] for weight in self.weights)
 
-    def select(self, rows: Sequence[int]) -> Dense:
-        """The map to some of the results."""
-        at = list(rows)
-        weights = tuple(weight[at] for weight in self.weights)
-        defect = None if self.defect is None else self.defect[at]
-        terms = None if self.terms is None else tuple(part[at] for part in self.terms)
-        return Dense(self.sources, weights, self.bias[at], defect, terms)
+    def select(self, outputs: Tensor) -> Dense:
+        weights = tuple(weight[outputs] for weight in self.weights)
+        defect = None if self.defect is None else self.defect[outputs]
+        terms = None if self.terms is None else tuple(t[outputs] for t in self.terms)
+        return Dense(self.sources, weights, self.bias[outputs], defect, terms)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)
@@ -149,6 +151,9 @@ class Combination(AffineMap):
 
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
         return self.inner.adjoint(rows @ self.rows)
+
+    def select(self, outputs: Tensor) -> Combination:
+        return Combination(self.inner, self.rows[outputs], self.offset[outputs])
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Combination:
         rows, offset = self.rows.to(device, dtype), self.offset.to(device, dtype)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
-from fgp_vnn.network.model import AffineMap
+from fgp_vnn.network.model import AffineMap, Combination
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,10 @@ class Operator(AffineMap):
                 materialize_grads=True,
             )
         return tuple(p.reshape(*batch, p.shape[-1]) for p in pulled)
+
+    def select(self, outputs: Tensor) -> Combination:
+        eye = torch.eye(self.outputs, dtype=self.bias.dtype, device=self.bias.device)
+        return Combination(self, eye[outputs], torch.zeros_like(self.bias[outputs]))
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Operator:
         module = deepcopy(self.module).to(device, dtype)

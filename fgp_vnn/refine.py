@@ -1,0 +1,59 @@
+"""Tighter bounds of the hidden layers over the whole domain, by optimised slopes.
+
+Each unstable neuron gets slopes of its own. What becomes stable is then left out of the network,
+so that everything after it is smaller as well as tighter.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.ascent import Ascent, ascend
+from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.query import Query
+
+CHUNK_ENTRIES = 4_000_000  # slopes that are optimised at once
+
+
+def refine_layers(
+    query: Query, bounds: LayerBounds, ascent: Ascent, deadline: Deadline
+) -> LayerBounds:
+    """Bounds that are at least as tight, layer by layer from the second on."""
+    lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
+    for k in range(1, len(lower)):
+        if deadline.expired():
+            break
+        crossing = torch.nonzero(((lower[k] < 0) & (upper[k] > 0))[0]).flatten()
+        known = LayerBounds(tuple(lower), tuple(upper))
+        before = sum(bound.shape[-1] for bound in lower[:k])
+        for neurons in torch.split(crossing, max(1, CHUNK_ENTRIES // max(1, 2 * before))):
+            low, high = _bound_neurons(query, known, k, neurons, ascent, deadline)
+            lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
+            upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], high)
+    return LayerBounds(tuple(lower), tuple(upper))
+
+
+def _bound_neurons(
+    query: Query,
+    known: LayerBounds,
+    k: int,
+    neurons: Tensor,
+    ascent: Ascent,
+    deadline: Deadline,
+) -> tuple[Tensor, Tensor]:
+    width = known.lower[k].shape[-1]
+    unit = known.lower[k].new_zeros(len(neurons), width).scatter(-1, neurons.unsqueeze(-1), 1)
+    rows = torch.cat([unit, -unit]).unsqueeze(0)
+    result = ascend(
+        query.network,
+        query.domain,
+        k,
+        rows,
+        known,
+        ascent=ascent,
+        done=lambda least: deadline.expired(),
+    )
+    low, high = result.least[0].chunk(2)
+    return low, -high
