@@ -85,6 +85,8 @@ class BallJudge:
 
     def _inside(self, point: Doubles) -> Floats | None:
         """The point as float32, moved towards the centre until it lies in the ball."""
+        if not np.isfinite(point).all():
+            return None
         for shrink in (1.0, 1.0 - 1e-7, 1.0 - 1e-6, 1.0 - 1e-5):
             moved = self.center + shrink * self._cut(point - self.center)
             x = snap(moved, self.lower, self.upper)

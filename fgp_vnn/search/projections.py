@@ -145,13 +145,14 @@ def _scaled(spaces: HalfSpaces) -> HalfSpaces:
 def _step_length(rows: Tensor) -> Tensor:
     """One over the greatest eigenvalue of rows rows^T, estimated by powers; [cases, 1].
 
-    A step that is too long costs convergence and nothing else.
+    A step that is too long costs convergence and nothing else. Rows have length 1 or 0, so the
+    eigenvalue is at least 1 unless there are none.
     """
     vector = rows.new_ones(rows.shape[:2])
     growth = vector.new_ones(len(vector), 1)
     for _ in range(8):
         vector = _along(rows, _weigh(vector, rows))
-        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True).clamp(min=1e-30)
+        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True).clamp(min=0.1)
         vector = vector / growth
     return 1 / (1.1 * growth)
 
