@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.collapse import collapse
+from fgp_vnn.condense import Condensed, condense, is_chain
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import Attack, falsify
 from fgp_vnn.query import Query
@@ -16,92 +19,45 @@ from fgp_vnn.settings import Settings
 from fgp_vnn.solve import solve
 from fgp_vnn.verdict import Counterexample, Verdict
 
+QUICK = Attack(restarts=1, steps=6)
 PATIENCE = 50_000  # regions to walk before other engines are asked
 
 
 def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
     """Whether a point of the domain meets a disjunct."""
     if settings.engine == "walk":
-        return _walk(query, confirm, settings, deadline)
+        return _verdict(_walk_only(query, confirm, settings, deadline))
     if settings.engine not in ("auto", "bounds"):
         return solve(query, confirm, settings, deadline)
-    bounds = root_bounds(query.network, query.domain)
-    left = open_disjuncts(query, bounds)
+    small = shrink(query)
+    closed: list[bool] = query.closed(small.least).tolist()
+    left = [disjunct for disjunct, done in enumerate(closed) if not done]
     if not left:
         return Verdict("unsat", "bounds")
-    query = query.only(left)
     if settings.engine == "bounds":
         return Verdict("unknown", reason="linear bounds leave it open")
+    query = small.query.only(left)
     if settings.attack:
-        quick = Attack(restarts=1, steps=6, seed=settings.seed)
-        found = falsify(query, confirm, deadline, quick)
+        found = falsify(query, confirm, deadline, replace(QUICK, seed=settings.seed))
         if found is not None:
             return Verdict("sat", "attack", found)
-    outcome = _search(query, bounds, confirm, settings, deadline, regions=PATIENCE)
+    outcome = _walk(query, small.bounds, confirm, settings, deadline, regions=PATIENCE)
     if outcome.status in ("sat", "unsat"):
-        return Verdict(
-            outcome.status, "walk", outcome.counterexample, statistics=outcome.statistics
-        )
+        return _verdict(outcome)
     return solve(query, confirm, settings, deadline)
 
 
-def _walk(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
-    """The walk and nothing else."""
-    bounds = root_bounds(query.network, query.domain) if settings.stable else _no_bounds(query)
-    outcome = _search(query, bounds, confirm, settings, deadline)
-    decided = "walk" if outcome.status in ("sat", "unsat") else ""
-    return Verdict(
-        outcome.status,
-        decided,
-        outcome.counterexample,
-        outcome.reason,
-        statistics=outcome.statistics,
-    )
-
-
-def _search(
-    query: Query,
-    bounds: LayerBounds,
-    confirm: Confirm,
-    settings: Settings,
-    deadline: Deadline,
-    regions: int | None = None,
-) -> Outcome:
-    if settings.stable:
-        query, bounds = collapse(query, bounds)
-    lift: Lift | None = None
-    if settings.reduce:
-        query, lift = reduce_inputs(query)
-    walk = Walk(
-        variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
-        batch=settings.batch,
-        cache_first=settings.cache_first,
-        signed=settings.signed,
-        joint=settings.joint,
-        alternate=settings.alternate,
-        regions=regions,
-    )
-    through = confirm if lift is None else lifted(lift, confirm)
-    return walk_regions(query, bounds, through, deadline, walk)
-
-
-def _no_bounds(query: Query) -> LayerBounds:
-    """What is known of the neurons without bounds: nothing."""
-    like = query.domain.center
-    above = tuple(like.new_full((1, width), torch.inf) for width in query.network.widths)
-    return LayerBounds(tuple(-bound for bound in above), above)
-
-
-def open_disjuncts(query: Query, bounds: LayerBounds) -> list[int]:
-    """The disjuncts that one backward pass does not close."""
-    network = query.network
+def shrink(query: Query) -> Condensed:
+    """The query on its unstable neurons, their bounds, and bounds of the outputs."""
+    if is_chain(query.network):
+        return condense(query)
+    network, domain = query.network, query.domain
+    bounds = root_bounds(network, domain)
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    rounding = Rounding(network, query.domain, bounds)
-    passed = backward(
-        network, query.domain, len(network.layers), rows, bounds.lines(), rounding=rounding
-    )
-    closed: list[bool] = query.closed(passed.least)[0].tolist()
-    return [disjunct for disjunct, done in enumerate(closed) if not done]
+    rounding = Rounding(network, domain, bounds)
+    passed = backward(network, domain, len(network.layers), rows, bounds.lines(), rounding=rounding)
+    small, bounds = collapse(query, bounds)
+    return Condensed(small, bounds, passed.least[0])
 
 
 def lifted(lift: Lift, confirm: Confirm) -> Confirm:
@@ -111,3 +67,51 @@ def lifted(lift: Lift, confirm: Confirm) -> Confirm:
         return confirm(lift(points))
 
     return through
+
+
+def _walk_only(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Outcome:
+    if not settings.stable:
+        return _walk(query, _no_bounds(query), confirm, settings, deadline)
+    small = shrink(query)
+    return _walk(small.query, small.bounds, confirm, settings, deadline)
+
+
+def _walk(
+    query: Query,
+    bounds: LayerBounds,
+    confirm: Confirm,
+    settings: Settings,
+    deadline: Deadline,
+    regions: int | None = None,
+) -> Outcome:
+    if settings.reduce:
+        query, lift = reduce_inputs(query)
+        confirm = lifted(lift, confirm)
+    walk = Walk(
+        variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
+        batch=settings.batch,
+        cache_first=settings.cache_first,
+        signed=settings.signed,
+        joint=settings.joint,
+        alternate=settings.alternate,
+        regions=regions,
+    )
+    return walk_regions(query, bounds, confirm, deadline, walk)
+
+
+def _no_bounds(query: Query) -> LayerBounds:
+    """What is known of the neurons without bounds: nothing."""
+    like = query.domain.center
+    above = tuple(like.new_full((1, width), torch.inf) for width in query.network.widths)
+    return LayerBounds(tuple(-bound for bound in above), above)
+
+
+def _verdict(outcome: Outcome) -> Verdict:
+    decided = "walk" if outcome.status in ("sat", "unsat") else ""
+    return Verdict(
+        outcome.status,
+        decided,
+        outcome.counterexample,
+        outcome.reason,
+        statistics=outcome.statistics,
+    )

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from fgp_vnn.bounds import root_bounds
 from fgp_vnn.certifier import Certifier, ball, check_ball
-from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.decide import lifted
+from fgp_vnn.decide import lifted, shrink
 from fgp_vnn.domain import L2Ball
 from fgp_vnn.reduction import reduce_inputs
 from fgp_vnn.robustness import Doubles, Norm, other_class
@@ -100,15 +98,14 @@ def _search(
     if certifier.space is not None and isinstance(domain, L2Ball):
         query, lift = certifier.space.restrict(query, domain)
         confirm = lifted(lift, confirm)
-    bounds = root_bounds(query.network, query.domain)
-    query, bounds = collapse(query, bounds)
-    query, lift = reduce_inputs(query)
+    small = shrink(query)
+    query, lift = reduce_inputs(small.query)
 
     def part(witness: Counterexample) -> float:
         return _distance(witness, x, norm) / far
 
     return walk_outwards(
-        query, bounds, lifted(lift, confirm), part, deadline, lambda t: progress(t * far)
+        query, small.bounds, lifted(lift, confirm), part, deadline, lambda t: progress(t * far)
     )
 
 

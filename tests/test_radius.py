@@ -35,7 +35,7 @@ def nearest_sampled(network: Network, x: np.ndarray, limit: float, norm: Norm) -
 def test_no_other_class_is_nearer_than_the_bound(norm: Norm, seed: int) -> None:
     network = random_network((4, 7, 6, 3), seed)
     x = random_point(4, seed)
-    result = certified_radius(Certifier.of(network), x, limit=0.6, norm=norm)
+    result = certified_radius(Certifier.of(network), x, limit=0.6, norm=norm, timeout=2)
     assert result.lower <= nearest_sampled(network, x, 0.6, norm)
     assert result.lower <= result.upper
     if result.witness is not None:

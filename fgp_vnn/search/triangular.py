@@ -124,7 +124,7 @@ def _error(query: Query) -> Tensor:
     """
     network = query.network
     # Unit rows give |x_i - c_i|; a bound of row . (x - c) is then at most |row| . that.
-    far = _farthest(query.domain)
+    far = farthest(query.domain)
     sizes = [query.domain.center.abs() + far]
     errors = [torch.zeros_like(sizes[0])]
     unit = torch.finfo(network.dtype).eps
@@ -137,7 +137,7 @@ def _error(query: Query) -> Tensor:
     return 1.01 * torch.cat(errors[1:])
 
 
-def _farthest(domain: Domain) -> Tensor:
+def farthest(domain: Domain) -> Tensor:
     """At least |x_i - center_i| in the domain, and what its support can be along an axis."""
     box = domain.ball.box() if isinstance(domain, Clipped) else domain.box()
     return torch.maximum(box.upper - domain.center, domain.center - box.lower)
