@@ -48,10 +48,10 @@ def test_bounds_hold_at_sampled_points(kind: str, seed: int, deep: bool) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
-def test_the_same_neurons_are_unstable_as_by_a_backward_pass(kind: str, seed: int) -> None:
+def test_no_more_neurons_are_unstable_than_by_a_backward_pass(kind: str, seed: int) -> None:
     query = chain(kind, seed)
-    counts = [int(mask.sum()) for mask in bounds_of(query).unstable()]
-    assert list(condense(query).query.network.widths) == [count for count in counts if count]
+    count = sum(int(mask.sum()) for mask in bounds_of(query).unstable())
+    assert condense(query).query.network.neurons <= count
 
 
 def test_stable_neurons_are_left_out() -> None:
