@@ -122,6 +122,6 @@ def _compares_only(prop: Property) -> bool:
 def _seconds(timeout: float | None) -> float | None:
     if timeout is None:
         return None
-    if not timeout > 0:
-        raise InputError(f"the timeout is {timeout}; it must be a positive number of seconds")
+    if not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise InputError(f"the timeout is {timeout!r}; it must be a positive number of seconds")
     return float(timeout)

@@ -26,6 +26,12 @@ class Multipliers(NamedTuple):
     alpha: tuple[Tensor, ...]  # in [0, 1]
     beta: tuple[Tensor, ...]  # at least 0
 
+    def to(self, dtype: torch.dtype) -> Multipliers:
+        """In another precision; slopes stay in [0, 1] and multipliers at least 0."""
+        return Multipliers(
+            tuple(a.to(dtype) for a in self.alpha), tuple(b.to(dtype) for b in self.beta)
+        )
+
 
 @dataclass(frozen=True)
 class Ascent:
@@ -38,12 +44,12 @@ class Ascent:
 
 
 class Ascended(NamedTuple):
-    """The best bounds found, proved; what gives them; the minimisers of the last step."""
+    """The best bounds found, proved, and what gives them."""
 
     least: Tensor  # [batch, rows]
     multipliers: Multipliers
     points: Tensor  # [batch, rows, inputs]
-    coefficients: dict[int, Tensor]  # of a_k at the best step, [batch, rows, n_k]
+    coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
 
 
 def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
@@ -66,13 +72,44 @@ def ascend(
     *,
     signs: Sequence[Tensor] | None = None,
     begin: Multipliers | None = None,
+    coarse: tuple[Network, Domain] | None = None,
     ascent: Ascent,
     done: Callable[[Tensor], bool],
 ) -> Ascended:
     """Raise the bounds of `rows` of map `target`; `signs` [batch, n_k] are those of closed neurons.
 
-    Stops early when `done(least)` says so. The result is evaluated with its rounding error.
+    Stops early when `done(least)` says so. The steps are taken on `coarse`, the same network and
+    domain in a lower precision, if it is given; the result is evaluated in full precision, with
+    its rounding error.
     """
+    if coarse is not None:
+        best = _climb(
+            *coarse,
+            target,
+            rows.to(coarse[0].dtype),
+            bounds.to(coarse[0].dtype),
+            signs,
+            None if begin is None else begin.to(coarse[0].dtype),
+            ascent,
+            done,
+        )
+        best = best._replace(multipliers=best.multipliers.to(network.dtype))
+    else:
+        best = _climb(network, domain, target, rows, bounds, signs, begin, ascent, done)
+    return _proved(network, domain, target, rows, bounds, signs, best)
+
+
+def _climb(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    bounds: LayerBounds,
+    signs: Sequence[Tensor] | None,
+    begin: Multipliers | None,
+    ascent: Ascent,
+    done: Callable[[Tensor], bool],
+) -> Ascended:
     now = begin or start(network, rows, bounds)
     used = range(target)
     crossing = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
@@ -105,7 +142,7 @@ def ascend(
         now = Multipliers(tuple(alpha_new), tuple(beta_new))
     if best is None:
         raise AssertionError("at least one pass is made")
-    return _proved(network, domain, target, rows, bounds, closed, best)
+    return best
 
 
 def carry(
@@ -147,10 +184,8 @@ def _better(best: Ascended | None, passed: Backward, now: Multipliers, points: T
     kept = Multipliers(
         pick(now.alpha, best.multipliers.alpha), pick(now.beta, best.multipliers.beta)
     )
-    coefficients = {
-        k: torch.where(wide, passed.coefficients[k], old) for k, old in best.coefficients.items()
-    }
-    return Ascended(torch.where(higher, passed.least, best.least), kept, points, coefficients)
+    least = torch.where(higher, passed.least, best.least)
+    return Ascended(least, kept, points, passed.coefficients)
 
 
 def _proved(
@@ -159,14 +194,16 @@ def _proved(
     target: int,
     rows: Tensor,
     bounds: LayerBounds,
-    closed: list[Tensor] | None,
+    signs: Sequence[Tensor] | None,
     best: Ascended,
 ) -> Ascended:
     rounding = Rounding(network, domain, bounds)
+    closed = None if signs is None else [s.unsqueeze(-2).to(rows.dtype) for s in signs[:target]]
     beta = _signed(best.multipliers, closed)
     lines = bounds.lines(best.multipliers.alpha)
     passed = backward(network, domain, target, rows, lines, beta=beta, rounding=rounding)
-    return best._replace(least=passed.least)
+    points = domain.maximiser(-passed.weight)
+    return best._replace(least=passed.least, points=points, coefficients=passed.coefficients)
 
 
 class _Moments:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import torch
@@ -46,6 +47,17 @@ class LayerBounds:
         upper = tuple(torch.where(sign < 0, torch.minimum(up, zero), up) for _, up, sign in pairs)
         return LayerBounds(lower, upper)
 
+    def to(self, dtype: torch.dtype) -> LayerBounds:
+        """Rounded to another precision: good for a search, not for a proof."""
+        lower = tuple(bound.to(dtype) for bound in self.lower)
+        return LayerBounds(lower, tuple(bound.to(dtype) for bound in self.upper))
+
+    @classmethod
+    def of_signs(cls, signs: Sequence[Tensor], dtype: torch.dtype) -> LayerBounds:
+        """What signs [batch, n_k] of -1 and +1 say by themselves."""
+        anything = [torch.full_like(sign, torch.inf, dtype=dtype) for sign in signs]
+        return cls(tuple(-a for a in anything), tuple(anything)).within(signs)
+
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons can have either sign, [batch or 1, n_k] per layer."""
         return tuple((lo < 0) & (up > 0) for lo, up in zip(self.lower, self.upper, strict=True))
@@ -77,7 +89,8 @@ def _relax(lower: Tensor, upper: Tensor, alpha: Tensor | None) -> Lines:
     lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
     crossing = (lower < 0) & (upper > 0)
     on = (lower >= 0).to(lower.dtype)
-    chord = torch.where(crossing, upper / (upper - lower).clamp(min=1e-300), on)
+    half = upper / 2  # so that the width does not overflow
+    chord = torch.where(crossing, half / (half - lower / 2).clamp(min=1e-300), on)
     intercept = torch.where(crossing, -chord * lower, torch.zeros_like(lower))
     slope = (upper > -lower).to(lower.dtype) if alpha is None else alpha
     return Lines(torch.where(crossing, slope, on), chord, intercept)
@@ -209,7 +222,8 @@ class Rounding:
         for affine in network.maps:
             if any(source >= known for source in affine.sources):
                 break
-            steps = (affine.operations + affine.outputs + 4) * self._unit
+            # What a map adds to the constant passes through two sums per layer after that.
+            steps = (affine.operations + affine.outputs + 2 * len(network.maps) + 4) * self._unit
             terms = steps * affine.magnitude([self._sizes[s] for s in affine.sources])
             self._terms.append(terms if affine.defect is None else terms + affine.defect)
 
@@ -250,7 +264,7 @@ def interval_step(
     box = domain.box()
     if isinstance(affine, Dense) and affine.sources == (0,):
         center = affine([domain.center])  # [..., n_k]
-        reach = domain.support(affine.weights[0])
+        reach = domain.reach(affine.weights[0])
         size = affine.magnitude([torch.maximum(box.lower.abs(), box.upper.abs())])
     else:
         uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
@@ -269,23 +283,23 @@ def root_bounds(
     network: Network,
     domain: Domain,
     *,
-    known: Sequence[Tensor] | None = None,
+    prior: LayerBounds | None = None,
     backward_pass: bool = True,
 ) -> LayerBounds:
     """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
-    neurons that the intervals leave unstable.
-
-    `known` are signs [batch, n_k] of -1 and +1 of neurons that are stable anyway, 0 of the others.
+    neurons that the intervals leave unstable. `prior` are bounds that hold anyway.
     """
     bounds = LayerBounds((), ())
     for k in range(len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
-        if known is not None:
-            lower = torch.where(known[k] > 0, lower.clamp(min=0), lower)
-            upper = torch.where(known[k] < 0, upper.clamp(max=0), upper)
+        if prior is not None:
+            lower = torch.maximum(lower, prior.lower[k])
+            upper = torch.minimum(upper, prior.upper[k])
         if k > 0 and backward_pass:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper)
+        # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
+        lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
     return bounds
 

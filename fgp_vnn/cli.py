@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from fgp_vnn import __version__
+from fgp_vnn.commands.interrupt import EXIT_CODE, MESSAGE
 from fgp_vnn.errors import InputError
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
@@ -16,6 +17,10 @@ COMMANDS = {
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
     "supports": "say whether a network and a property can be read, without analysing them",
+    "bench": "run a folder of instances, and resume it where it was left",
+    "compare": "run several tools on the same instances, and check their counterexamples",
+    "report": "make one HTML page of a run or a comparison",
+    "check": "check the counterexample of a results file with onnxruntime",
 }
 
 
@@ -28,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"fgp-vnn: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("fgp-vnn: interrupted", file=sys.stderr)
-        return 130
+        print(MESSAGE, file=sys.stderr)
+        return EXIT_CODE
 
 
 def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:

@@ -13,7 +13,10 @@ to the neurons that are on, grows far less, and the smaller of the two is taken.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -21,7 +24,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.domain import Domain
-from fgp_vnn.network.model import AffineMap, Dense, Network
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.search.triangular import farthest
 
@@ -62,11 +65,16 @@ class _Passed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """A query on its unstable neurons only, their bounds, and lower bounds of its outputs."""
+    """Lower bounds of a query's outputs, and the query on its unstable neurons only."""
 
-    query: Query
-    bounds: LayerBounds
     least: Tensor  # [rows]
+    bounds: LayerBounds  # of the unstable neurons
+    _make: Callable[[], Query]
+
+    @cached_property
+    def query(self) -> Query:
+        """The condensed query, made when it is asked for: often the bounds are enough."""
+        return self._make()
 
 
 def is_chain(network: Network) -> bool:
@@ -78,19 +86,18 @@ def condense(query: Query) -> Condensed:
     """Bound all layers of a chain and leave the stable neurons out."""
     chain = [m for m in query.network.maps if isinstance(m, Dense)]
     work = _Work(query.domain, chain[0], deep=len(chain) > DEEP)
-    layers: list[AffineMap] = []
     forms = work.first(chain[0])
-    for k in range(len(chain) - 1):
-        group, passed = work.layer(forms, chain[k])
-        if group is not None:
-            layers.append(work.dense(group.forms))
-        forms = work.next(chain[k + 1], passed)
-    small = Network(tuple(layers), work.dense(forms), query.network.inputs)
-    bounds = LayerBounds(
-        tuple(group.lower.unsqueeze(0) for group in work.groups),
-        tuple(group.upper.unsqueeze(0) for group in work.groups),
-    )
-    return Condensed(replace(query, network=small), bounds, work.least(forms))
+    for affine, following in pairwise(chain):
+        forms = work.next(following, work.layer(forms, affine))
+    lower = tuple(group.lower.unsqueeze(0) for group in work.groups)
+    upper = tuple(group.upper.unsqueeze(0) for group in work.groups)
+
+    def make() -> Query:
+        layers = tuple(work.dense(group.forms) for group in work.groups)
+        small = Network(layers, work.dense(forms), query.network.inputs)
+        return replace(query, network=small)
+
+    return Condensed(work.least(forms), LayerBounds(lower, upper), make)
 
 
 class _Work:
@@ -135,7 +142,7 @@ class _Work:
         error = 1.01 * (carried + 2 * (affine.operations + 8) * self.unit * size)
         return Forms(rows, error if affine.defect is None else error + affine.defect, size)
 
-    def layer(self, forms: Forms, affine: Dense) -> tuple[_Group | None, _Passed]:
+    def layer(self, forms: Forms, affine: Dense) -> _Passed:
         """Bound a layer and sort its neurons: on, off, or a group of unstable ones."""
         lower, upper = self._interval(forms)
         crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
@@ -150,7 +157,6 @@ class _Work:
         columns, count = forms.rows.shape[1], len(crossing)
         rows = forms.rows.new_zeros(len(active), columns + count)
         rows[: len(on), :columns] = forms.rows[on]
-        group = None
         size = self._terms(rows[: len(on), :columns])
         if count:
             rows[len(on) :, columns:].fill_diagonal_(1)
@@ -158,7 +164,7 @@ class _Work:
             size = torch.cat([size, group.upper])
         kept = Forms(rows, forms.error[active], size)
         self.passed = _Passed(active, kept, len(on), norm)
-        return group, self.passed
+        return self.passed
 
     def _group(self, forms: Forms, lower: Tensor, upper: Tensor, begin: int) -> _Group:
         chord = upper / (upper - lower)
@@ -185,7 +191,7 @@ class _Work:
         """Bounds with each unstable neuron between 0 and its upper bound."""
         n = self.inputs
         middle = forms.rows[:, n]
-        reach = self.domain.support(forms.rows[:, :n])
+        reach = self.domain.reach(forms.rows[:, :n])
         slack = forms.error + 4 * (forms.rows.shape[1] + 8) * self.unit * self._terms(forms.rows)
         lower, upper = middle - reach - slack, middle + reach + slack
         if self.groups:

@@ -43,8 +43,9 @@ def snap(point: Doubles, lower: Doubles, upper: Doubles) -> Floats:
 
     Where no float32 lies in between, the one nearest to the interval.
     """
-    x = np.clip(point, lower, upper).astype(np.float32)
-    up = np.nextafter(x, np.float32(np.inf))
-    x = np.where((x < lower) & (up <= upper), up, x)
-    down = np.nextafter(x, np.float32(-np.inf))
-    return np.where((x > upper) & (down >= lower), down, x).astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):  # past the largest float32 lies infinity
+        x = np.clip(point, lower, upper).astype(np.float32)
+        up = np.nextafter(x, np.float32(np.inf))
+        x = np.where((x < lower) & (up <= upper), up, x)
+        down = np.nextafter(x, np.float32(-np.inf))
+        return np.where((x > upper) & (down >= lower), down, x).astype(np.float32)

@@ -56,8 +56,8 @@ def shrink(query: Query) -> Condensed:
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
     rounding = Rounding(network, domain, bounds)
     passed = backward(network, domain, len(network.layers), rows, bounds.lines(), rounding=rounding)
-    small, bounds = collapse(query, bounds)
-    return Condensed(small, bounds, passed.least[0])
+    small, kept = collapse(query, bounds)
+    return Condensed(passed.least[0], kept, lambda: small)
 
 
 def lifted(lift: Lift, confirm: Confirm) -> Confirm:

@@ -48,6 +48,10 @@ class Domain(ABC):
         """An upper bound of sum |row_i| |x_i - center_i|, what rounding errors are weighed by."""
         return self.support(rows)
 
+    def reach(self, rows: Tensor) -> Tensor:
+        """An upper bound of |row . (x - center)|, [..., rows]; the support if it is symmetric."""
+        return self.support(rows)
+
     def least(self, rows: Tensor, values: Tensor) -> Tensor:
         """The least value over the domain of row . (x - center) + value, [..., rows]."""
         return values - self.support(-rows)
@@ -121,7 +125,7 @@ class L2Ball(Domain):
 
     def maximiser(self, rows: Tensor) -> Tensor:
         norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
-        return self.center + rows * (self.radius / norm)
+        return self.center + self.radius * (rows / norm)
 
     def project(self, points: Tensor) -> Tensor:
         offset = points - self.center
@@ -200,6 +204,9 @@ class Clipped(Domain):
 
     def outer_support(self, rows: Tensor) -> Tensor:
         return self.ball.support(rows)
+
+    def reach(self, rows: Tensor) -> Tensor:
+        return torch.maximum(self.support(rows), self.support(-rows))
 
     def maximiser(self, rows: Tensor) -> Tensor:
         """The ball's maximiser moved into both sets: a good point, not always the best one."""

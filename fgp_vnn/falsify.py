@@ -49,6 +49,8 @@ def falsify(
         found = offer(query, confirm, x, outputs)
         if found is not None or deadline.expired():
             return found
+        if not outputs.shape[-1]:
+            return None  # no row to push down: every point meets the disjuncts, and none was good
         rows = _weights(outputs, mine)
         _, slope = gradient(query.network, x, rows)
         velocity = attack.momentum * velocity + _unit(domain, slope)
@@ -90,7 +92,7 @@ def _unit(domain: Domain, direction: Tensor) -> Tensor:
 def offer(query: Query, confirm: Confirm, x: Tensor, outputs: Tensor) -> Counterexample | None:
     """Hand over the points that meet a disjunct, or almost do, the clearest first."""
     worst = query.worst(outputs).amin(-1)  # [points]
-    size = outputs.abs().amax(-1).clamp(min=1)
+    size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
     near = torch.nonzero(worst <= NEAR * size).flatten()
     if not len(near):
         return None

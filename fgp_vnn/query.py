@@ -38,6 +38,13 @@ class Query:
             strict=self.strict.to(device),
         )
 
+    def coarse(self) -> tuple[Network, Domain] | None:
+        """The network and the domain in float32, or None if that is what they are in already."""
+        if self.network.dtype == torch.float32:
+            return None
+        device = self.network.device
+        return self.network.to(device, torch.float32), self.domain.to(device, torch.float32)
+
     def rows_of(self, disjunct: int) -> list[int]:
         return torch.nonzero(self.disjunct == disjunct).flatten().tolist()
 

@@ -79,6 +79,7 @@ class RowSpace:
     basis: Tensor  # [inputs, reduced], orthonormal columns
     inner: tuple[Tensor, ...]  # for each map that reads the input, in order
     left: tuple[Tensor, ...]
+    stretch: float  # at least the norm of the basis, as an operator
 
     def restrict(self, query: Query, ball: L2Ball) -> tuple[Query, Lift]:
         """The query about the ball's image, whose centre is 0."""
@@ -91,8 +92,7 @@ class RowSpace:
             unit = torch.finfo(bias.dtype).eps
             return _replace_input(reader, inner, bias, left * size + 2 * unit * bias.abs())
 
-        # The columns of the basis are orthonormal up to rounding: the image may be a bit larger.
-        reduced = L2Ball(torch.zeros_like(self.basis[0]), ball.radius * (1 + 1e-12))
+        reduced = L2Ball(torch.zeros_like(self.basis[0]), ball.radius * self.stretch)
         small = _rebuild(query, rotate, reduced, self.basis.shape[1])
         return small, Lift(ball.center, basis=self.basis)
 
@@ -113,7 +113,17 @@ def row_space(network: Network) -> RowSpace | None:
     for weight, image in zip(weights, inner, strict=True):
         missing = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
         left.append(missing + 4 * unit * torch.linalg.vector_norm(weight, dim=1))
-    return RowSpace(basis, inner, tuple(left))
+    return RowSpace(basis, inner, tuple(left), _stretch(basis))
+
+
+def _stretch(basis: Tensor) -> float:
+    """The columns are orthonormal up to rounding: the image of a ball may be a little larger.
+
+    ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||, and the product itself is rounded.
+    """
+    gram = basis.T @ basis
+    skew = float((gram - torch.eye(len(gram)).to(gram)).norm())
+    return 1 + max(skew + 2 * basis.numel() * torch.finfo(basis.dtype).eps, 1e-12)
 
 
 def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:

@@ -12,6 +12,8 @@ from torch import Tensor
 from fgp_vnn.ascent import Ascent, ascend
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Domain
+from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 
 CHUNK_ENTRIES = 4_000_000  # slopes that are optimised at once
@@ -22,6 +24,7 @@ def refine_layers(
 ) -> LayerBounds:
     """Bounds that are at least as tight, layer by layer from the second on."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
+    coarse = query.coarse()
     for k in range(1, len(lower)):
         if deadline.expired():
             break
@@ -29,7 +32,7 @@ def refine_layers(
         known = LayerBounds(tuple(lower), tuple(upper))
         before = sum(bound.shape[-1] for bound in lower[:k])
         for neurons in torch.split(crossing, max(1, CHUNK_ENTRIES // max(1, 2 * before))):
-            low, high = _bound_neurons(query, known, k, neurons, ascent, deadline)
+            low, high = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
             lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
             upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], high)
     return LayerBounds(tuple(lower), tuple(upper))
@@ -37,6 +40,7 @@ def refine_layers(
 
 def _bound_neurons(
     query: Query,
+    coarse: tuple[Network, Domain] | None,
     known: LayerBounds,
     k: int,
     neurons: Tensor,
@@ -52,6 +56,7 @@ def _bound_neurons(
         k,
         rows,
         known,
+        coarse=coarse,
         ascent=ascent,
         done=lambda least: deadline.expired(),
     )

@@ -22,7 +22,7 @@ class Forms(NamedTuple):
 
     columns: Tensor  # [regions or 1, inputs, n_k] the transpose of A_k
     values: Tensor  # [regions or 1, n_k] v_k
-    reach: Tensor  # [regions or 1, n_k] the support h(A_k): how far z_k moves from v_k
+    reach: Tensor  # [regions or 1, n_k] h(A_k), to either side: how far z_k moves from v_k
     error: Tensor  # [regions or 1, n_k] how far rounding may have moved z_k in the domain
 
 
@@ -84,7 +84,7 @@ def _apply(
     whole = affine.linear(read)  # [regions, inputs + 1, n_k]
     values = whole[:, -1] + affine.bias
     forms = whole[:, :-1]
-    reach = domain.support(forms.transpose(-1, -2))
+    reach = domain.reach(forms.transpose(-1, -2))
     steps = 2 * (affine.operations + 6) * torch.finfo(values.dtype).eps
     error = affine.spread([errors[s] for s in affine.sources])
     error = error + steps * affine.magnitude([sizes[s] for s in affine.sources])

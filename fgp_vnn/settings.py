@@ -11,6 +11,7 @@ ENGINES = ("auto", "walk", "split", "bounds", "attack")
 VARIANTS = ("full-queue", "first-boundary")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float64", "float32")
+SEEDS = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,5 @@ class Settings:
             value = getattr(self, name)
             if value not in allowed:
                 raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < SEEDS:
+            raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")

@@ -20,17 +20,22 @@ from fgp_vnn.falsify import Attack, falsify
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.refine import refine_layers
+from fgp_vnn.search.bundles import Splitting
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
+from fgp_vnn.search.sharpen import sharpen_layers
 from fgp_vnn.search.split import Split, split_neurons
 from fgp_vnn.search.walk import Walk, walk_regions
 from fgp_vnn.settings import Settings
 from fgp_vnn.verdict import Counterexample, Verdict
 
 FEW_NEURONS = 6  # up to so many unstable neurons, the walk is over at once
-FEW_INPUTS = 12  # up to so many, splitting inputs beats splitting neurons
+FEW_INPUTS = 16  # up to so many, splitting inputs beats splitting neurons
 QUICK = Attack(restarts=1, steps=6)
 LONG = Attack(restarts=8, steps=25)
+ROUNDS = 8  # of splits of hidden neurons, doubled each time that they paid
+WORTH_IT = 0.97  # they paid if no more than this part of the unstable neurons is left
+SHARPEN_SHARE = 0.5  # of the time, at most, for hidden bounds
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
 
 
@@ -69,13 +74,18 @@ def solve(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline
     `confirm` takes points of the query's own domain.
     """
     run = _Run(query, confirm, settings, deadline)
-    with torch.inference_mode():
+    with torch.no_grad():
         return _solve(run)
 
 
 def _solve(run: _Run) -> Verdict:
     if not run.query.disjuncts:
         return run.verdict("unsat", "property")
+    if bool((torch.bincount(run.query.disjunct, minlength=run.query.disjuncts) == 0).any()):
+        # A disjunct without rows: every input is a counterexample that can be confirmed.
+        if found := run.confirm(run.query.domain.center.unsqueeze(0)):
+            return run.verdict("sat", "property", found)
+        return run.verdict("unknown", reason="all outputs are unsafe, but none was confirmed")
     if found := _attack(run, QUICK):
         return run.verdict("sat", "attack", found)
     if run.settings.engine == "attack":
@@ -119,14 +129,30 @@ def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
 
 
 def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
-    """Slopes of the output rows first; then, if that is not enough, of the hidden layers."""
+    """Slopes of the output rows first; then, if that is not enough, of the hidden layers; then
+    hidden neurons split, as long as that makes more of them stable."""
     left = _left(run.query, bounds, SLOPES, run.deadline)
-    if left and len(bounds.lower) > 1:
+    if not left or len(bounds.lower) < 2 or _by_inputs(run):
+        return bounds, left
+    patience = run.deadline.sooner(SHARPEN_SHARE * max(run.deadline.left(), 0.0))
+    run.query = run.query.only(left)
+    bounds, left = _tighter(run, refine_layers(run.query, bounds, SLOPES, patience))
+    rounds = ROUNDS
+    while left and run.settings.engine != "walk" and not patience.expired():
         run.query = run.query.only(left)
-        bounds = refine_layers(run.query, bounds, SLOPES, run.deadline)
-        bounds = _shrink(run, bounds)
-        left = _left(run.query, bounds, SLOPES, run.deadline)
+        before = run.statistics["unstable"]
+        sharper = sharpen_layers(run.query, bounds, rounds, patience, Splitting())
+        bounds, left = _tighter(run, refine_layers(run.query, sharper, SLOPES, patience))
+        if run.statistics["unstable"] > WORTH_IT * before:
+            break
+        rounds *= 2
     return bounds, left
+
+
+def _tighter(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
+    """Leave out what has become stable, and see which disjuncts stay open."""
+    bounds = _shrink(run, bounds)
+    return bounds, _left(run.query, bounds, SLOPES, run.deadline)
 
 
 def _search(run: _Run, bounds: LayerBounds) -> tuple[str, Outcome]:
@@ -139,9 +165,15 @@ def _search(run: _Run, bounds: LayerBounds) -> tuple[str, Outcome]:
             alternate=settings.alternate,
         )
         return "walk", walk_regions(query, bounds, run.confirm, run.deadline, walk)
-    if isinstance(query.domain, Box) and query.network.inputs <= FEW_INPUTS:
+    if _by_inputs(run):
         return "split", split_inputs(query, run.confirm, run.deadline, Subdivision())
     return "split", split_neurons(query, bounds, run.confirm, run.deadline, Split())
+
+
+def _by_inputs(run: _Run) -> bool:
+    """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
+    few = run.query.network.inputs <= FEW_INPUTS
+    return few and isinstance(run.query.domain, Box) and run.settings.engine != "walk"
 
 
 def _report(run: _Run, engine: str, outcome: Outcome) -> Verdict:

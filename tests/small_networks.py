@@ -37,14 +37,14 @@ def random_point(inputs: int, seed: int) -> NDArray[np.float64]:
 
 
 def balls(x: NDArray[np.float64], epsilon: float) -> dict[str, Domain]:
-    """One domain of every kind around a point of the unit box."""
+    """One domain of every kind around a point."""
     center = torch.from_numpy(x)
-    unit = Box(torch.zeros_like(center), torch.ones_like(center))
+    tight = Box(center - 0.3 * epsilon, center + 2 * epsilon)  # a centre near one corner
     return {
         "l2": L2Ball(center, epsilon),
         "l1": L1Ball(center, 2 * epsilon),
         "linf": Box(center - epsilon / 2, center + epsilon / 2),
-        "clipped": Clipped(L2Ball(center, epsilon), unit),
+        "clipped": Clipped(L2Ball(center, epsilon), tight),
     }
 
 

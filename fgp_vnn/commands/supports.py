@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fgp_vnn.commands.interrupt import leave_on_interrupt
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
@@ -12,11 +14,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fgp_vnn.api import check_fit
-    from fgp_vnn.network import load_network
-    from fgp_vnn.property import load_property
+    with leave_on_interrupt():
+        from fgp_vnn.api import check_fit
+        from fgp_vnn.network import load_network
+        from fgp_vnn.property import load_property
 
-    prop = load_property(args.property)
-    check_fit(load_network(args.model), prop, str(args.model), str(args.property))
+        prop = load_property(args.property)
+        check_fit(load_network(args.model), prop, str(args.model), str(args.property))
     print("supported")
     return 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fgp_vnn.commands.interrupt import leave_on_interrupt
 from fgp_vnn.errors import InputError
 from fgp_vnn.settings import DEVICES, ENGINES, PRECISIONS, VARIANTS
 
@@ -64,13 +66,14 @@ def run(args: argparse.Namespace) -> int:
     timeout = read_timeout(args.timeout)
     if args.results is not None:
         check_writable(args.results)
-    from fgp_vnn.api import verify
-    from fgp_vnn.property import load_property
-    from fgp_vnn.results import write_results
+    with leave_on_interrupt():
+        from fgp_vnn.api import verify
+        from fgp_vnn.property import load_property
+        from fgp_vnn.results import write_results
 
-    verdict = verify(args.model, args.property, timeout=timeout, **search_settings(args))
-    if args.results is not None:
+        verdict = verify(args.model, args.property, timeout=timeout, **search_settings(args))
         prop = load_property(args.property) if verdict.status == "sat" else None
+    if args.results is not None:
         write_results(args.results, verdict, prop)
     print(json.dumps(verdict.as_dict()) if args.json else summary(verdict))
     sys.stdout.flush()
@@ -83,6 +86,9 @@ def check_writable(path: Path) -> None:
         raise InputError(f"results file {path} is a directory")
     if not path.parent.is_dir():
         raise InputError(f"results file {path}: the folder {path.parent} does not exist")
+    replaced = not path.exists() or path.is_file()  # by renaming a new file in its folder
+    if replaced and not os.access(path.resolve().parent, os.W_OK):
+        raise InputError(f"results file {path}: the folder {path.parent} is not writable")
 
 
 def summary(verdict: Verdict) -> str:

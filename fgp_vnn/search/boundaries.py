@@ -28,16 +28,12 @@ class Boundaries:
         self._query, self._confirm = query, confirm
         self._alternate, self._at_once = alternate, at_once
         self._waiting: list[tuple[Tensor, Tensor]] = []  # packed patterns and disjuncts
-        self._unsettled = 0
+        self._unsettled = self._waits = 0
         self.statistics: dict[str, int] = {}
 
     @property
     def open(self) -> int:
         return self._unsettled + self._waits
-
-    @property
-    def _waits(self) -> int:
-        return sum(len(words) for words, _ in self._waiting)
 
     def decide(
         self,
@@ -66,6 +62,7 @@ class Boundaries:
             self._unsettled += len(pairs) - int(closed.sum())
         elif not bool(closed.all()):
             self._waiting.append((words[region[~closed]], disjunct[~closed]))
+            self._waits += len(self._waiting[-1][0])
         return None
 
     def settle_rest(
@@ -79,6 +76,7 @@ class Boundaries:
         """Spend more on the boundaries that wait, if they are more than `above`."""
         while self._waits > above and not deadline.expired():
             words, disjunct = self._waiting.pop()
+            self._waits -= len(words)
             on = pattern(words)
             forms = system.forms(on)
             region = torch.arange(len(words), device=words.device)

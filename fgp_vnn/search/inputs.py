@@ -18,6 +18,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import offer
 from fgp_vnn.query import Query
+from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.outcome import Confirm, Outcome
 
@@ -40,9 +41,9 @@ class _Parts(NamedTuple):
 
 
 class _Bounded(NamedTuple):
-    least: Tensor  # [boxes, rows] lower bounds of g, proved
-    nominal: Tensor  # [boxes, rows] the same before rounding is taken off
-    points: Tensor  # [boxes, rows, inputs] where the linear bounds are least
+    closed: Tensor  # [boxes] proved
+    nominal: Tensor  # [boxes, rows] lower bounds of g before rounding is taken off
+    points: Tensor  # [boxes, points, inputs] where the linear bounds are least
     signs: Tensor  # [boxes, neurons]
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
 
@@ -91,7 +92,8 @@ def _bound(query: Query, parts: _Parts) -> _Bounded:
     network = query.network
     box = Box(parts.lower, parts.upper)
     known = torch.split(parts.signs, list(network.widths), -1)
-    bounds = root_bounds(network, box, known=known)
+    prior = LayerBounds.of_signs(known, box.lower.dtype) if network.layers else None
+    bounds = root_bounds(network, box, prior=prior)
     rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
     passed = backward(
         network,
@@ -101,46 +103,54 @@ def _bound(query: Query, parts: _Parts) -> _Bounded:
         bounds.lines(),
         rounding=Rounding(network, box, bounds),
     )
-    count = len(parts.lower)
-    weight = passed.weight.expand(count, -1, -1)
-    pull = _loss(query, box, bounds, passed)
-    least = passed.least.expand(count, -1)
-    nominal = passed.nominal.expand(count, -1)
-    return _Bounded(least, nominal, box.maximiser(-weight), _signs(bounds, parts.signs), pull)
+    passed = _whole(passed, len(parts.lower))
+    combined = combine(query, box, passed)
+    points = box.maximiser(-passed.weight)
+    if combined.points is not None:
+        points = torch.cat([points, combined.points], dim=1)
+    closed = combined.closed.all(-1)
+    pull = _loss(query, box, bounds, passed, combined.weights)
+    return _Bounded(closed, passed.nominal, points, _signs(bounds, parts.signs), pull)
+
+
+def _whole(passed: Backward, count: int) -> Backward:
+    """A pass of one row for all boxes, as happens without hidden layers, made one for each."""
+    weight, constant, least, nominal = (p.expand(count, *p.shape[1:]) for p in passed[:4])
+    return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
 def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bounded:
     """Bound again in float64 the boxes that only rounding kept open."""
     if coarse is query:
         return bounded
-    open_ = ~query.closed(bounded.least).all(-1)
-    again = torch.nonzero(open_ & query.closed(bounded.nominal).all(-1)).flatten()
+    shut = query.closed(bounded.nominal).all(-1)
+    again = torch.nonzero(~bounded.closed & shut).flatten()
     if not len(again):
         return bounded
-    box = (parts.lower[again], parts.upper[again])
-    lower, upper = (side.to(query.network.dtype) for side in box)
-    wide = _Parts(lower, upper, parts.signs[again])
-    least = bounded.least.to(query.network.dtype)
-    return bounded._replace(least=least.index_copy(0, again, _bound(query, wide).least))
+    lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
+    exact = _bound(query, _Parts(lower, upper, parts.signs[again]))
+    return bounded._replace(closed=bounded.closed.index_copy(0, again, exact.closed))
 
 
-def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward) -> Tensor:
+def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights: Tensor) -> Tensor:
     """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
 
     A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
     inputs move it, each by the part that its slope at the centre says.
     """
     network = query.network
-    count, inputs = box.lower.shape
+    inputs = box.lower.shape[-1]
     eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
     columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
     before = network.preactivations(box.center)
-    total = box.lower.new_zeros(count, inputs)
+    # Where nothing is lost, rows that are least at different corners still keep a box open.
+    total = 1e-3 * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
     for k, layer in enumerate(network.layers):
         moved = layer.linear([columns[s] for s in layer.sources])  # [boxes, inputs, n_k]
         if k + 1 in passed.coefficients:
             height = bounds.lines()[k].intercept
-            lost = (passed.coefficients[k + 1].abs() * height).sum(-2, keepdim=True)
+            weighed = passed.coefficients[k + 1].abs() * weights.unsqueeze(-1)
+            lost = (weighed * height).sum(-2, keepdim=True)
             share = moved.abs()
             share = share / share.sum(-2, keepdim=True).clamp(min=1e-30)
             total = total + (share * lost).sum(-1)
@@ -162,7 +172,7 @@ def _score(query: Query, least: Tensor) -> Tensor:
 
 
 def _keep_open(query: Query, frontier: Frontier, parts: _Parts, bounded: _Bounded) -> None:
-    open_ = torch.nonzero(~query.closed(bounded.least).all(-1)).flatten()
+    open_ = torch.nonzero(~bounded.closed).flatten()
     frontier.push(
         _score(query, bounded.nominal)[open_],
         lower=parts.lower[open_],

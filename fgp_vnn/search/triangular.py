@@ -35,7 +35,7 @@ class RegionForms(NamedTuple):
 
     rows: Tensor  # [neurons + outputs, regions, inputs]
     values: Tensor  # [neurons + outputs, regions]
-    reach: Tensor  # [neurons + outputs, regions] the support of each row, and of minus the output's
+    reach: Tensor  # [neurons + outputs, regions] bounds of |row . t|, and of -row . t for outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Triangular:
         if self.first_reach is not None:
             at = len(self.first_reach)
             reach[:at] = self.first_reach.unsqueeze(1)
-        reach[at : self.neurons] = self.domain.support(rows[at : self.neurons])
+        reach[at : self.neurons] = self.domain.reach(rows[at : self.neurons])
         reach[self.neurons :] = self.domain.support(-rows[self.neurons :])
         return RegionForms(rows, values, reach)
 
@@ -96,7 +96,7 @@ def triangular(query: Query, *, cache_first: bool = True) -> Triangular:
         blocks.append(_block(affine, domain.center, starts, k, network.inputs))
     first = None
     if cache_first and network.layers:
-        first = domain.support(blocks[0].rows)
+        first = domain.reach(blocks[0].rows)
     return Triangular(tuple(blocks), domain, _error(query), network.neurons, first)
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 WORD = 62  # sign bits per int64 word; the sign of the word itself is left alone
+FEW = 256  # patterns up to which a plain set is quicker than the table
 _MIX = (-7046029254386353131, -4417276706812531889, 6364136223846793005)  # odd 64-bit constants
 
 
@@ -39,6 +40,7 @@ class Visited:
     def __init__(self, words: int, device: torch.device, *, slots: int = 1 << 12) -> None:
         self._words, self._device = words, device
         self._count = 0
+        self._few: set[tuple[int, ...]] | None = set()  # all patterns while they are few
         self._table = torch.zeros(slots, words, dtype=torch.int64, device=device)
         self._owner = torch.full((slots,), -1, dtype=torch.int64, device=device)
 
@@ -50,11 +52,29 @@ class Visited:
 
         A pattern that occurs several times is new at one of its positions only.
         """
+        if self._few is not None:
+            if self._count + len(patterns) <= FEW:
+                return self._add_few(patterns, self._few)
+            before = torch.tensor(list(self._few), dtype=torch.int64, device=self._device)
+            self._few = None
+            if len(before):
+                self._insert(before.reshape(-1, self._words))
         while 2 * (self._count + len(patterns)) > len(self._table):
             self._grow()
         fresh = self._insert(patterns)
         self._count += len(fresh)
         return fresh
+
+    def _add_few(self, patterns: Tensor, known: set[tuple[int, ...]]) -> Tensor:
+        """A plain set is quicker than a table for a handful of patterns."""
+        fresh = []
+        for position, row in enumerate(patterns.tolist()):
+            pattern = tuple(row)
+            if pattern not in known:
+                known.add(pattern)
+                fresh.append(position)
+        self._count += len(fresh)
+        return torch.tensor(fresh, dtype=torch.int64, device=self._device)
 
     def _insert(self, patterns: Tensor) -> Tensor:
         slot = self._hash(patterns)

@@ -1,0 +1,114 @@
+"""A counterexample on trial: float32, inside the box, unsafe by onnxruntime, with no tolerance.
+
+Nothing here comes from the verifier's own arithmetic: the network is the ONNX file in onnxruntime.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.errors import InputError
+from fgp_vnn.files import read_bytes
+from fgp_vnn.property.model import Case, Property
+from fgp_vnn.results import read_results
+
+Vector = NDArray[np.float32]
+
+_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
+
+
+def check_results(results: Path, network: OnnxFile, prop: Property) -> str:
+    """Why the counterexample in a results file is not valid; empty if it is."""
+    found = read_results(results, prop)
+    if found.status != "sat":
+        raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
+    if found.x is None or not len(found.x):
+        return "sat, but there is no counterexample"
+    return fault(np.asarray(found.x), network, prop)
+
+
+def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
+    """Why x [inputs] is not a counterexample of the property; empty if it is one."""
+    if x.shape != (prop.inputs,):
+        return f"{x.size} inputs, the property has {prop.inputs}"
+    with np.errstate(over="ignore"):
+        point = x.astype(np.float32)
+    if not np.isfinite(point).all():
+        return f"X_{int(np.argmin(np.isfinite(point)))} is not a finite number"
+    inside = [case for case in prop.cases if case.contains(point.astype(np.float64))]
+    if not inside:
+        return _outside(point, prop)
+    y = network.run(point)
+    if y.shape != (prop.outputs,):
+        return f"the network has {y.size} outputs, the property {prop.outputs}"
+    if any(case.unsafe_at(y.astype(np.float64)) for case in inside):
+        return ""
+    shown = ", ".join(f"{value:.9g}" for value in y[:10])
+    return f"the output [{shown}{', ...' if y.size > 10 else ''}] is not unsafe"
+
+
+class OnnxFile:
+    """An ONNX file with one input and one output, run by onnxruntime on the processor."""
+
+    def __init__(self, path: Path) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        data = read_bytes(path, "network")
+        try:
+            self._session = onnxruntime.InferenceSession(
+                data, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has no common base for its errors
+            raise InputError(f"{path}: onnxruntime cannot load it: {_line(error)}") from error
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            raise InputError(f"{path}: {len(inputs)} inputs, expected one")
+        if inputs[0].type not in _TYPES:
+            raise InputError(f"{path}: input of type {inputs[0].type}, expected float")
+        self._path = path
+        self._input = inputs[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the input; dimensions without a number are one."""
+        return tuple(size if isinstance(size, int) else 1 for size in self._input.shape)
+
+    def run(self, x: Vector) -> Vector:
+        """The outputs [outputs] at x [inputs], both flat in C order."""
+        shaped = x.astype(_TYPES[self._input.type]).reshape(self._fitting(x.size))
+        try:
+            y = self._session.run(None, {self._input.name: shaped})[0]
+        except Exception as error:
+            raise InputError(f"{self._path}: onnxruntime fails: {_line(error)}") from error
+        flat: Vector = np.asarray(y).reshape(-1)
+        return flat
+
+    def _fitting(self, size: int) -> tuple[int, ...]:
+        if int(np.prod(self.shape)) != size:
+            raise InputError(f"{self._path}: takes {self.shape}, got {size} values")
+        return self.shape
+
+
+def _outside(x: Vector, prop: Property) -> str:
+    """Say of the box that x misses least by how much it does."""
+    if not prop.cases:
+        return "the property has no input box"
+
+    def excess(case: Case) -> NDArray[np.float64]:
+        return np.maximum(case.lower - x, x - case.upper)
+
+    case = min(prop.cases, key=lambda case: float(excess(case).max()))
+    worst = int(np.argmax(excess(case)))
+    bounds = f"[{case.lower[worst]:.17g}, {case.upper[worst]:.17g}]"
+    return f"X_{worst} = {float(x[worst]):.17g} lies outside of {bounds}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,149 @@
+"""The same run on a Ray cluster: one actor per core or GPU, each holding a guarded worker."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn.bench.answer import Answer
+from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
+from fgp_vnn.bench.instances import Instance
+from fgp_vnn.errors import InputError
+
+EMBEDDED = "local"
+_LOOPBACK = "127.0.0.1"
+# Ray reads these when it is imported. The second makes it listen on the loopback address alone.
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+_EXTRA_SECONDS = 330.0  # for an actor to start its worker, on top of the limits of the instance
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A connection to Ray, and how many instances it can hold at once."""
+
+    capacity: int
+    resources: dict[str, int]  # what one instance takes
+
+
+@contextmanager
+def connected(address: str, jobs: int | None, device: str) -> Iterator[Cluster]:
+    """Join the cluster at `address`, or start one in this machine for as long as the run lasts."""
+    embedded = address == EMBEDDED
+    if embedded:
+        os.environ.update(_ENVIRONMENT)
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError("--cluster needs Ray: pip install 'fgp-vnn[cluster]'") from error
+    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    try:
+        if embedded:
+            ray.init(
+                num_cpus=jobs or os.cpu_count(),
+                include_dashboard=False,
+                _node_ip_address=_LOOPBACK,
+                **quiet,
+            )
+        else:
+            ray.init(address=address, **quiet)
+    except Exception as error:  # whatever Ray raises, it is the address that is of no use
+        raise InputError(f"--cluster {address}: cannot connect: {error}") from error
+    try:
+        if embedded and ray.util.get_node_ip_address() != _LOOPBACK:
+            raise InputError("Ray does not keep to the loopback address; start a cluster yourself")
+        totals = ray.cluster_resources()
+        unit = "GPU" if device != "cpu" and totals.get("GPU", 0) >= 1 else "CPU"
+        capacity = int(totals.get(unit, 0))
+        if capacity < 1:
+            raise InputError(f"--cluster {address}: the cluster has no cores")
+        resources = {"num_gpus": 1, "num_cpus": 0} if unit == "GPU" else {"num_cpus": 1}
+        yield Cluster(min(jobs or capacity, capacity), resources)
+    finally:
+        ray.shutdown()
+
+
+class NodeWorker:
+    """Runs on a node: keeps a guarded worker, to which files are handed over as bytes."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="fgp-vnn-")
+        self._worker = GuardedWorker(spec, Path(self._folder.name) / "worker.log")
+
+    def start(self) -> int:
+        """Answers, with its process id, once the worker is warm."""
+        self._worker.start()
+        return os.getpid()
+
+    def run(self, instance: Instance, files: list[bytes]) -> Answer:
+        names = [Path(name).name for name in (*instance.network_files, instance.property_file)]
+        with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
+            paths = [Path(folder) / f"{number}-{name}" for number, name in enumerate(names)]
+            for path, content in zip(paths, files, strict=True):
+                path.write_bytes(content)
+            local = [str(path) for path in paths]
+            return self._worker.run(
+                replace(instance, network_files=tuple(local[:-1]), property_file=local[-1])
+            )
+
+
+class RayWorker:
+    """A `Solver` somewhere on the cluster."""
+
+    def __init__(self, spec: WorkerSpec, resources: dict[str, int]) -> None:
+        self._spec = spec
+        self._resources = resources
+        self._actor: Any = None
+
+    def run(self, instance: Instance) -> Answer:
+        import ray
+
+        files = [
+            Path(name).read_bytes() for name in (*instance.network_files, instance.property_file)
+        ]
+        try:
+            actor = self._started()
+            limit = instance.timeout + self._spec.limits.grace + _EXTRA_SECONDS
+            answer: Answer = ray.get(actor.run.remote(instance, files), timeout=limit)
+            return answer
+        except ray.exceptions.GetTimeoutError:
+            reason = "the node does not answer"
+        except ray.exceptions.RayActorError as error:
+            reason = f"the node's worker was lost: {_first_line(error)}"
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, InputError):
+                raise error.cause from None
+            reason = f"the node's worker failed: {error.cause!r}"
+        self.close()
+        return Answer("error", 0.0, reason=reason)
+
+    def stop(self) -> None:
+        self.close()  # `run` then sees that its actor is gone
+
+    def close(self) -> None:
+        import ray
+
+        actor, self._actor = self._actor, None
+        if actor is not None and ray.is_initialized():
+            ray.kill(actor)
+
+    def _started(self) -> Any:
+        """The actor; a new one waits, however long, until the cluster has room for it."""
+        import ray
+
+        if self._actor is None:
+            self._actor = ray.remote(**self._resources)(NodeWorker).remote(self._spec)
+            ray.get(self._actor.start.remote())
+        return self._actor
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]

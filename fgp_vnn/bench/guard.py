@@ -1,0 +1,200 @@
+"""A worker process held to its limits: it is killed when it exceeds them, and replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn.bench.answer import Answer, Limits
+from fgp_vnn.bench.instances import Instance
+from fgp_vnn.errors import InputError
+
+_START_SECONDS = 300.0  # a cold disk may take long over torch
+_POLL_SECONDS = 0.05
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """How to start a worker."""
+
+    verifier: str  # module:function, called as verify(onnx, vnnlib, timeout=..., **settings)
+    settings: dict[str, Any]
+    limits: Limits
+    threads: int = 0  # of one worker; 0: as the environment says
+
+
+class WorkerDied(Exception):
+    """The process ended, or was ended, without an answer; the message says why."""
+
+
+class GuardedWorker:
+    """A `Solver` that is a process of its own."""
+
+    def __init__(self, spec: WorkerSpec, log: Path | None = None) -> None:
+        self._spec = spec
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+        self._stopped = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def run(self, instance: Instance) -> Answer:
+        self.start()
+        start = time.perf_counter()
+        job = {
+            "networks": list(instance.network_files),
+            "property": instance.property_file,
+            "timeout": instance.timeout,
+        }
+        limit = instance.timeout + self._spec.limits.grace
+        try:
+            self._say(job)
+            message = self._hear(limit, f"no answer {self._spec.limits.grace:g} s after its limit")
+        except WorkerDied as death:
+            self._end()
+            return Answer("error", time.perf_counter() - start, reason=str(death))
+        answer = Answer(**message)
+        if answer.reason.startswith("out of memory") or self._resident() > self._half():
+            self._end()  # a heap that was full once stays in pieces: begin afresh
+        return answer
+
+    def start(self) -> None:
+        """Start the process if it does not run, and wait until it is warm; two deaths end it."""
+        for last_try in (False, True):
+            if self._process is not None and self._process.poll() is None:
+                return
+            self._end()  # it may have died since its last answer
+            try:
+                self._start()
+                return
+            except WorkerDied as death:
+                self._end()
+                if last_try or self._stopped:
+                    raise InputError(f"workers do not start: {death}") from death
+
+    def stop(self) -> None:
+        self._stopped = True
+        _kill(self._process)  # `run` then sees the end of its pipe
+
+    def close(self) -> None:
+        self._end()
+
+    def _start(self) -> None:
+        spec = self._spec
+        command = [sys.executable, "-m", __package__ + ".worker"]
+        command += [spec.verifier, json.dumps(spec.settings), str(spec.limits.memory)]
+        environment = dict(os.environ)
+        if spec.threads:
+            environment["OMP_NUM_THREADS"] = str(spec.threads)
+        with open(self._log or os.devnull, "ab") as log:  # noqa: PTH123
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for the coordinator alone
+            )
+        if self._stopped:
+            _kill(self._process)
+        self._unread = b""
+        message = self._hear(_START_SECONDS, "no sign of life")
+        if "failed" in message:
+            self._end()
+            raise InputError(str(message["failed"]))
+
+    def _say(self, message: dict[str, Any]) -> None:
+        process = self._process
+        assert process is not None and process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+        except OSError:
+            raise WorkerDied(self._epitaph()) from None
+
+    def _hear(self, seconds: float, late: str) -> dict[str, Any]:
+        """The next message; kills the worker where it takes too long or too much memory."""
+        process = self._process
+        assert process is not None and process.stdout is not None
+        deadline = time.monotonic() + seconds
+        pipe = process.stdout.fileno()
+        while b"\n" not in self._unread:
+            wait = min(_POLL_SECONDS, max(0.0, deadline - time.monotonic()))
+            if select.select([pipe], [], [], wait)[0]:
+                chunk = os.read(pipe, 1 << 20)
+                if not chunk:
+                    raise WorkerDied(self._epitaph())
+                self._unread += chunk
+            elif self._resident() > self._spec.limits.memory:
+                raise WorkerDied(f"over its memory limit of {_megabytes(self._spec.limits.memory)}")
+            elif time.monotonic() >= deadline:
+                raise WorkerDied(f"{late}: killed")
+        line, _, self._unread = self._unread.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def _resident(self) -> int:
+        """Bytes of memory that the worker holds now; 0 where that cannot be seen."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def _half(self) -> int:
+        return self._spec.limits.memory // 2
+
+    def _epitaph(self) -> str:
+        """How the process ended, with the last thing it printed."""
+        if self._stopped:
+            return "stopped"
+        assert self._process is not None
+        code = self._process.wait()
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        last = _last_line(self._log)
+        return f"the worker ended {how}" + (f": {last}" if last else "")
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _kill(process)
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue  # the rest of a message to a dead worker
+
+
+def _kill(process: subprocess.Popen[bytes] | None) -> None:
+    """The worker and all that it started; not once it was waited for, when its number is free."""
+    if process is not None and process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _last_line(log: Path | None) -> str:
+    if log is None or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 4096))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 2**20:.0f} MB"

@@ -1,0 +1,173 @@
+"""What a person sees of a run: a live view on a terminal, plain lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.record import Record
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.progress import Progress as Bar
+
+COLOURS = {
+    "sat": "yellow",
+    "unsat": "green",
+    "unknown": "blue",
+    "timeout": "magenta",
+    "error": "red",
+}
+
+
+class View(Protocol):
+    """Told of everything that happens, in the order it happens."""
+
+    def __enter__(self) -> View: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def started(self, slot: int, instance: Instance) -> None: ...
+
+    def finished(self, slot: int, record: Record) -> None: ...
+
+
+def view(console: Console, total: int, slots: int, *, quiet: bool) -> View:
+    """The view that suits the console."""
+    if quiet:
+        return Quiet(console)
+    if console.is_terminal:
+        return LiveView(console, total, slots)
+    return Lines(console, total)
+
+
+class Quiet:
+    """Contradictions only: they are never kept quiet."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def started(self, slot: int, instance: Instance) -> None: ...
+
+    def finished(self, slot: int, record: Record) -> None:
+        if record.contradiction:
+            shout(self.console, record)
+
+
+class Lines(Quiet):
+    """One plain line per result."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(console)
+        self.total = total
+        self.done = 0
+
+    def finished(self, slot: int, record: Record) -> None:
+        self.done += 1
+        why = record.decided_by if record.solved else record.reason
+        line = (
+            f"[{self.done}/{self.total}] {record.result} {record.run_time:.2f} s  {_name(record)}"
+        )
+        self.console.print(Text(f"{line}  ({why})" if why else line), soft_wrap=True)
+        super().finished(slot, record)
+
+
+class LiveView(Quiet):
+    """A bar with elapsed and estimated time, the tally, and what each worker is on."""
+
+    def __init__(self, console: Console, total: int, slots: int) -> None:
+        super().__init__(console)
+        self._tally: Counter[str] = Counter()
+        self._doing: list[tuple[Instance, float] | None] = [None] * slots
+        self._total = total
+        self._bar: Bar | None = None
+        self._live: Live | None = None
+
+    def __enter__(self) -> View:
+        from rich.live import Live
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._bar = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("to go"),
+            TimeRemainingColumn(),
+            console=self.console,
+        )
+        self._bar.add_task("instances", total=self._total)
+        self._live = Live(get_renderable=self._picture, console=self.console, refresh_per_second=4)
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def started(self, slot: int, instance: Instance) -> None:
+        self._doing[slot] = (instance, time.monotonic())
+
+    def finished(self, slot: int, record: Record) -> None:
+        self._doing[slot] = None
+        self._tally[record.result] += 1
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0])
+        super().finished(slot, record)
+
+    def _picture(self) -> RenderableType:
+        solved = self._tally["sat"] + self._tally["unsat"]
+        tally = Text(f"solved {solved}", style="bold")
+        for word, colour in COLOURS.items():
+            tally.append(f"   {word} {self._tally[word]}", style=colour)
+        rows = [tally]
+        for slot, doing in enumerate(self._doing):
+            if doing is None:
+                rows.append(Text(f"{slot}: idle", style="dim"))
+            else:
+                instance, since = doing
+                seconds = f"{time.monotonic() - since:6.1f} / {instance.timeout:g} s"
+                rows.append(Text(f"{slot}: {seconds}  {_name(instance)}", no_wrap=True))
+        return Group(*([self._bar] if self._bar is not None else []), *rows)
+
+
+def shout(console: Console, record: Record) -> None:
+    """A wrong verdict is what must never be missed."""
+    text = f"WRONG VERDICT: {_name(record)}: {record.contradiction}"
+    console.print(Text(text, style="bold white on red"), soft_wrap=True)
+
+
+def _name(row: Instance | Record) -> str:
+    return f"{row.category} {row.onnx} {row.vnnlib}"

@@ -1,0 +1,70 @@
+"""One result: everything that is known of one run of one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fgp_vnn.bench.tables import Key, instance_key
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row of results.csv, with what only results.jsonl has room for."""
+
+    category: str
+    onnx: str
+    vnnlib: str
+    timeout: float
+    result: str  # sat, unsat, unknown, timeout, error
+    run_time: float
+    prepare_time: float = 0.0
+    decided_by: str = ""
+    reason: str = ""  # why it is neither sat nor unsat, or why a counterexample is not valid
+    late: str = ""  # sat or unsat, if that was the answer but came after the time limit
+    expected: str = ""  # sat or unsat, where that is known
+    counterexample: str = ""  # a results file, relative to the run's folder
+    confirmed: bool | None = None  # by onnxruntime; None: there was nothing to check
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    statistics: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return instance_key(self.category, self.onnx, self.vnnlib)
+
+    @property
+    def solved(self) -> bool:
+        return self.result in ("sat", "unsat")
+
+    @property
+    def claim(self) -> str:
+        """sat or unsat as the verifier said it, in time or not; else empty."""
+        return self.late or (self.result if self.solved else "")
+
+    @property
+    def contradiction(self) -> str:
+        """In words, how this result contradicts what is known; empty if it does not."""
+        if self.confirmed is False:
+            return f"sat, but its counterexample is not valid: {self.reason}"
+        if self.claim and self.expected and self.claim != self.expected:
+            return f"{self.claim}, expected {self.expected}"
+        return ""
+
+    def as_row(self) -> list[str]:
+        """The competition's row format."""
+        times = f"{self.prepare_time:.6f}", f"{self.run_time:.6f}"
+        return [self.category, self.onnx, self.vnnlib, times[0], self.result, times[1]]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+_FIELDS = frozenset(field.name for field in fields(Record))
+
+
+def record_from_dict(values: Mapping[str, Any]) -> Record:
+    """The inverse of as_dict; fields that a later version may add are passed over."""
+    return Record(**{name: value for name, value in values.items() if name in _FIELDS})

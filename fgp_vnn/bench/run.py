@@ -1,0 +1,82 @@
+"""A benchmark run from beginning to end: what is left to do, done, written down, counted."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fgp_vnn.bench.answer import Solver, as_record
+from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.journal import open_journal
+from fgp_vnn.bench.pool import Finished, run_all
+from fgp_vnn.bench.progress import view
+from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.truth import Truth
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run and where to write it."""
+
+    instances: tuple[Instance, ...]
+    truth: Truth
+    out: Path
+    settings: Mapping[str, Any]  # what every result of the folder has in common
+    retry_errors: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended."""
+
+    tally: Mapping[str, int]
+    contradictions: tuple[Record, ...]
+    total: int
+
+    def __str__(self) -> str:
+        solved = self.tally.get("sat", 0) + self.tally.get("unsat", 0)
+        words = ", ".join(f"{count} {word}" for word, count in sorted(self.tally.items()))
+        return f"{solved} of {self.total} solved ({words or 'none run'})"
+
+
+def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Console) -> Summary:
+    """Run what the folder does not hold yet; `make_solvers` is told how many instances wait."""
+    wanted = {instance.key for instance in plan.instances}
+    with open_journal(plan.out, plan.settings, retry_errors=plan.retry_errors) as journal:
+        waiting = [instance for instance in plan.instances if instance.key not in journal.records]
+        done = len(plan.instances) - len(waiting)
+        if done and not plan.quiet:
+            console.print(f"{done} of {len(plan.instances)} done before, {len(waiting)} to go")
+        if waiting:
+            solvers = make_solvers(len(waiting))
+            shown = view(console, len(waiting), len(solvers), quiet=plan.quiet)
+            with shown, closing(run_all(waiting, solvers)) as events:
+                for event in events:
+                    if not isinstance(event, Finished):
+                        shown.started(event.slot, event.instance)
+                        continue
+                    expected = plan.truth.get(event.instance.key, "")
+                    record = as_record(event.instance, event.answer, expected)
+                    shown.finished(event.slot, journal.append(record, event.answer.counterexample))
+        records = [record for key, record in journal.records.items() if key in wanted]
+    return Summary(
+        tally=Counter(record.result for record in records),
+        contradictions=tuple(record for record in records if record.contradiction),
+        total=len(plan.instances),
+    )
+
+
+def default_memory(jobs: int) -> int:
+    """Bytes for each of several workers: together nine tenths of what this machine gives us."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # no control group, or one without a limit
+        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return int(0.9 * total / jobs)

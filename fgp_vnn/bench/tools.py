@@ -1,0 +1,150 @@
+"""Any verifier with the three scripts of VNN-COMP, run as the competition runs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from fgp_vnn.bench import leash
+from fgp_vnn.bench.answer import Answer
+from fgp_vnn.bench.instances import Instance
+from fgp_vnn.errors import InputError
+
+PREPARE_SECONDS = 600.0
+EXTRA_SECONDS = 60.0  # past the time limit, until a run is killed
+
+_PLACES = ("", "vnncomp", "vnncomp_scripts", "../vnncomp_scripts")
+_SCRIPTS = ("prepare_instance.sh", "run_instance.sh")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A name, and the folder of its scripts."""
+
+    name: str
+    scripts: Path
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a tool did with an instance: its answer, and the time it took to prepare."""
+
+    answer: Answer
+    prepare_time: float
+
+
+@dataclass(frozen=True)
+class Files:
+    """An instance as the competition hands it over: unpacked."""
+
+    onnx: str
+    vnnlib: Path
+
+
+def find_tool(name: str, folder: Path) -> Tool:
+    """The tool in a folder: its scripts are there or in one of the customary places."""
+    for place in _PLACES if folder.is_dir() else ():
+        scripts = (folder / place).resolve()
+        if all((scripts / script).is_file() for script in _SCRIPTS):
+            return Tool(name, scripts)
+    raise InputError(f"{folder}: no {' and '.join(_SCRIPTS)} here or in {', '.join(_PLACES[1:])}")
+
+
+def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: Path) -> Trial:
+    """Prepare and run one instance; `results` is where the tool will have written its answer."""
+    arguments = ["v1", instance.category, files.onnx, str(files.vnnlib)]
+    results.unlink(missing_ok=True)
+    with log.open("ab") as output:
+        code, prepared = _call(tool, _SCRIPTS[0], arguments, PREPARE_SECONDS, output)
+        if code != 0:
+            how = "took too long" if code is None else f"ended with exit code {code}"
+            reason = f"declined: {_SCRIPTS[0]} {how}"
+            return Trial(Answer("unknown", 0.0, reason=reason), prepared)
+        arguments += [str(results), _number(instance.timeout)]
+        limit = instance.timeout + EXTRA_SECONDS
+        code, seconds = _call(tool, _SCRIPTS[1], arguments, limit, output)
+    if code is None:
+        reason = f"killed {EXTRA_SECONDS:g} s after its limit"
+        return Trial(Answer("timeout", seconds, reason=reason), prepared)
+    if code != 0:
+        reason = f"{_SCRIPTS[1]} ended with exit code {code}"
+        return Trial(Answer("error", seconds, reason=reason), prepared)
+    return Trial(_read_answer(results, seconds), prepared)
+
+
+@contextmanager
+def unpacked(instance: Instance, folder: Path) -> Iterator[Files]:
+    """The instance's files, those that are packed unpacked in `folder` for as long as needed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        vnnlib = _unpack(Path(instance.property_file), folder)
+        networks = [_unpack(Path(name), folder) for name in instance.network_files]
+        onnx = str(networks[0]) if len(networks) == 1 else _named(instance.onnx, networks)
+        yield Files(onnx, vnnlib)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _unpack(path: Path, folder: Path) -> Path:
+    if path.suffix != ".gz":
+        return path.absolute()
+    target = folder.absolute() / path.stem
+    try:
+        with gzip.open(path) as packed, target.open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be unpacked: {error}") from error
+    return target
+
+
+def _named(column: str, networks: list[Path]) -> str:
+    """The network column of a property of several networks, with files that exist."""
+    import ast
+
+    names = [name for name, _ in ast.literal_eval(column)]
+    return str([(name, str(path)) for name, path in zip(names, networks, strict=True)])
+
+
+def _call(
+    tool: Tool, script: str, arguments: list[str], limit: float, output: IO[bytes]
+) -> tuple[int | None, float]:
+    """Exit code and seconds; no exit code if it, and all that it had started, was killed."""
+    command = ["bash", str(tool.scripts / script), *arguments]
+    with subprocess.Popen(
+        [sys.executable, "-I", leash.__file__, str(limit), *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=output,
+        cwd=tool.scripts,
+        start_new_session=True,  # Ctrl-C is for us alone; our end is the end of the leash
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        with process.stdin:
+            said = process.stdout.read()
+    if process.returncode != 0:
+        raise InputError(f"{tool.scripts / script}: cannot be run, see {output.name}")
+    answer = json.loads(said)
+    return answer["code"], answer["seconds"]
+
+
+def _read_answer(results: Path, seconds: float) -> Answer:
+    try:
+        text = results.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return Answer("error", seconds, reason="no results file was written")
+    word = text.strip().partition("\n")[0].strip().lower()
+    if word not in ("sat", "unsat", "unknown", "timeout", "error"):
+        return Answer("error", seconds, reason=f"the results file begins with {word[:40]!r}")
+    return Answer(word, seconds, counterexample=text if word == "sat" else "")
+
+
+def _number(seconds: float) -> str:
+    return str(int(seconds)) if seconds.is_integer() else str(seconds)

@@ -1,0 +1,151 @@
+"""The process that solves: started once, it keeps torch warm and takes one instance after another.
+
+It reads one JSON line per instance from its standard input and writes one JSON line per answer to
+its first standard output. It ends when its input does, so it cannot outlive whoever started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import resource
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn.bench.answer import Answer
+from fgp_vnn.bench.facts import machine, versions
+from fgp_vnn.bench.warmup import warm_up
+from fgp_vnn.errors import InputError, UnsupportedError
+
+Verify = Callable[..., Any]
+
+
+def main(arguments: list[str]) -> None:
+    """Arguments: the function to call (module:name), its settings as JSON, a memory limit."""
+    function, settings, memory = arguments[0], json.loads(arguments[1]), int(arguments[2])
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print must not mix with answers
+
+    def say(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    try:
+        verify = _find(function)
+    except InputError as error:
+        say({"failed": str(error)})
+        return
+    _limit_memory(memory, settings.get("device", "auto"))
+    if "torch" in sys.modules:
+        warm_up(verify, settings)
+    say({"ready": True})
+    facts = {"versions": versions(), "machine": {**machine(), "device": settings.get("device", "")}}
+    while True:
+        job = json.loads(jobs.get())
+        answer = _solve(verify, job["networks"], job["property"], job["timeout"], settings)
+        say({**answer.as_dict(), **facts})
+
+
+def _listen(jobs: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        jobs.put(line)
+    os._exit(0)  # whoever gave us work is gone, and a computation cannot be asked to stop
+
+
+def _find(function: str) -> Verify:
+    module, _, name = function.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{function}: cannot be loaded: {error}") from error
+    if not callable(found):
+        raise InputError(f"{function}: not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def _limit_memory(memory: int, device: str) -> None:
+    """Let an allocation beyond the limit fail here, where it can be told from a crash.
+
+    A GPU's driver maps more than it uses: there, only the guard's watch on real memory counts.
+    """
+    torch = sys.modules.get("torch")
+    if device != "cpu" and torch is not None and torch.cuda.is_available():
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def _solve(
+    verify: Verify, networks: list[str], prop: str, timeout: float, settings: dict[str, Any]
+) -> Answer:
+    start = time.perf_counter()
+    try:
+        if len(networks) != 1:
+            raise UnsupportedError(f"a property of {len(networks)} networks")
+        verdict = verify(networks[0], prop, timeout=timeout, **settings)
+    except UnsupportedError as error:
+        return Answer("unknown", time.perf_counter() - start, reason=f"unsupported: {error}")
+    except Exception as error:
+        return Answer("error", time.perf_counter() - start, reason=_reason(error))
+    answer = Answer(
+        status=verdict.status,
+        run_time=time.perf_counter() - start,
+        decided_by=verdict.decided_by,
+        reason=verdict.reason,
+        seconds=dict(verdict.seconds),
+        statistics=dict(verdict.statistics),
+    )
+    if verdict.status != "sat":
+        return answer
+    try:
+        return _with_evidence(answer, verdict, networks[0], prop)
+    except Exception as error:
+        return replace(answer, confirmed=False, reason=_reason(error))
+
+
+def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Answer:
+    """Add the counterexample as it will be written, and what onnxruntime says of it."""
+    from fgp_vnn.bench.check import OnnxFile, check_results
+    from fgp_vnn.property import load_property
+    from fgp_vnn.results import format_results
+
+    start = time.perf_counter()
+    loaded = load_property(Path(prop))
+    text = format_results(verdict, loaded)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.txt"
+        path.write_text(text, encoding="utf-8")
+        fault = check_results(path, OnnxFile(Path(network)), loaded)
+    return replace(
+        answer,
+        counterexample=text,
+        confirmed=not fault,
+        reason=fault or answer.reason,
+        seconds={**answer.seconds, "check": time.perf_counter() - start},
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError) or "memory" in text.lower():
+        return f"out of memory: {text or 'an allocation failed'}"
+    traceback.print_exc()
+    return f"{type(error).__name__}: {text}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,195 @@
+"""fgp-vnn bench: run a folder of instances, and resume it where it was left."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fgp_vnn.bench.answer import Limits, Solver
+from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
+from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
+from fgp_vnn.bench.run import Plan, default_memory
+from fgp_vnn.bench.run import run as run_plan
+from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.errors import InputError
+from fgp_vnn.settings import DEVICES
+
+VERIFY = "fgp_vnn.api:verify"
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The arguments that choose instances, the same for bench and compare."""
+    parser.add_argument(
+        "benchmark",
+        type=Path,
+        help="a folder with instances.csv, a tree of such folders, or a csv file",
+    )
+    parser.add_argument("--timeout", type=seconds, help="seconds, in place of the csv's limits")
+    parser.add_argument("--filter", metavar="REGEX", help="only rows whose names match")
+    parser.add_argument("--limit", type=count, metavar="N", help="only the first N")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn by SEED")
+    parser.add_argument("--expect", type=Path, metavar="CSV", help="a table of known answers")
+    parser.add_argument("--out", type=Path, help="folder for the results (runs/NAME)")
+    parser.add_argument("--keep-going", action="store_true", help="run what a bad folder has left")
+    parser.add_argument("--quiet", action="store_true", help="say only what is wrong")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
+    parser.add_argument("--device", default="auto", choices=DEVICES, help="(%(default)s)")
+    parser.add_argument("--memory", type=gigabytes, metavar="GB", help="limit of one instance")
+    parser.add_argument(
+        "--grace",
+        type=seconds,
+        default=10.0,
+        help="seconds over time until a kill (10)",
+    )
+    parser.add_argument(
+        "--cluster",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help="run on a Ray cluster (ray://head:10001), or on one inside this machine",
+    )
+    parser.add_argument("--retry-errors", action="store_true", help="run instances in error again")
+    parser.add_argument("--dry-run", action="store_true", help="list the instances and stop")
+    parser.add_argument(
+        "--verifier", default=VERIFY, metavar="MODULE:FUNCTION", help="what to call (%(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
+    benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
+    if report_problems(benchmark, keep_going=args.keep_going):
+        return 2
+    instances = selected(benchmark, args)
+    if args.dry_run:
+        for instance in instances:
+            print(f"{instance} {instance.timeout:g}")
+        return 0
+    plan = Plan(
+        instances=instances,
+        truth=read_truth(benchmark.folders, args.expect),
+        out=args.out or default_out(args.benchmark),
+        settings={
+            "benchmark": str(args.benchmark.resolve()),
+            "timeout": args.timeout,
+            "device": args.device,
+            "verifier": args.verifier,
+        },
+        retry_errors=args.retry_errors,
+        quiet=args.quiet,
+    )
+    stop_on_termination()
+    console = Console(stderr=False)
+    try:
+        with ExitStack() as stack:
+            summary = run_plan(plan, _solvers(args, plan.out, stack), console)
+    except KeyboardInterrupt:
+        print(f"what is done is in {plan.out}: the same command goes on", file=sys.stderr)
+        raise
+    if not args.quiet:
+        print(f"{summary}: {plan.out}")
+    if summary.contradictions:
+        print(f"{len(summary.contradictions)} wrong verdicts", file=sys.stderr)
+    return 1 if summary.contradictions else 0
+
+
+def _solvers(
+    args: argparse.Namespace, out: Path, stack: ExitStack
+) -> Callable[[int], Sequence[Solver]]:
+    """Makes as many workers as asked for, here or on a cluster, but no more than instances."""
+
+    def spec(jobs: int) -> WorkerSpec:
+        cores = os.cpu_count() or 1
+        chosen = os.environ.get("OMP_NUM_THREADS")
+        return WorkerSpec(
+            verifier=args.verifier,
+            settings={"device": args.device},
+            limits=Limits(grace=args.grace, memory=args.memory or default_memory(jobs)),
+            threads=0 if chosen or args.cluster else max(1, cores // jobs),
+        )
+
+    def here(waiting: int) -> Sequence[Solver]:
+        jobs = min(args.jobs or 1, waiting)
+        logs = out / "logs"
+        logs.mkdir(exist_ok=True)
+        return [GuardedWorker(spec(jobs), logs / f"worker-{slot}.log") for slot in range(jobs)]
+
+    def on_cluster(waiting: int) -> Sequence[Solver]:
+        from fgp_vnn.bench.cluster import RayWorker, connected
+
+        cluster = stack.enter_context(connected(args.cluster, args.jobs, args.device))
+        jobs = min(cluster.capacity, waiting)
+        return [RayWorker(spec(jobs), cluster.resources) for _ in range(jobs)]
+
+    return on_cluster if args.cluster else here
+
+
+def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
+    """List all that is wrong with a benchmark at once; True if that is a reason to stop."""
+    if not benchmark.problems:
+        return False
+    print(f"fgp-vnn: {len(benchmark.problems)} problems:", file=sys.stderr)
+    for problem in benchmark.problems:
+        print(f"  {problem}", file=sys.stderr)
+    if not benchmark.instances:
+        print("nothing to run", file=sys.stderr)
+    elif not keep_going:
+        left = len(benchmark.instances)
+        print(f"nothing was run; --keep-going runs the other {left} instances", file=sys.stderr)
+    return not (keep_going and benchmark.instances)
+
+
+def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, ...]:
+    instances = select(
+        benchmark.instances, pattern=args.filter, limit=args.limit, shuffle=args.shuffle
+    )
+    if not instances:
+        raise InputError(f"{args.benchmark}: no instance matches --filter {args.filter!r}")
+    return instances
+
+
+def default_out(benchmark: Path) -> Path:
+    return Path("runs") / benchmark.resolve().name.removesuffix(".csv")
+
+
+def seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+    return value
+
+
+def count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def gigabytes(text: str) -> int:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of gigabytes")
+    return int(value * 2**30)
+
+
+def stop_on_termination() -> None:
+    """Let SIGTERM end a run as Ctrl-C does: workers stopped, results kept."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

@@ -1,0 +1,22 @@
+"""fgp-vnn check: put the counterexample of a results file on trial."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", type=Path, help="a results file: sat and a counterexample")
+    parser.add_argument("onnx", type=Path, help="the network (.onnx or .onnx.gz)")
+    parser.add_argument("vnnlib", type=Path, help="the property (.vnnlib or .vnnlib.gz)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 for a valid counterexample, 1 for one that is not."""
+    from fgp_vnn.bench.check import OnnxFile, check_results
+    from fgp_vnn.property import load_property
+
+    fault = check_results(args.results, OnnxFile(args.onnx), load_property(args.vnnlib))
+    print(f"not valid: {fault}" if fault else "valid")
+    return 1 if fault else 0

@@ -1,0 +1,36 @@
+"""Ctrl-C while libraries are loaded and at work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+EXIT_CODE = 130
+MESSAGE = "fgp-vnn: interrupted"
+
+
+@contextmanager
+def leave_on_interrupt() -> Iterator[None]:
+    """End the process at the first Ctrl-C.
+
+    An exception would do in code of our own. But one that is raised while a library is imported
+    is swallowed there, or comes out as another.
+    """
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield  # Ctrl-C is ignored, or somebody else's
+        return
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, f"{MESSAGE}\n".encode())
+    os._exit(EXIT_CODE)

@@ -1,0 +1,175 @@
+"""Batches of bundles: bounded together, and split at the neuron that promises most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend
+from fgp_vnn.bounds import LayerBounds, backward
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Domain
+from fgp_vnn.network.model import Network
+from fgp_vnn.query import Query
+
+CLIMB = Ascent(steps=12, rate=0.2, decay=0.9)
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """How bundles are bounded and split."""
+
+    ascent: Ascent = CLIMB
+    candidates: int = 3  # neurons whose children are looked at before one is chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What all bundles of a search share."""
+
+    query: Query
+    bounds: LayerBounds  # over the whole domain
+    rows: Tensor  # [disjuncts, most rows, outputs] unit rows of g, the last one repeated
+    coarse: tuple[Network, Domain] | None
+    deadline: Deadline
+    splitting: Splitting
+
+    @property
+    def widths(self) -> list[int]:
+        return list(self.query.network.widths)
+
+
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """A batch of patterns, what each is asked about, and where its bounds start from."""
+
+    disjunct: Tensor  # [bundles]
+    signs: Tensor  # [bundles, neurons] int8: -1, +1, 0 for open
+    alpha: Tensor  # [bundles, rows, neurons]
+    beta: Tensor  # [bundles, rows, neurons]
+
+    def at(self, index: Tensor) -> Bundles:
+        return Bundles(self.disjunct[index], self.signs[index], self.alpha[index], self.beta[index])
+
+
+def set_out(
+    query: Query, bounds: LayerBounds, deadline: Deadline, splitting: Splitting
+) -> tuple[Setting, Bundles]:
+    """A search's setting and its root: one bundle per disjunct with everything open."""
+    numbers = [query.rows_of(d) for d in range(query.disjuncts)]
+    most = max(len(n) for n in numbers)
+    padded = torch.tensor([n + [n[-1]] * (most - len(n)) for n in numbers])
+    eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
+    rows = eye[padded].to(query.network.device)
+    setting = Setting(query, bounds, rows, query.coarse(), deadline, splitting)
+    slopes = torch.cat([(up > -lo)[0] for lo, up in zip(bounds.lower, bounds.upper, strict=True)])
+    alpha = slopes.to(rows.dtype).expand(len(numbers), most, -1).contiguous()
+    signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
+    disjunct = torch.arange(len(numbers), device=rows.device)
+    return setting, Bundles(disjunct, signs, alpha, torch.zeros_like(alpha))
+
+
+def halves(bundles: Bundles, neuron: Tensor) -> Bundles:
+    """Each bundle twice: first all with their neuron [bundles] off, then all with it on."""
+    index = neuron.unsqueeze(-1)
+    signs = torch.cat([bundles.signs.scatter(-1, index, sign) for sign in (-1, 1)])
+    return Bundles(
+        bundles.disjunct.repeat(2),
+        signs,
+        bundles.alpha.repeat(2, 1, 1),
+        bundles.beta.repeat(2, 1, 1),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """A batch of bundles with its bounds."""
+
+    bundles: Bundles  # with the multipliers that were found
+    bounds: LayerBounds
+    result: Ascended
+    crossing: Tensor  # [bundles, neurons] still open and unstable
+
+
+def bound(setting: Setting, bundles: Bundles) -> Bounded:
+    """Optimised bounds of each bundle's rows."""
+    query, widths = setting.query, setting.widths
+    signs = torch.split(bundles.signs, widths, -1)
+    bounds = setting.bounds.within(signs)
+    begin = Multipliers(
+        tuple(torch.split(bundles.alpha, widths, -1)), tuple(torch.split(bundles.beta, widths, -1))
+    )
+    result = ascend(
+        query.network,
+        query.domain,
+        len(widths),
+        setting.rows[bundles.disjunct],
+        bounds,
+        signs=signs,
+        begin=begin,
+        coarse=setting.coarse,
+        ascent=setting.splitting.ascent,
+        done=lambda least: bool((least > 0).any(-1).all()) or setting.deadline.expired(),
+    )
+    found = replace(
+        bundles,
+        alpha=torch.cat(result.multipliers.alpha, -1),
+        beta=torch.cat(result.multipliers.beta, -1),
+    )
+    count = len(bundles.signs)
+    crossing = torch.cat([mask.expand(count, -1) for mask in bounds.unstable()], -1)
+    return Bounded(found, bounds, result, crossing)
+
+
+def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
+    """The neuron to split in each of the bundles numbered `at`: of those with the best scores, the
+    one whose children start with the best bounds."""
+    score = torch.where(bounded.crossing, _scores(setting, bounded), -torch.inf)[at]
+    count = min(setting.splitting.candidates, score.shape[-1])
+    top = score.topk(count, dim=-1)
+    if count == 1:
+        return top.indices[:, 0]
+    kept = bounded.bundles.at(at)
+    outlook = torch.stack([_outlook(setting, kept, top.indices[:, i]) for i in range(count)], -1)
+    outlook = torch.where(top.values > -torch.inf, outlook, -torch.inf)
+    return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
+
+
+def _scores(setting: Setting, bounded: Bounded) -> Tensor:
+    """How much each neuron's relaxation costs the bound, [bundles, neurons].
+
+    What the chord's intercept takes away, and what the layer's bias would change if the neuron
+    were on or off: the score of BaBSR (Bunel et al., 2020).
+    """
+    best = bounded.result.least.argmax(-1)  # [bundles] the row that is nearest to closing
+    every = torch.arange(len(best), device=best.device)
+    parts = []
+    for k, line in enumerate(bounded.bounds.lines()):
+        coefficient = bounded.result.coefficients.get(k + 1)
+        if coefficient is None:
+            parts.append(line.chord.new_zeros(len(best), line.chord.shape[-1]))
+            continue
+        chosen = coefficient[every, best]
+        intercept = chosen.clamp(max=0) * line.intercept.squeeze(-2)
+        offset = setting.query.network.layers[k].bias * chosen
+        slope = line.chord.squeeze(-2)
+        bias = torch.maximum(offset * (slope - 1), offset * slope)
+        parts.append((intercept - bias).abs())
+    return torch.cat(parts, -1)
+
+
+def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:
+    """The bounds that both children would start with, as far as negative, added up; [bundles]."""
+    query, widths = setting.query, setting.widths
+    children = halves(bundles, neuron)
+    signs = torch.split(children.signs, widths, -1)
+    beta = [
+        b * s.unsqueeze(-2)
+        for b, s in zip(torch.split(children.beta, widths, -1), signs, strict=True)
+    ]
+    lines = setting.bounds.within(signs).lines(torch.split(children.alpha, widths, -1))
+    rows = setting.rows[children.disjunct]
+    passed = backward(query.network, query.domain, len(widths), rows, lines, beta=beta)
+    return passed.least.amax(-1).clamp(max=0).view(2, -1).sum(0)

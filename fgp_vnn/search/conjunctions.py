@@ -1,0 +1,71 @@
+"""Conjunctions of several rows: no row need be positive everywhere for all to fail together.
+
+Each row has a linear lower bound w_j . (x - c) + v_j in a bundle. If for some weights m >= 0 the
+sum of m_j times these is positive on the whole domain, then at every point some g_j > 0, and the
+disjunct is not met. The weights are found by multiplicative updates towards the rows that are
+greatest where the sum is least: a game between them and x, whose average point is a candidate.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import Backward
+from fgp_vnn.domain import Domain
+from fgp_vnn.query import Query
+
+ROUNDS = 16
+
+
+class Combined(NamedTuple):
+    """What the rows of each disjunct give together."""
+
+    closed: Tensor  # [batch, disjuncts] proved not to be met
+    weights: Tensor  # [batch, rows] of the rows within their disjunct
+    points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
+
+
+def combine(query: Query, domain: Domain, passed: Backward) -> Combined:
+    """Weigh the rows of each disjunct against each other in a batch of bundles."""
+    closed = query.closed(passed.least)
+    weights = torch.ones_like(passed.least)
+    points: list[Tensor] = []
+    sizes = torch.bincount(query.disjunct, minlength=query.disjuncts).tolist()
+    for disjunct in [d for d, size in enumerate(sizes) if size > 1]:
+        rows = torch.nonzero(query.disjunct == disjunct).flatten()
+        best, share, point = _weigh(domain, passed, rows)
+        closed[:, disjunct] |= best > 0
+        weights[:, rows] = share
+        points.append(point)
+    return Combined(closed, weights, torch.stack(points, 1) if points else None)
+
+
+def _weigh(domain: Domain, passed: Backward, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The best proved least value [batch], its weights [batch, m] and the average point."""
+    weight, value = passed.weight[:, rows], passed.constant[:, rows]
+    rounding = (passed.nominal - passed.least)[:, rows]
+    reach = domain.support(weight)
+    scale = 1 / (reach + value.abs()).clamp(min=torch.finfo(value.dtype).tiny)
+    unit = 4 * (weight.shape[-1] + len(rows) + 8) * torch.finfo(value.dtype).eps
+    rounding = rounding + unit * (reach + value.abs())
+    share = torch.full_like(value, 1 / len(rows))
+    best = torch.full_like(value[:, 0], -torch.inf)
+    chosen, average = share, torch.zeros_like(weight[:, 0])
+    center = domain.center
+    for turn in range(1, ROUNDS + 1):
+        mixed = share * scale  # [batch, m]
+        total = (mixed.unsqueeze(-1) * weight).sum(-2, keepdim=True)
+        level = (mixed * (value - rounding)).sum(-1)
+        least = level - domain.support(-total).squeeze(-1)
+        better = least > best
+        best = torch.where(better, least, best)
+        chosen = torch.where(better.unsqueeze(-1), mixed, chosen)
+        point = domain.maximiser(-total).squeeze(-2)
+        average = average + (point - average) / turn
+        at = (weight * (point - center).unsqueeze(-2)).sum(-1) + value
+        share = share * torch.exp((at * scale).clamp(-30, 30) * (4 / turn**0.5))
+        share = share / share.sum(-1, keepdim=True)
+    return best, chosen, average

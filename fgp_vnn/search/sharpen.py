@@ -1,0 +1,133 @@
+"""Tighter bounds of hidden neurons, by the split search run on the neurons themselves.
+
+A hidden neuron's least value is the least of its bounds over bundles that cover the domain. Each
+round splits, for every neuron and side at once, the bundle whose bound is lowest. Neurons whose
+sign becomes known this way are left out of the network for everything that follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.network.model import Combination, Network
+from fgp_vnn.query import Query
+from fgp_vnn.search.bundles import Bundles, Splitting, bound, choose, halves, set_out
+
+
+def sharpen_layers(
+    query: Query, bounds: LayerBounds, rounds: int, deadline: Deadline, splitting: Splitting
+) -> LayerBounds:
+    """Bounds that are at least as tight, layer by layer from the second on."""
+    lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
+    for k in range(1, len(lower)):
+        known = LayerBounds(tuple(lower), tuple(upper))
+        neurons = torch.nonzero(known.unstable()[k][0]).flatten()
+        if deadline.expired() or not len(neurons):
+            continue
+        least = _sharpen(_ask_neurons(query, k, neurons), known, rounds, deadline, splitting)
+        low, high = least.chunk(2)
+        lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
+        upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], -high)
+    return LayerBounds(tuple(lower), tuple(upper))
+
+
+def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
+    """The network up to layer k, whose outputs are z_j and then -z_j of the neurons j."""
+    network = query.network
+    layer = network.layers[k]
+    eye = torch.eye(layer.outputs, dtype=network.dtype, device=network.device)[neurons]
+    rows = torch.cat([eye, -eye])
+    output = Combination(layer, rows, torch.zeros_like(rows[:, 0]))
+    return replace(
+        query,
+        network=Network(network.layers[:k], output, network.inputs),
+        disjunct=torch.arange(len(rows), device=network.device),
+        strict=torch.zeros(len(rows), dtype=torch.bool, device=network.device),
+        disjuncts=len(rows),
+    )
+
+
+def _sharpen(
+    query: Query, bounds: LayerBounds, rounds: int, deadline: Deadline, splitting: Splitting
+) -> Tensor:
+    """Lower bounds [rows] of each of the query's outputs over the domain."""
+    depth = len(query.network.layers)
+    before = LayerBounds(bounds.lower[:depth], bounds.upper[:depth])
+    setting, root = set_out(query, before, deadline, splitting)
+    bounded = bound(setting, root)
+    records = _Records(root.at(root.disjunct[:0]), query.network.dtype)
+    records.add(
+        bounded.bundles,
+        bounded.result.least.amax(-1),
+        choose(setting, bounded, root.disjunct),
+        bounded.crossing.any(-1),
+    )
+    for _ in range(rounds):
+        worst = records.worst(query.disjuncts)
+        if not len(worst) or deadline.expired():
+            break
+        parents, neuron = records.take(worst)
+        bounded = bound(setting, halves(parents, neuron))
+        every = torch.arange(len(bounded.bundles.signs), device=worst.device)
+        records.add(
+            bounded.bundles,
+            bounded.result.least.amax(-1),
+            choose(setting, bounded, every),
+            bounded.crossing.any(-1),
+        )
+    return records.least(query.disjuncts)
+
+
+class _Records:
+    """The bundles that cover the domain for each row, with their bounds."""
+
+    def __init__(self, none: Bundles, dtype: torch.dtype) -> None:
+        self._bundles = none
+        device = none.signs.device
+        self._bound = torch.zeros(0, dtype=dtype, device=device)
+        self._neuron = torch.zeros(0, dtype=torch.long, device=device)
+        self._open = torch.zeros(0, dtype=torch.bool, device=device)
+
+    def add(self, bundles: Bundles, bound: Tensor, neuron: Tensor, splits: Tensor) -> None:
+        """Put bundles in; those above 0 or with nothing to split stay as they are."""
+        old = self._bundles
+        self._bundles = Bundles(
+            torch.cat([old.disjunct, bundles.disjunct]),
+            torch.cat([old.signs, bundles.signs]),
+            torch.cat([old.alpha, bundles.alpha]),
+            torch.cat([old.beta, bundles.beta]),
+        )
+        self._bound = torch.cat([self._bound, bound])
+        self._neuron = torch.cat([self._neuron, neuron])
+        self._open = torch.cat([self._open, splits & (bound <= 0)])
+
+    def worst(self, rows: int) -> Tensor:
+        """The lowest bundle of each row that is worth splitting: if it can be, and no other
+        bundle of the row keeps the row's bound where it is."""
+        lowest = self.least(rows)[self._bundles.disjunct]
+        chosen = torch.nonzero(self._open & (self._bound <= lowest)).flatten()
+        row = self._bundles.disjunct[chosen]
+        first = torch.full((rows,), len(self._bound), device=row.device)
+        first = first.scatter_reduce(0, row, chosen, "amin")
+        return first[first < len(self._bound)]
+
+    def take(self, index: Tensor) -> tuple[Bundles, Tensor]:
+        """Remove bundles, to be replaced by their halves."""
+        taken, neuron = self._bundles.at(index), self._neuron[index]
+        kept = torch.ones(len(self._bound), dtype=torch.bool, device=index.device)
+        kept[index] = False
+        rest = torch.nonzero(kept).flatten()
+        self._bundles = self._bundles.at(rest)
+        self._bound, self._neuron = self._bound[rest], self._neuron[rest]
+        self._open = self._open[rest]
+        return taken, neuron
+
+    def least(self, rows: int) -> Tensor:
+        """The lowest bound of each row [rows]."""
+        start = torch.full((rows,), torch.inf, dtype=self._bound.dtype, device=self._bound.device)
+        return start.scatter_reduce(0, self._bundles.disjunct, self._bound, "amin")

@@ -1,0 +1,77 @@
+"""The split search along inputs against the exact oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from exact import TOLERANCE, least_worst, polytope
+from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
+
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.property.model import Conjunction
+from fgp_vnn.query import Query, ask
+from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.outcome import Outcome
+
+
+def random_query(seed: int, domain_kind: str = "box") -> Query:
+    network = random_network(seed, KINDS[seed % 3], widths=((4, 3), (6,), (3, 2, 2))[seed % 3])
+    unsafe = random_rows(seed, 2, *((1,), (2,), (1, 2), (1, 1, 2))[seed % 4])
+    moved = [Conjunction(c.rows, c.limits - 0.5, c.strict) for c in unsafe]
+    return ask(network, random_domain(seed, domain_kind), moved)
+
+
+def split(query: Query, deadline: Deadline | None = None, batch: int = 256) -> Outcome:
+    subdivision = Subdivision(batch=batch)
+    return split_inputs(query, confirm_in(query), deadline or Deadline.after(30), subdivision)
+
+
+@pytest.mark.parametrize("domain_kind", ["box", "thin box"])
+@pytest.mark.parametrize("batch", [2, 256])
+def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, batch: int) -> None:
+    seen: set[str] = set()
+    for seed in range(25):
+        query = random_query(seed, domain_kind)
+        exact = least_worst(query, polytope(query.domain))
+        outcome = split(query, batch=batch)
+        if exact > 1e-3:
+            assert outcome.status == "unsat"
+        elif exact > TOLERANCE:
+            assert outcome.status != "sat"
+        elif exact < -TOLERANCE:
+            assert outcome.status == "sat"
+        seen.add(outcome.status)
+    assert {"sat", "unsat"} <= seen
+
+
+def test_a_deadline_in_the_past_is_a_timeout_or_a_decision_at_the_root() -> None:
+    seen: set[str] = set()
+    for seed in range(12):
+        network = random_network(seed, inputs=3, widths=(8, 8))
+        domain = random_domain(seed, inputs=3, size=2.0)
+        low = float(network(sample(domain, 2000, seed))[:, 0].min()) - 0.05
+        row = Conjunction(np.array([[1.0, 0.0]]), np.array([low]), np.array([False]))
+        query = ask(network, domain, [row])
+        status = split(query, Deadline(0.0)).status
+        assert status in ("timeout", split(query).status)
+        seen.add(status)
+    assert "timeout" in seen
+
+
+def test_a_tie_is_never_proved_and_ends() -> None:
+    """The minimum is 0 exactly: boxes around it get smaller until they cannot be split."""
+    for seed in range(5):
+        query = random_query(seed)
+        rows = np.zeros((1, 2))  # 0 . y <= 0 is met everywhere, with nothing to spare
+        tie = ask(
+            random_network(seed), query.domain, [Conjunction(rows, np.zeros(1), np.zeros(1, bool))]
+        )
+        assert split(tie).status == "sat"
+        refused = split_inputs(tie, lambda points: None, Deadline.after(0.3), Subdivision())
+        assert refused.status in ("unknown", "timeout")
+        assert refused.reason
+
+
+def test_other_domains_are_refused() -> None:
+    with pytest.raises(TypeError, match="boxes"):
+        split(random_query(1, "l2"))

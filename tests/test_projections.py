@@ -1,0 +1,84 @@
+"""Alternating projections: regions that one projection leaves inconclusive."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from exact import TOLERANCE, least, polytope
+from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
+
+from fgp_vnn.property.model import Conjunction
+from fgp_vnn.query import Query, ask
+from fgp_vnn.regions import affine_forms
+from fgp_vnn.search.projections import settle
+from fgp_vnn.verdict import Counterexample
+
+
+def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None, bool]:
+    """Settle disjunct 0 in the region of a point."""
+    pattern = [z >= 0 for z in query.network.preactivations(point.unsqueeze(0))[:-1]]
+    forms = affine_forms(query.network, query.domain, pattern)
+    return settle(query, pattern, forms[:-1], forms[-1], 0, 0, confirm_in(query))
+
+
+@pytest.mark.parametrize("domain_kind", ["box", "l1"])
+def test_what_is_proved_not_to_be_met_in_a_region_is_not(domain_kind: str) -> None:
+    """Against the exact least value of the worst row within the region."""
+    proved = found_one = 0
+    for seed in range(30):
+        network = random_network(seed, KINDS[seed % 3])
+        domain = random_domain(seed, domain_kind)
+        query = ask(network, domain, random_rows(seed, 2, 1 + seed % 2))
+        point = sample(domain, 40, seed)[seed]
+        found, closed = settle_at(query, point)
+        signs = [
+            torch.where(z >= 0, 1.0, -1.0)[0]
+            for z in query.network.preactivations(point.unsqueeze(0))[:-1]
+        ]
+        exact = least(query.network, polytope(domain), rows=query.rows_of(0), signs=signs)
+        assert not (closed and exact < -TOLERANCE)
+        assert not (found is not None and closed)
+        # Rows that are constant in the region are decided before, by their value.
+        if exact > 1e-3 and KINDS[seed % 3] != "degenerate":
+            assert closed
+        proved += closed
+        found_one += found is not None
+    assert proved >= 5 and found_one >= 5
+
+
+@pytest.mark.parametrize("domain_kind", ["l2", "clipped l2", "clipped l1"])
+def test_nothing_is_closed_in_which_a_sample_is_unsafe(domain_kind: str) -> None:
+    for seed in range(30):
+        network = random_network(seed, KINDS[seed % 3])
+        domain = random_domain(seed, domain_kind)
+        points = sample(domain, 200, seed)
+        y = network(points[seed : seed + 1])[0].numpy()
+        rows = np.vstack([np.eye(2), -np.eye(2)])
+        near = Conjunction(rows, rows @ y + 1e-6, np.zeros(4, bool))
+        query = ask(network, domain, [near])
+        _, closed = settle_at(query, points[seed])  # the point itself is unsafe
+        assert not closed
+
+
+def test_constant_neurons_do_not_keep_a_region_from_being_closed() -> None:
+    """Rows of zeros cannot be scaled to length one."""
+    network = random_network(0, "degenerate", widths=(5, 4))
+    domain = random_domain(0)
+    y = network(sample(domain, 500))
+    row = Conjunction(
+        np.array([[1.0, 0.0], [-1.0, 0.0]]),
+        np.array([float(y[:, 0].min()) - 0.01, 100.0]),
+        np.zeros(2, bool),
+    )
+    found, closed = settle_at(ask(network, domain, [row]), domain.center)
+    assert found is None and closed
+
+
+def test_a_region_without_constraints_is_settled_too() -> None:
+    everything = Conjunction(np.zeros((0, 2)), np.zeros(0), np.zeros(0, bool))
+    network = random_network(0)
+    domain = random_domain(0, size=1e-6)  # no neuron changes its sign: none of them binds
+    found, closed = settle_at(ask(network, domain, [everything]), domain.center)
+    assert not closed
+    assert found is not None
