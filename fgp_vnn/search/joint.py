@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain import Box, Domain
+from fgp_vnn.domain import Box, Domain, L2Ball
 from fgp_vnn.search.triangular import RegionForms, Triangular
 
 
@@ -37,9 +37,8 @@ def press(system: Triangular, forms: RegionForms, sign: Tensor) -> Pressed:
     count = system.neurons
     rows, values = forms.rows[:count], -sign * forms.values[:count]
     metric = _metric(system.domain)
-    tiny = torch.finfo(rows.dtype).tiny
-    squares = rows.square().sum(-1) if metric is None else (rows.square() * metric).sum(-1)
-    factor = sign / squares.clamp(min=tiny)
+    squares = _squares(system.domain, forms, metric)[:count]
+    factor = sign / squares.clamp(min=torch.finfo(rows.dtype).tiny)
     multipliers = torch.empty_like(values)
     p = rows.new_zeros(rows.shape[1:])
     moved = p  # the point that the sweep has come to, in the metric
@@ -66,12 +65,15 @@ def excluded(system: Triangular, forms: RegionForms, pressed: Pressed) -> Tensor
     p, q, slack = pressed
     dot = (forms.rows * p).sum(-1)  # [rows, regions]
     own = p.square().sum(-1)
-    squares = forms.rows.square().sum(-1)
+    squares = _squares(system.domain, forms, None)
     below = q * squares + forms.values * dot
     factor = -(forms.values * own + q * dot) / below
     factor = torch.where(below > 0, factor, torch.zeros_like(factor))
     factor[system.neurons :].clamp_(max=0)  # g <= 0 is a half-space
-    reach = system.domain.support(torch.addcmul(p, factor.unsqueeze(-1), forms.rows))
+    if isinstance(system.domain, L2Ball):
+        reach = system.domain.radius * _norm_of_sum(own, dot, squares, factor, p.shape[1])
+    else:
+        reach = system.domain.support(torch.addcmul(p, factor.unsqueeze(-1), forms.rows))
     rounding = slack + 1.01 * factor.abs() * system.error.unsqueeze(1)
     return q - factor * forms.values - rounding > reach
 
@@ -79,3 +81,22 @@ def excluded(system: Triangular, forms: RegionForms, pressed: Pressed) -> Tensor
 def _metric(domain: Domain) -> Tensor | None:
     """The squared size of the domain along each input, where it differs."""
     return domain.radius.square() if isinstance(domain, Box) else None
+
+
+def _squares(domain: Domain, forms: RegionForms, metric: Tensor | None) -> Tensor:
+    """The squared lengths of all rows [rows, regions]; in an l2 ball the reach knows them."""
+    if isinstance(domain, L2Ball) and domain.radius > 0:
+        return (forms.reach / domain.radius).square_()
+    squares = forms.rows.square()
+    return (squares if metric is None else squares * metric).sum(-1)
+
+
+def _norm_of_sum(own: Tensor, dot: Tensor, squares: Tensor, factor: Tensor, inputs: int) -> Tensor:
+    """At least the norm of p + factor A, from the inner products of p and A.
+
+    Each product is off by at most (inputs + 4) roundings of |p|^2 + factor^2 |A|^2.
+    """
+    scaled = factor.square() * squares
+    unit = 8 * (inputs + 8) * torch.finfo(own.dtype).eps
+    total = own + scaled + 2 * factor * dot
+    return (total + unit * (own + scaled)).clamp_(min=0).sqrt_()

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
@@ -23,7 +22,7 @@ from fgp_vnn.search.joint import excluded, misses, press
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.patterns import Patterns
 from fgp_vnn.search.queue import PatternQueue
-from fgp_vnn.search.triangular import RegionForms, Triangular, triangular
+from fgp_vnn.search.triangular import Triangular, triangular
 from fgp_vnn.search.visited import Visited
 from fgp_vnn.verdict import Counterexample
 
@@ -113,35 +112,17 @@ def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample
     crossed = forms.values[:count].abs() <= reach[:count]
     if state.walk.signed and count:
         alive = (sign * forms.values[:count] + reach[:count] >= 0).all(0)
-        words, on, sign, forms, meets, crossed = _keep(
-            alive, words, on, sign, forms, meets, crossed
-        )
-    if state.walk.joint and count and len(words):
+        crossed &= alive
+        meets &= alive
+    if state.walk.joint and count:
         pressed = press(system, forms, sign)
-        left = ~misses(system.domain, pressed)
-        free = ~excluded(system, forms, pressed) & left
+        free = ~excluded(system, forms, pressed) & ~misses(system.domain, pressed)
         crossed &= free[:count]
         meets &= free[count:]
     found = state.boundaries.decide(system, forms, sign, words, meets, deadline)
     if found is None:
         _enqueue(state, words, crossed)
     return found
-
-
-def _keep(
-    alive: Tensor,
-    words: Tensor,
-    on: Tensor,
-    sign: Tensor,
-    forms: RegionForms,
-    meets: Tensor,
-    crossed: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, RegionForms, Tensor, Tensor]:
-    if bool(alive.all()):
-        return words, on, sign, forms, meets, crossed
-    at = torch.nonzero(alive).flatten()
-    kept = RegionForms(*(part.index_select(1, at) for part in forms))
-    return words[at], on[:, at], sign[:, at], kept, meets[:, at], crossed[:, at]
 
 
 def _enqueue(state: _State, words: Tensor, crossed: Tensor) -> None:
