@@ -30,7 +30,7 @@ class Settings:
     signed: bool = True  # the walk drops regions that miss the domain by one constraint
     joint: bool = True  # and those that miss it by several constraints together
     cache_first: bool = True  # the first layer's supports are computed once
-    batch: int = 1024  # regions at a time
+    batch: int = 4096  # regions at a time
 
     def __post_init__(self) -> None:
         for name, allowed in (

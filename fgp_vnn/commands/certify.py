@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
     )
     parser.add_argument(
-        "--batch", type=int, default=1024, help="regions that the walk takes at once"
+        "--batch", type=int, default=4096, help="regions that the walk takes at once"
     )
     parser.add_argument(
         "--paper",

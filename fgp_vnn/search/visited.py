@@ -59,7 +59,7 @@ class Visited:
             self._few = None
             if len(before):
                 self._insert(self._mark(before.reshape(-1, self._words)))
-        while 2 * (self._count + len(patterns)) > len(self._table):
+        while 4 * (self._count + len(patterns)) > len(self._table):
             self._grow()
         fresh = self._insert(self._mark(patterns))
         self._count += len(fresh)

@@ -27,7 +27,7 @@ from fgp_vnn.search.visited import Visited
 from fgp_vnn.verdict import Counterexample
 
 Variant = Literal["full-queue", "first-boundary"]
-WORKSPACE = 1 << 18  # numbers that the forms of a batch may take: about what a cache holds
+WORKSPACE = 1 << 20  # numbers that the forms of a batch may take
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Walk:
     """How to walk; each heuristic can be switched off to measure what it is worth."""
 
     variant: Variant = "full-queue"
-    batch: int = 1024  # regions at a time, fewer where their forms are large
+    batch: int = 4096  # regions at a time, fewer where their forms are large
     cache_first: bool = True  # the first layer's supports are computed once
     signed: bool = True  # regions that miss the domain by one constraint are dropped
     joint: bool = True  # and those that miss it by several constraints together
