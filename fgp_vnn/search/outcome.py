@@ -22,5 +22,5 @@ class Outcome:
     status: Literal["sat", "unsat", "unknown", "timeout"]
     counterexample: Counterexample | None = None
     reason: str = ""
-    unfinished: bool = False  # unknown only because of a limit on the work
     statistics: dict[str, int] = field(default_factory=dict)
+    unfinished: bool = False  # unknown only because of a limit on the work
