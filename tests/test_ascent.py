@@ -159,6 +159,7 @@ def test_a_carried_minimiser_has_the_value_of_the_bound() -> None:
     at = ((points - domain.center) * passed.weight).sum(-1) + passed.constant
     torch.testing.assert_close(at, passed.least)
     z, arrived = carry(network, 3, points, lines, passed.coefficients)
+    torch.testing.assert_close((arrived * rows).sum(-1), passed.least)
     low, chord, intercept = lines[2]
     last = torch.where(passed.coefficients[3] >= 0, low * z[3], chord * z[3] + intercept)
     layers = [points]
