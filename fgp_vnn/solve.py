@@ -17,6 +17,7 @@ from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.forward import Forward, pays
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
@@ -99,7 +100,7 @@ def _solve(run: _Run) -> Verdict:
         return run.verdict("unknown", reason="the attack found nothing, and it proves nothing")
     with run.step("bounds"):
         _shrink(run, None)
-        bounds = root_bounds(run.query.network, run.query.domain)
+        bounds = _first_bounds(run)
         left = _left(run.query, bounds, None, run.deadline)
     if not left:
         return run.verdict("unsat", "bounds")
@@ -118,6 +119,13 @@ def _solve(run: _Run) -> Verdict:
     if run.settings.engine == "bounds":
         return run.verdict("unknown", reason="linear bounds leave it open")
     return _search(run, bounds)
+
+
+def _first_bounds(run: _Run) -> LayerBounds:
+    network, domain = run.query.network, run.query.domain
+    if isinstance(domain, Box) and _by_inputs(run) and pays(network):
+        return Forward(network).bounds(Box(domain.lower.unsqueeze(0), domain.upper.unsqueeze(0)))
+    return root_bounds(network, domain)
 
 
 def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
