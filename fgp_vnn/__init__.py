@@ -6,16 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fgp_vnn.api import verify as verify
+    from fgp_vnn.certifier import Certifier as Certifier
+    from fgp_vnn.certifier import certify as certify
     from fgp_vnn.errors import InputError as InputError
     from fgp_vnn.errors import UnsupportedError as UnsupportedError
     from fgp_vnn.network import load_network as load_network
     from fgp_vnn.property import load_property as load_property
+    from fgp_vnn.radius import Radius as Radius
+    from fgp_vnn.radius import certified_radius as certified_radius
+    from fgp_vnn.robustness import Robustness as Robustness
     from fgp_vnn.verdict import Verdict as Verdict
 
 __version__ = "0.1.0"
 
 # Public names and where they live: torch is imported only when one that needs it is used.
 _HOMES = {
+    "Certifier": "fgp_vnn.certifier",
+    "Radius": "fgp_vnn.radius",
+    "certified_radius": "fgp_vnn.radius",
+    "Robustness": "fgp_vnn.robustness",
+    "certify": "fgp_vnn.certifier",
     "verify": "fgp_vnn.api",
     "InputError": "fgp_vnn.errors",
     "UnsupportedError": "fgp_vnn.errors",
@@ -25,9 +35,14 @@ _HOMES = {
 }
 
 __all__ = [
+    "Certifier",
     "InputError",
+    "Radius",
+    "Robustness",
     "UnsupportedError",
     "Verdict",
+    "certified_radius",
+    "certify",
     "load_network",
     "load_property",
     "verify",

@@ -14,6 +14,8 @@ from fgp_vnn.errors import InputError
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
     "verify": "decide one VNN-LIB property of one ONNX network",
+    "certify": "decide local robustness at the points of a file",
+    "radius": "bound the distance to the nearest input of another class",
     "supports": "say whether a network and a property can be read, without analysing them",
     "bench": "run a folder of instances, and resume it where it was left",
     "compare": "run several tools on the same instances, and check their counterexamples",

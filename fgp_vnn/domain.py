@@ -44,6 +44,10 @@ class Domain(ABC):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Domain:
         """The same set on another device or in another precision."""
 
+    def outer_support(self, rows: Tensor) -> Tensor:
+        """An upper bound of sum |row_i| |x_i - center_i|, what rounding errors are weighed by."""
+        return self.support(rows)
+
     def reach(self, rows: Tensor) -> Tensor:
         """An upper bound of |row . (x - center)|, [..., rows]; the support if it is symmetric."""
         return self.support(rows)
@@ -197,6 +201,9 @@ class Clipped(Domain):
         """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
         room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
         return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
+
+    def outer_support(self, rows: Tensor) -> Tensor:
+        return self.ball.support(rows)
 
     def reach(self, rows: Tensor) -> Tensor:
         return torch.maximum(self.support(rows), self.support(-rows))

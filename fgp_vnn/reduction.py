@@ -40,10 +40,8 @@ def reduce_inputs(query: Query) -> tuple[Query, Lift]:
     t = Q^T (x - c) only, and the image of the ball under Q^T is the ball of the same radius. What
     rounding leaves of W - W Q Q^T is kept as the map's defect.
     """
-    readers = [m for m in query.network.layers if 0 in m.sources]
     whole = Lift(query.domain.center)
-    plain = all(isinstance(m, Dense) and m.terms is None for m in readers)
-    if not plain or 0 in query.network.output.sources:
+    if not all(_is_plain(m) for m in query.network.maps if 0 in m.sources):
         return query, whole
     if isinstance(query.domain, Box):
         return _drop_fixed(query, query.domain) or (query, whole)
@@ -70,30 +68,71 @@ def _drop_fixed(query: Query, box: Box) -> tuple[Query, Lift] | None:
     return _rebuild(query, restrict, reduced, len(kept)), Lift(box.lower, kept=kept)
 
 
-def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:
-    readers = [m for m in query.network.layers if isinstance(m, Dense) and 0 in m.sources]
-    stacked = torch.cat([_input_weight(m) for m in readers])  # [rows, inputs]
+@dataclass(frozen=True, eq=False)
+class RowSpace:
+    """A basis of what a network sees of its input, computed once for all points.
+
+    With W the weights of a map that reads the input, `inner` is W Q and `left` bounds the norms of
+    the rows of W - inner Q^T.
+    """
+
+    basis: Tensor  # [inputs, reduced], orthonormal columns
+    inner: tuple[Tensor, ...]  # for each map that reads the input, in order
+    left: tuple[Tensor, ...]
+    stretch: float  # at least the norm of the basis, as an operator
+
+    def restrict(self, query: Query, ball: L2Ball) -> tuple[Query, Lift]:
+        """The query about the ball's image, whose centre is 0."""
+        size = torch.linalg.vector_norm(ball.center) + ball.radius
+        parts = iter(zip(self.inner, self.left, strict=True))
+
+        def rotate(reader: Dense) -> Dense:
+            inner, left = next(parts)
+            bias = reader.bias + _input_weight(reader) @ ball.center
+            unit = torch.finfo(bias.dtype).eps
+            return _replace_input(reader, inner, bias, left * size + 2 * unit * bias.abs())
+
+        reduced = L2Ball(torch.zeros_like(self.basis[0]), ball.radius * self.stretch)
+        small = _rebuild(query, rotate, reduced, self.basis.shape[1])
+        return small, Lift(ball.center, basis=self.basis)
+
+
+def row_space(network: Network) -> RowSpace | None:
+    """The row space of the maps that read the input, where it is smaller than the input."""
+    readers = [m for m in network.maps if 0 in m.sources]
+    weights = [_input_weight(m) for m in readers if _is_plain(m) and isinstance(m, Dense)]
+    if len(weights) < len(readers):
+        return None
+    stacked = torch.cat(weights)  # [rows, inputs]
     if stacked.shape[0] >= stacked.shape[1]:
         return None
-    basis = torch.linalg.qr(stacked.T).Q  # [inputs, rows]
+    basis = torch.linalg.qr(stacked.T).Q.contiguous()  # [inputs, rows]
+    inner = tuple((weight @ basis).contiguous() for weight in weights)
+    unit = stacked.shape[1] * torch.finfo(stacked.dtype).eps
+    left = []
+    for weight, image in zip(weights, inner, strict=True):
+        missing = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
+        left.append(missing + 4 * unit * torch.linalg.vector_norm(weight, dim=1))
+    return RowSpace(basis, inner, tuple(left), _stretch(basis))
 
-    def restrict(reader: Dense) -> Dense:
-        weight = _input_weight(reader)
-        inner = weight @ basis
-        eps = weight.shape[1] * torch.finfo(weight.dtype).eps
-        size = ball.center.norm() + ball.radius
-        left = (weight - inner @ basis.T).norm(dim=1) + 4 * eps * weight.norm(dim=1)
-        bias = reader.bias + weight @ ball.center
-        return _replace_input(reader, inner, bias, left * size + eps * reader.bias.abs())
 
-    # The columns of the basis are orthonormal up to rounding: the image may be a little larger.
-    # ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||, and the product itself is rounded.
+def _stretch(basis: Tensor) -> float:
+    """The columns are orthonormal up to rounding: the image of a ball may be a little larger.
+
+    ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||, and the product itself is rounded.
+    """
     gram = basis.T @ basis
     skew = float((gram - torch.eye(len(gram)).to(gram)).norm())
-    slack = skew + 2 * basis.numel() * torch.finfo(basis.dtype).eps
-    radius = ball.radius * (1 + max(slack, 1e-12))
-    reduced = L2Ball(torch.zeros_like(basis[0]), radius)
-    return _rebuild(query, restrict, reduced, basis.shape[1]), Lift(ball.center, basis=basis)
+    return 1 + max(skew + 2 * basis.numel() * torch.finfo(basis.dtype).eps, 1e-12)
+
+
+def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:
+    space = row_space(query.network)
+    return None if space is None else space.restrict(query, ball)
+
+
+def _is_plain(affine: AffineMap) -> bool:
+    return isinstance(affine, Dense) and affine.terms is None
 
 
 def _input_weight(reader: Dense) -> Tensor:
@@ -110,8 +149,7 @@ def _replace_input(reader: Dense, weight: Tensor, bias: Tensor, defect: Tensor) 
 def _rebuild(
     query: Query, restrict: Callable[[Dense], Dense], domain: Domain, inputs: int
 ) -> Query:
-    layers: tuple[AffineMap, ...] = tuple(
-        restrict(m) if isinstance(m, Dense) and 0 in m.sources else m for m in query.network.layers
+    *layers, output = (
+        restrict(m) if isinstance(m, Dense) and 0 in m.sources else m for m in query.network.maps
     )
-    network = Network(layers, query.network.output, inputs)
-    return replace(query, network=network, domain=domain)
+    return replace(query, network=Network(tuple(layers), output, inputs), domain=domain)

@@ -25,6 +25,12 @@ class Settings:
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
     seed: int = 0
+    stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
+    reduce: bool = True  # the walk works in the row space of the first layer, for l2
+    signed: bool = True  # the walk drops regions that miss the domain by one constraint
+    joint: bool = True  # and those that miss it by several constraints together
+    cache_first: bool = True  # the first layer's supports are computed once
+    batch: int = 4096  # regions at a time
 
     def __post_init__(self) -> None:
         for name, allowed in (

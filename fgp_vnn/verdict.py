@@ -18,7 +18,7 @@ class Counterexample:
     x holds float32 values, but for coordinates whose bounds have no float32 between them.
     """
 
-    x: NDArray[np.float64] | NDArray[np.float32]  # [inputs]
+    x: NDArray[np.float64]  # [inputs]
     y: NDArray[np.float32]  # [outputs]
 
 

@@ -17,7 +17,9 @@ from fgp_vnn.bounds import Backward, LayerBounds, Rounding, backward, root_bound
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import offer
+from fgp_vnn.forward import Forward, pays
 from fgp_vnn.query import Query
+from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.outcome import Confirm, Outcome
@@ -44,7 +46,7 @@ class _Bounded(NamedTuple):
     closed: Tensor  # [boxes] proved
     nominal: Tensor  # [boxes, rows] lower bounds of g before rounding is taken off
     points: Tensor  # [boxes, points, inputs] where the linear bounds are least
-    signs: Tensor  # [boxes, neurons]
+    left: _Parts  # what the open disjuncts leave of each box
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
 
 
@@ -56,7 +58,10 @@ def split_inputs(
     Bounds are computed in float32, with their rounding error; where only that keeps a box open,
     once more in the query's own precision.
     """
-    coarse = query.to(query.network.device, torch.float32) if subdivision.coarse else query
+    # Forms carried forward add up rounding errors over the layers: too many for float32.
+    forward = Forward(query.network) if pays(query.network) else None
+    in_float32 = subdivision.coarse and forward is None
+    coarse = query.to(query.network.device, torch.float32) if in_float32 else query
     box = coarse.domain
     if not isinstance(box, Box):
         raise TypeError("inputs are split in boxes only")
@@ -66,19 +71,16 @@ def split_inputs(
     statistics = {"boxes": 0, "stuck": 0}
     while True:
         statistics["boxes"] += len(parts.lower)
-        bounded = _exact(query, coarse, parts, _bound(coarse, parts))
+        bounded = _exact(query, coarse, parts, _bound(coarse, parts, forward))
         points = bounded.points.flatten(0, 1)
         found = offer(coarse, confirm, points, coarse.network(points))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
-        _keep_open(query, frontier, parts, bounded)
-        if not len(frontier):
-            break
-        if deadline.expired():
+        _keep_open(query, frontier, bounded)
+        if deadline.expired() and len(frontier):
             reason = f"time is up with {len(frontier)} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
-        taken = frontier.pop(subdivision.batch // 2)
-        parts = _halve(taken, statistics)
+        parts = _next(frontier, subdivision, statistics)
         if not len(parts.lower):
             break
     if statistics["stuck"]:
@@ -87,13 +89,13 @@ def split_inputs(
     return Outcome("unsat", statistics=statistics)
 
 
-def _bound(query: Query, parts: _Parts) -> _Bounded:
+def _bound(query: Query, parts: _Parts, forward: Forward | None) -> _Bounded:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
     known = torch.split(parts.signs, list(network.widths), -1)
     prior = LayerBounds.of_signs(known, box.lower.dtype) if network.layers else None
-    bounds = root_bounds(network, box, prior=prior)
+    bounds = forward.bounds(box, prior) if forward else root_bounds(network, box, prior=prior)
     rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
     passed = backward(
         network,
@@ -108,9 +110,12 @@ def _bound(query: Query, parts: _Parts) -> _Bounded:
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
-    closed = combined.closed.all(-1)
+    left, closed = clip(query, box, passed, combined.closed)
     pull = _loss(query, box, bounds, passed, combined.weights)
-    return _Bounded(closed, passed.nominal, points, _signs(bounds, parts.signs), pull)
+    signs = _signs(bounds, parts.signs)
+    return _Bounded(
+        closed.all(-1), passed.nominal, points, _Parts(left.lower, left.upper, signs), pull
+    )
 
 
 def _whole(passed: Backward, count: int) -> Backward:
@@ -128,7 +133,7 @@ def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bo
     if not len(again):
         return bounded
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
-    exact = _bound(query, _Parts(lower, upper, parts.signs[again]))
+    exact = _bound(query, _Parts(lower, upper, parts.signs[again]), None)
     return bounded._replace(closed=bounded.closed.index_copy(0, again, exact.closed))
 
 
@@ -171,15 +176,25 @@ def _score(query: Query, least: Tensor) -> Tensor:
     return query.worst(least).amin(-1)
 
 
-def _keep_open(query: Query, frontier: Frontier, parts: _Parts, bounded: _Bounded) -> None:
+def _keep_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
     open_ = torch.nonzero(~bounded.closed).flatten()
     frontier.push(
         _score(query, bounded.nominal)[open_],
-        lower=parts.lower[open_],
-        upper=parts.upper[open_],
-        signs=bounded.signs[open_],
+        lower=bounded.left.lower[open_],
+        upper=bounded.left.upper[open_],
+        signs=bounded.left.signs[open_],
         pull=bounded.pull[open_],
     )
+
+
+def _next(frontier: Frontier, subdivision: Subdivision, statistics: dict[str, int]) -> _Parts:
+    """The halves of the lowest boxes; none if no box is left that can be split."""
+    while len(frontier):
+        parts = _halve(frontier.pop(subdivision.batch // 2), statistics)
+        if len(parts.lower):
+            return parts
+    nothing = torch.zeros(0, 0)
+    return _Parts(nothing, nothing, nothing)
 
 
 def _halve(taken: dict[str, Tensor], statistics: dict[str, int]) -> _Parts:

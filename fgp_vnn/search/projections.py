@@ -13,10 +13,12 @@ then the weighted sum of the constraints is positive on the whole domain: the in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Domain
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms
@@ -25,6 +27,76 @@ from fgp_vnn.verdict import Counterexample
 
 STEPS = 2000
 LOOK = 20  # steps between two looks at what has been reached
+
+
+class HalfSpaces(NamedTuple):
+    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none."""
+
+    rows: Tensor  # [cases, constraints, inputs]
+    values: Tensor  # [cases, constraints]
+    errors: Tensor  # [cases, constraints] how far rounding may have moved each in the domain
+
+
+def alternate(
+    domain: Domain, spaces: HalfSpaces, confirm: Confirm, deadline: Deadline, *, steps: int = STEPS
+) -> tuple[Counterexample | None, Tensor]:
+    """A counterexample, or which cases [cases] are proved to hold no point of the domain."""
+    cases = spaces.values.shape[0]
+    empty = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
+    left = torch.arange(cases, device=empty.device)
+    now = _scaled(spaces)
+    step = _step_length(now.rows)
+    multipliers = torch.zeros_like(now.values)
+    ahead, momentum = multipliers, 1.0
+    for count in range(1, steps + 1):
+        point = domain.project(domain.center - _weigh(ahead, now.rows))
+        slack = _along(now.rows, point - domain.center) + now.values
+        new = torch.addcmul(ahead, step, slack).clamp_(min=0)
+        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+        ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
+        multipliers, momentum = new, following
+        if count % LOOK and count != steps:
+            continue
+        inside = slack.amax(-1) <= 1e-7
+        if bool(inside.any()) or count % (10 * LOOK) == 0 or count == steps:
+            found = confirm(point)
+            if found is not None:
+                return found, empty
+        proved = _contradiction(domain, now, multipliers)
+        empty[left[proved]] = True
+        if deadline.expired() or bool(proved.all()):
+            break
+        if bool(proved.any()):
+            kept = torch.nonzero(~proved).flatten()
+            now = HalfSpaces(*(part[kept] for part in now))
+            left, step = left[kept], step[kept]
+            multipliers, ahead = multipliers[kept], ahead[kept]
+    return None, empty
+
+
+def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Tensor, Tensor]:
+    """Lower bounds [cases], as parts of the domain, of the distance of the intersections from the
+    centre, and the points [cases, inputs] that the ascent came to.
+
+    The weighted sum of the constraints is positive in t times the domain while
+    sum m_i b_i > t h(-sum m_i a_i).
+    """
+    now = _scaled(spaces)
+    step = _step_length(now.rows)
+    multipliers = torch.zeros_like(now.values)
+    best = multipliers.new_zeros(len(multipliers))
+    ahead, momentum = multipliers, 1.0
+    for count in range(1, steps + 1):
+        slack = now.values - _along(now.rows, _weigh(ahead, now.rows))
+        new = torch.addcmul(ahead, step, slack).clamp_(min=0)
+        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+        ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
+        multipliers, momentum = new, following
+        if count % LOOK == 0:
+            total, gap = _gap(domain, now, multipliers)
+            reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
+            best = torch.maximum(best, gap.clamp(min=0) / reach)
+    return best, domain.center - _weigh(multipliers, now.rows)
 
 
 def settle(
@@ -37,63 +109,74 @@ def settle(
     confirm: Confirm,
 ) -> tuple[Counterexample | None, bool]:
     """A counterexample in one region, or whether the disjunct is proved not to be met in it."""
-    rows, values, errors = _constraints(query, pattern, hidden, output, region, disjunct)
-    domain = query.domain
-    center = domain.center
-    size = rows.norm(dim=1).clamp(min=torch.finfo(rows.dtype).tiny)
-    rows, values, errors = rows / size.unsqueeze(1), values / size, errors / size
-    step = 1 / torch.linalg.matrix_norm(rows @ rows.T, ord=2).clamp(min=1e-30)
-    multipliers = torch.zeros_like(values)
-    ahead, momentum = multipliers, 1.0
-    for count in range(1, STEPS + 1):
-        point = domain.project((center - ahead @ rows).unsqueeze(0)).squeeze(0)
-        slack = rows @ (point - center) + values
-        new = (ahead + step * slack).clamp(min=0)
-        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-        ahead = (new + (momentum - 1) / following * (new - multipliers)).clamp(min=0)
-        multipliers, momentum = new, following
-        if count % LOOK == 0:
-            if _contradiction(domain, rows, values, errors, multipliers):
-                return None, True
-            if bool((slack <= 1e-7).all()) or count % (10 * LOOK) == 0:
-                found = confirm(point.unsqueeze(0))
-                if found is not None:
-                    return found, False
-    return None, False
-
-
-def _constraints(
-    query: Query,
-    pattern: Sequence[Tensor],
-    hidden: Sequence[Forms],
-    output: Forms,
-    region: int,
-    disjunct: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The half-spaces [constraints, inputs], [constraints] that can bind, and their rounding."""
     rows, values, errors = [], [], []
     for forms, on in zip(hidden, pattern, strict=True):
         at = region if forms.values.shape[0] > 1 else 0
         sign = 1 - 2 * on[region].to(forms.values.dtype)
-        # A constraint that holds on the whole domain cannot bind.
-        binds = sign * forms.values[at] + forms.reach[at] + forms.error[at] > 0
-        rows.append((forms.columns[at] * sign).T[binds])
-        values.append((forms.values[at] * sign)[binds])
-        errors.append(forms.error[at][binds])
+        rows.append((forms.columns[at] * sign).T)
+        values.append(forms.values[at] * sign)
+        errors.append(forms.error[at])
     chosen = query.disjunct == disjunct
     rows.append(output.columns[region].T[chosen])
     values.append(output.values[region][chosen])
     errors.append(output.error[region][chosen])
-    return torch.cat(rows), torch.cat(values), torch.cat(errors)
+    parts = (torch.cat(part).unsqueeze(0) for part in (rows, values, errors))
+    spaces = binding(query.domain, HalfSpaces(*parts))
+    found, empty = alternate(query.domain, spaces, confirm, Deadline())
+    return found, bool(empty)
 
 
-def _contradiction(
-    domain: Domain, rows: Tensor, values: Tensor, errors: Tensor, multipliers: Tensor
-) -> bool:
-    """Whether the weighted sum of the constraints is positive on the domain, rounding included."""
-    total = multipliers @ rows
-    least = multipliers @ values - domain.support(-total.unsqueeze(0)).squeeze(0)
-    reach = domain.reach(rows)
-    unit = torch.finfo(rows.dtype).eps * 2 * (len(values) + rows.shape[1] + 10)
-    rounding = multipliers @ (errors + unit * (values.abs() + reach))
-    return bool(least - 1.01 * rounding > 0)
+def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
+    """The same without the constraints that hold on the whole domain."""
+    most = spaces.values + domain.support(spaces.rows) + spaces.errors
+    binds = (most > 0).to(spaces.values.dtype)
+    rows = spaces.rows * binds.unsqueeze(-1)
+    return HalfSpaces(rows, spaces.values * binds, spaces.errors * binds)
+
+
+def _scaled(spaces: HalfSpaces) -> HalfSpaces:
+    """With rows of length 1."""
+    size: Tensor = torch.linalg.vector_norm(spaces.rows, dim=-1)
+    size = torch.where(size > 0, size, torch.ones_like(size))
+    rows = spaces.rows / size.unsqueeze(-1)
+    return HalfSpaces(rows, spaces.values / size, spaces.errors / size)
+
+
+def _step_length(rows: Tensor) -> Tensor:
+    """One over the greatest eigenvalue of rows rows^T, estimated by powers; [cases, 1].
+
+    A step that is too long costs convergence and nothing else. Rows have length 1 or 0, so the
+    eigenvalue is at least 1 unless there are none.
+    """
+    vector = rows.new_ones(rows.shape[:2])
+    growth = vector.new_ones(len(vector), 1)
+    for _ in range(8):
+        vector = _along(rows, _weigh(vector, rows))
+        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True).clamp(min=0.1)
+        vector = vector / growth
+    return 1 / (1.1 * growth)
+
+
+def _weigh(multipliers: Tensor, rows: Tensor) -> Tensor:
+    """sum m_i a_i, [cases, inputs]."""
+    return torch.bmm(multipliers.unsqueeze(1), rows).squeeze(1)
+
+
+def _along(rows: Tensor, points: Tensor) -> Tensor:
+    """a_i . point, [cases, constraints]."""
+    return torch.bmm(rows, points.unsqueeze(-1)).squeeze(-1)
+
+
+def _contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """Where the weighted sum of the constraints is positive on the domain, rounding included."""
+    total, gap = _gap(domain, spaces, multipliers)
+    return gap - domain.support(-total) > 0
+
+
+def _gap(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> tuple[Tensor, Tensor]:
+    """sum m_i a_i, and sum m_i b_i less what rounding may have added to it on the domain."""
+    rows, values, errors = spaces
+    unit = torch.finfo(rows.dtype).eps * 2 * (rows.shape[1] + rows.shape[2] + 10)
+    terms = errors + unit * (values.abs() + domain.outer_support(rows))
+    gap = (multipliers * values).sum(-1) - 1.01 * (multipliers * terms).sum(-1)
+    return _weigh(multipliers, rows), gap

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 WORD = 62  # sign bits per int64 word; the sign of the word itself is left alone
+MARK = 1 << 62  # the bit above those of a word
+FEW = 256  # patterns up to which a plain set is quicker than the table
 _MIX = (-7046029254386353131, -4417276706812531889, 6364136223846793005)  # odd 64-bit constants
 
 
@@ -39,8 +41,8 @@ class Visited:
     def __init__(self, words: int, device: torch.device, *, slots: int = 1 << 12) -> None:
         self._words, self._device = words, device
         self._count = 0
-        self._table = torch.zeros(slots, words, dtype=torch.int64, device=device)
-        self._owner = torch.full((slots,), -1, dtype=torch.int64, device=device)
+        self._few: set[tuple[int, ...]] | None = set()  # all patterns while they are few
+        self._allocate(slots)
 
     def __len__(self) -> int:
         return self._count
@@ -50,40 +52,81 @@ class Visited:
 
         A pattern that occurs several times is new at one of its positions only.
         """
-        while 2 * (self._count + len(patterns)) > len(self._table):
+        if self._few is not None:
+            if self._count + len(patterns) <= FEW:
+                return self._add_few(patterns, self._few)
+            before = torch.tensor(list(self._few), dtype=torch.int64, device=self._device)
+            self._few = None
+            if len(before):
+                self._insert(self._mark(before.reshape(-1, self._words)))
+        while 4 * (self._count + len(patterns)) > len(self._table):
             self._grow()
-        fresh = self._insert(patterns)
+        fresh = self._insert(self._mark(patterns))
         self._count += len(fresh)
         return fresh
 
-    def _insert(self, patterns: Tensor) -> Tensor:
-        slot = self._hash(patterns)
-        waiting = torch.arange(len(patterns), device=self._device)
+    def _add_few(self, patterns: Tensor, known: set[tuple[int, ...]]) -> Tensor:
+        """A plain set is quicker than a table for a handful of patterns."""
+        fresh = []
+        for position, row in enumerate(patterns.tolist()):
+            pattern = tuple(row)
+            if pattern not in known:
+                known.add(pattern)
+                fresh.append(position)
+        self._count += len(fresh)
+        return torch.tensor(fresh, dtype=torch.int64, device=self._device)
+
+    def _mark(self, patterns: Tensor) -> Tensor:
+        """With a bit that no pattern has, so that an empty slot is none; flat for one word."""
+        if self._words == 1:
+            return patterns[:, 0] | MARK
+        marked = patterns.clone()
+        marked[:, 0] |= MARK
+        return marked
+
+    def _insert(self, marked: Tensor) -> Tensor:
+        slot = self._hash(marked)
+        # Most patterns of a long walk are known, and most of those are found at once.
+        waiting = torch.nonzero(~_same(self._table[slot], marked)).flatten()
         won: list[Tensor] = []
         while len(waiting):
             at = slot[waiting]
-            free = self._owner[at] < 0
+            free = self._is_free(at)
             claims, places = waiting[free], at[free]
             self._owner[places] = claims  # one of those that claim a slot gets it
             winners = self._owner[places] == claims
-            self._table[places[winners]] = patterns[claims[winners]]
-            won.append(claims[winners])
-            known = (self._table[at] == patterns[waiting]).all(-1)
-            waiting = waiting[~known]
+            claims = claims[winners]
+            self._table[places[winners]] = marked[claims]
+            won.append(claims)
+            waiting = waiting[~_same(self._table[at], marked[waiting])]
             slot[waiting] = (slot[waiting] + 1) & (len(self._table) - 1)
         return torch.cat(won) if won else waiting
 
-    def _hash(self, patterns: Tensor) -> Tensor:
-        mixed = torch.zeros(len(patterns), dtype=torch.int64, device=self._device)
-        for word in range(self._words):
-            mixed = (mixed ^ patterns[:, word]) * _MIX[word % len(_MIX)]
+    def _is_free(self, slots: Tensor) -> Tensor:
+        held = self._table[slots]
+        return (held if self._words == 1 else held[:, 0]) == 0
+
+    def _hash(self, marked: Tensor) -> Tensor:
+        words = [marked] if self._words == 1 else list(marked.unbind(1))
+        mixed = torch.zeros_like(words[0])
+        for position, word in enumerate(words):
+            mixed = (mixed ^ word) * _MIX[position % len(_MIX)]
             mixed = mixed ^ (mixed >> 29)
         return mixed & (len(self._table) - 1)
 
+    def _allocate(self, slots: int) -> None:
+        shape = (slots,) if self._words == 1 else (slots, self._words)
+        self._table = torch.zeros(shape, dtype=torch.int64, device=self._device)
+        self._owner = torch.empty(slots, dtype=torch.int64, device=self._device)
+
     def _grow(self) -> None:
-        old = self._table[self._owner >= 0]
-        slots = 4 * len(self._table)
-        self._table = torch.zeros(slots, self._words, dtype=torch.int64, device=self._device)
-        self._owner = torch.full((slots,), -1, dtype=torch.int64, device=self._device)
+        held = self._table if self._words == 1 else self._table[:, 0]
+        old = self._table[held != 0]
+        self._allocate(4 * len(self._table))
         if len(old):
             self._insert(old)
+
+
+def _same(held: Tensor, wanted: Tensor) -> Tensor:
+    equal = held == wanted
+    return equal if equal.dim() == 1 else equal.all(-1)

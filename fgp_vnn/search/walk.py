@@ -9,25 +9,25 @@ unsafe set, nothing in the domain can.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query
-from fgp_vnn.regions import Forms, affine_forms, empty
+from fgp_vnn.search.boundaries import WAITING, Boundaries
+from fgp_vnn.search.joint import excluded, misses, press
 from fgp_vnn.search.outcome import Confirm, Outcome
-from fgp_vnn.search.projections import settle
-from fgp_vnn.search.visited import Visited, flip_words, pack, unpack
+from fgp_vnn.search.patterns import Patterns
+from fgp_vnn.search.queue import PatternQueue
+from fgp_vnn.search.triangular import Triangular, triangular
+from fgp_vnn.search.visited import Visited
 from fgp_vnn.verdict import Counterexample
 
-PAST = 1e-3  # of the way from the centre to the end of the domain
 Variant = Literal["full-queue", "first-boundary"]
+WORKSPACE = 1 << 20  # numbers that the forms of a batch may take
 
 
 @dataclass(frozen=True)
@@ -35,26 +35,28 @@ class Walk:
     """How to walk; each heuristic can be switched off to measure what it is worth."""
 
     variant: Variant = "full-queue"
-    batch: int = 512
-    cache_first: bool = True  # the first layer's forms are computed once
-    signed: bool = True  # regions that miss the domain are dropped
+    batch: int = 4096  # regions at a time, fewer where their forms are large
+    cache_first: bool = True  # the first layer's supports are computed once
+    signed: bool = True  # regions that miss the domain by one constraint are dropped
+    joint: bool = True  # and those that miss it by several constraints together
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
     regions: int | None = None  # give up after so many
 
 
 @dataclass(eq=False)
 class _State:
-    query: Query
     walk: Walk
-    confirm: Confirm
-    neurons: Tensor  # [unstable] positions in the concatenation of all layers
-    base: Tensor  # [neurons] the pattern of the stable neurons
+    system: Triangular
+    boundaries: Boundaries
+    patterns: Patterns
     visited: Visited
-    queue: deque[Tensor]
-    flips: Tensor  # [unstable, words]
-    first: Forms | None
-    unsettled: int = 0
-    statistics: dict[str, int] = field(default_factory=dict)
+    queue: PatternQueue
+    explored: int = 0
+
+    @property
+    def batch(self) -> int:
+        rows = self.system.blocks[-1].last * self.system.blocks[0].rows.shape[1]
+        return max(1, min(self.walk.batch, max(16, WORKSPACE // max(rows, 1))))
 
 
 def walk_regions(
@@ -62,140 +64,81 @@ def walk_regions(
 ) -> Outcome:
     """Search the regions around the domain's centre; `bounds` tell which neurons never flip."""
     state = _begin(query, bounds, confirm, walk)
-    explored = 0
-    while state.queue:
+    boundaries = state.boundaries
+    pattern = state.patterns.unpack
+    while len(state.queue):
         if deadline.expired():
-            return _end(state, explored, Outcome("timeout", reason="time is up in the walk"))
-        if walk.regions is not None and explored >= walk.regions:
-            return _end(state, explored, Outcome("unknown", reason="too many regions to walk"))
-        words = _take(state.queue, walk.batch)
-        explored += len(words)
-        found = _explore(state, words, deadline)
+            return _end(state, Outcome("timeout", reason="time is up in the walk"))
+        if walk.regions is not None and state.explored >= walk.regions:
+            return _end(state, Outcome("unknown", reason="too many regions to walk"))
+        found = _explore(state, state.queue.take(state.batch), deadline)
+        found = found or boundaries.settle_rest(state.system, pattern, deadline, above=WAITING)
         if found is not None:
-            return _end(state, explored, Outcome("sat", found))
-        if state.unsettled and walk.variant == "first-boundary":
+            return _end(state, Outcome("sat", found))
+        if boundaries.open and walk.variant == "first-boundary":
             break
-    if state.unsettled and deadline.expired():
-        return _end(state, explored, Outcome("timeout", reason="time is up in the walk"))
-    if state.unsettled:
-        reason = f"{state.unsettled} decision boundaries could not be settled by projections"
-        return _end(state, explored, Outcome("unknown", reason=reason))
-    return _end(state, explored, Outcome("unsat"))
+    found = boundaries.settle_rest(state.system, pattern, deadline)
+    if found is not None:
+        return _end(state, Outcome("sat", found))
+    if not boundaries.open:
+        return _end(state, Outcome("unsat"))
+    if deadline.expired():
+        return _end(state, Outcome("timeout", reason="time is up in the walk"))
+    reason = f"{boundaries.open} decision boundaries could not be settled by projections"
+    return _end(state, Outcome("unknown", reason=reason))
 
 
 def _begin(query: Query, bounds: LayerBounds, confirm: Confirm, walk: Walk) -> _State:
-    network, domain = query.network, query.domain
-    center = network.preactivations(domain.center.unsqueeze(0))[:-1]
-    device = network.device
-    no_layers = torch.zeros(1, 0, dtype=torch.bool, device=device)
-    base = torch.cat([no_layers, *(z >= 0 for z in center)], -1)[0]
-    crossing = torch.cat([no_layers, *bounds.unstable()], -1)[0]
-    # Where a neuron is stable its bounds know its sign better than the rounded value does.
-    surely_on = torch.cat([no_layers, *(lo >= 0 for lo in bounds.lower)], -1)[0]
-    base = torch.where(crossing, base, surely_on)
-    neurons = torch.nonzero(crossing).flatten()
-    start = pack(base[neurons].unsqueeze(0))
-    visited = Visited(start.shape[1], device)
-    visited.add(start)
-    first = None
-    if walk.cache_first and network.layers:
-        first = affine_forms(network, domain, [z >= 0 for z in center])[0]
-    flips = flip_words(len(neurons), device)
-    return _State(query, walk, confirm, neurons, base, visited, deque([start]), flips, first)
-
-
-def _take(queue: deque[Tensor], count: int) -> Tensor:
-    """The first patterns of the queue [at most count, words]."""
-    taken: list[Tensor] = []
-    while queue and count > 0:
-        chunk = queue.popleft()
-        taken.append(chunk[:count])
-        if len(chunk) > count:
-            queue.appendleft(chunk[count:])
-        count -= len(taken[-1])
-    return torch.cat(taken)
+    patterns = Patterns(query, bounds)
+    visited = Visited(patterns.start.shape[1], query.network.device)
+    visited.add(patterns.start)
+    system = triangular(query, cache_first=walk.cache_first)
+    at_once = walk.variant == "first-boundary"
+    boundaries = Boundaries(query, confirm, alternate=walk.alternate, at_once=at_once)
+    queue = PatternQueue(patterns.start)
+    return _State(walk, system, boundaries, patterns, visited, queue)
 
 
 def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample | None:
     """Decide a batch of regions and put their neighbours into the queue."""
-    query, walk = state.query, state.walk
-    bits = unpack(words, len(state.neurons))
-    full = state.base.expand(len(bits), -1).clone()
-    full[:, state.neurons] = bits
-    pattern = torch.split(full, list(query.network.widths), -1)
-    forms = affine_forms(query.network, query.domain, pattern, first=state.first)
-    hidden, output = forms[:-1], _expand(forms[-1], len(bits))
-    alive = torch.ones(len(bits), dtype=torch.bool, device=bits.device)
-    if walk.signed and hidden:
-        alive = ~empty(hidden, pattern).expand(len(bits))
-    least = output.values - query.domain.support(-output.columns.transpose(-1, -2)) - output.error
-    meets = ~query.closed(least) & alive.unsqueeze(-1)  # [regions, disjuncts]
-    if bool(meets.any()):
-        found = _decide(state, pattern, hidden, output, meets, deadline)
-        if found is not None:
-            return found
-    if hidden:
-        values, reach, error = (
-            torch.cat([f[i].expand(len(bits), -1) for f in hidden], -1)[:, state.neurons]
-            for i in (1, 2, 3)
-        )
-        crossed = (values.abs() <= reach + error) & alive.unsqueeze(-1)
+    state.explored += len(words)
+    system, count = state.system, state.system.neurons
+    on = state.patterns.unpack(words)
+    forms = system.forms(on)
+    sign = on * 2 - 1
+    # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
+    reach = forms.reach + system.error.unsqueeze(1)
+    meets = forms.values[count:] <= reach[count:]
+    crossed = forms.values[:count].abs() <= reach[:count]
+    if state.walk.signed and count:
+        alive = (sign * forms.values[:count] + reach[:count] >= 0).all(0)
+        crossed &= alive
+        meets &= alive
+    if state.walk.joint and count:
+        pressed = press(system, forms, sign)
+        free = ~excluded(system, forms, pressed) & ~misses(system.domain, pressed)
+        crossed &= free[:count]
+        meets &= free[count:]
+    found = state.boundaries.decide(system, forms, sign, words, meets, deadline)
+    if found is None:
         _enqueue(state, words, crossed)
-    return None
-
-
-def _expand(forms: Forms, regions: int) -> Forms:
-    return Forms(*(part.expand(regions, *part.shape[1:]) for part in forms))
+    return found
 
 
 def _enqueue(state: _State, words: Tensor, crossed: Tensor) -> None:
-    parent, neuron = torch.nonzero(crossed, as_tuple=True)
-    if not len(parent):
+    _, _, neighbours = state.patterns.neighbours(words, crossed)
+    if not len(neighbours):
         return
-    neighbours = words[parent] ^ state.flips[neuron]
     fresh = state.visited.add(neighbours)
     if len(fresh):
         # In the order of their parents: the walk stays breadth first.
-        state.queue.append(neighbours[fresh.sort().values])
+        state.queue.put(neighbours[fresh.sort().values])
 
 
-def _decide(
-    state: _State,
-    pattern: Sequence[Tensor],
-    hidden: Sequence[Forms],
-    output: Forms,
-    meets: Tensor,
-    deadline: Deadline,
-) -> Counterexample | None:
-    """Project onto the boundaries that the domain meets; settle what stays inconclusive."""
-    query, domain = state.query, state.query.domain
-    region, disjunct = torch.nonzero(meets, as_tuple=True)
-    of_row = meets[:, query.disjunct]  # [regions, rows]
-    at, row = torch.nonzero(of_row, as_tuple=True)
-    rows = output.columns[at, :, row].unsqueeze(1)
-    values = output.values[at, row].unsqueeze(1)
-    # Also a little past the boundary, since on it rounding decides; where the domain goes so far.
-    past = values + PAST * domain.support(-rows)
-    points = domain.projection(torch.cat([rows, rows], 1), torch.cat([values, past], 1))
-    found = state.confirm(points.flatten(0, 1))
-    state.statistics["projections"] = state.statistics.get("projections", 0) + len(points)
-    if found is not None:
-        return found
-    if not state.walk.alternate:
-        state.unsettled += len(region)
-        return None
-    for r, d in zip(region.tolist(), disjunct.tolist(), strict=True):
-        if deadline.expired():
-            state.unsettled += 1
-            return None
-        counter, closed = settle(query, pattern, hidden, output, r, d, state.confirm)
-        state.statistics["alternations"] = state.statistics.get("alternations", 0) + 1
-        if counter is not None:
-            return counter
-        state.unsettled += not closed
-    return None
-
-
-def _end(state: _State, explored: int, outcome: Outcome) -> Outcome:
-    statistics = {"regions": explored, "regions_seen": len(state.visited), **state.statistics}
+def _end(state: _State, outcome: Outcome) -> Outcome:
+    statistics = {
+        "regions": state.explored,
+        "regions_seen": len(state.visited),
+        **state.boundaries.statistics,
+    }
     return Outcome(outcome.status, outcome.counterexample, outcome.reason, statistics)

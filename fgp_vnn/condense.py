@@ -1,0 +1,255 @@
+"""Linear bounds and collapse in one pass forward, for a chain of matrices.
+
+Layer by layer every neuron is written as an affine form of t = x - center and of the unstable
+neurons before it: those that are stably on pass their forms on, those that are off vanish. Back
+substitution of the few unstable neurons then gives the same linear bounds as a backward pass
+through the whole network, and the forms of the unstable neurons are the collapsed network.
+
+Rounding. Let e_k be the error of the computed forms over the domain, for neurons that are on; an
+unstable neuron stands for itself and has none. Then e_k <= |W| e_(k-1) + local_k, but that grows
+with the product of the |W|. The same in the 2-norm, |e_k| <= |W|_2 |e_(k-1)| + |local_k| with W cut
+to the neurons that are on, grows far less, and the smaller of the two is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.domain import Domain
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.query import Query
+from fgp_vnn.search.triangular import farthest
+
+DEEP = 6  # layers from which on norms are computed for the neurons that are on
+
+
+class _Group(NamedTuple):
+    """The unstable neurons of one layer; they are the columns from `begin` on."""
+
+    begin: int
+    forms: Forms
+    lower: Tensor  # [n]
+    upper: Tensor  # [n]
+    slope: Tensor  # [n] of the line below
+    chord: Tensor  # [n] slope of the line above
+    cut: Tensor  # [n] its value at 0
+
+
+class Forms(NamedTuple):
+    """Rows over the columns t, 1 and the unstable neurons so far."""
+
+    rows: Tensor  # [n, columns]
+    error: Tensor  # [n] how far rounding may have moved them in the domain
+    size: Tensor  # [n] at least what the terms of each add up to
+
+    def at(self, index: Tensor) -> Forms:
+        return Forms(self.rows[index], self.error[index], self.size[index])
+
+
+class _Passed(NamedTuple):
+    """What a layer passes on: its active neurons, those that are on before the unstable ones."""
+
+    active: Tensor  # [active] positions
+    forms: Forms  # of the active neurons
+    on: int  # how many of them are stably on
+    norm: Tensor | None  # [] bound of the 2-norm of their errors, in deep networks
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed:
+    """Lower bounds of a query's outputs, and the query on its unstable neurons only."""
+
+    least: Tensor  # [rows]
+    bounds: LayerBounds  # of the unstable neurons
+    _make: Callable[[], Query]
+
+    @cached_property
+    def query(self) -> Query:
+        """The condensed query, made when it is asked for: often the bounds are enough."""
+        return self._make()
+
+
+def is_chain(network: Network) -> bool:
+    """Whether each map is a matrix that reads the layer before it."""
+    return all(isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
+
+
+def condense(query: Query) -> Condensed:
+    """Bound all layers of a chain and leave the stable neurons out."""
+    chain = [m for m in query.network.maps if isinstance(m, Dense)]
+    work = _Work(query.domain, chain[0], deep=len(chain) > DEEP)
+    forms = work.first(chain[0])
+    for affine, following in pairwise(chain):
+        forms = work.next(following, work.layer(forms, affine))
+    lower = tuple(group.lower.unsqueeze(0) for group in work.groups)
+    upper = tuple(group.upper.unsqueeze(0) for group in work.groups)
+
+    def make() -> Query:
+        layers = tuple(work.dense(group.forms) for group in work.groups)
+        small = Network(layers, work.dense(forms), query.network.inputs)
+        return replace(query, network=small)
+
+    return Condensed(work.least(forms), LayerBounds(lower, upper), make)
+
+
+class _Work:
+    """The columns and groups found so far."""
+
+    def __init__(self, domain: Domain, first: Dense, *, deep: bool) -> None:
+        self.domain, self.deep = domain, deep
+        self.inputs = len(domain.center)
+        self.unit = torch.finfo(first.bias.dtype).eps
+        far = farthest(domain)
+        self.sizes = torch.cat([far, far.new_ones(1)])  # [columns] of t, 1, unstable neurons
+        self.groups: list[_Group] = []
+        self.passed: _Passed | None = None
+
+    def first(self, affine: Dense) -> Forms:
+        """The forms of the first map."""
+        weight, center = affine.weights[0], self.domain.center
+        rows = torch.cat([weight, (weight @ center + affine.bias).unsqueeze(1)], 1)
+        size = affine.magnitude([self.sizes[:-1] + center.abs()])
+        return self._with_error(affine, rows, size, 0)
+
+    def next(self, affine: Dense, passed: _Passed) -> Forms:
+        """The forms of a map, from those of the neurons that are active before it."""
+        active, before, on, norm = passed
+        weight = affine.weights[0][:, active]
+        rows = weight @ before.rows
+        rows[:, self.inputs] += affine.bias
+        if affine.terms is None:
+            size = weight.abs() @ before.size + affine.bias.abs()
+        else:
+            size = affine.terms[0][:, active] @ before.size + affine.terms[1]
+        faulty = weight[:, :on]
+        carried = faulty.abs() @ before.error[:on]
+        if norm is not None:
+            by_norm = torch.linalg.vector_norm(faulty, dim=1) * norm
+            carried = torch.minimum(carried, by_norm)
+        return self._with_error(affine, rows, size, carried)
+
+    def _with_error(
+        self, affine: Dense, rows: Tensor, size: Tensor, carried: Tensor | int
+    ) -> Forms:
+        error = 1.01 * (carried + 2 * (affine.operations + 8) * self.unit * size)
+        return Forms(rows, error if affine.defect is None else error + affine.defect, size)
+
+    def layer(self, forms: Forms, affine: Dense) -> _Passed:
+        """Bound a layer and sort its neurons: on, off, or a group of unstable ones."""
+        lower, upper = self._interval(forms)
+        crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
+        if len(crossing) and self.groups:
+            lower[crossing], upper[crossing] = self._bound(
+                forms.at(crossing), lower[crossing], upper[crossing]
+            )
+            crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
+        on = torch.nonzero(lower >= 0).flatten()
+        active = torch.cat([on, crossing])
+        norm = self._norm(forms, affine, on) if self.deep else None
+        columns, count = forms.rows.shape[1], len(crossing)
+        rows = forms.rows.new_zeros(len(active), columns + count)
+        rows[: len(on), :columns] = forms.rows[on]
+        size = self._terms(rows[: len(on), :columns])
+        if count:
+            rows[len(on) :, columns:].fill_diagonal_(1)
+            group = self._group(forms.at(crossing), lower[crossing], upper[crossing], columns)
+            size = torch.cat([size, group.upper])
+        kept = Forms(rows, forms.error[active], size)
+        self.passed = _Passed(active, kept, len(on), norm)
+        return self.passed
+
+    def _group(self, forms: Forms, lower: Tensor, upper: Tensor, begin: int) -> _Group:
+        chord = upper / (upper - lower)
+        slope = (upper > -lower).to(upper.dtype)
+        group = _Group(begin, forms, lower, upper, slope, chord, -chord * lower)
+        self.groups.append(group)
+        self.sizes = torch.cat([self.sizes, upper])
+        return group
+
+    def _norm(self, forms: Forms, affine: Dense, on: Tensor) -> Tensor:
+        """The 2-norm of the errors of the neurons that are on."""
+        own: Tensor = torch.linalg.vector_norm(forms.error[on])
+        before = self.passed
+        if before is None or before.norm is None:
+            return own
+        local = 2.02 * (affine.operations + 8) * self.unit * forms.size[on]
+        if affine.defect is not None:
+            local = local + affine.defect[on]
+        weight = affine.weights[0][on][:, before.active[: before.on]]
+        through = torch.linalg.vector_norm(local) + _norm_bound(weight) * before.norm
+        return 1.001 * torch.minimum(own, through)
+
+    def _interval(self, forms: Forms) -> tuple[Tensor, Tensor]:
+        """Bounds with each unstable neuron between 0 and its upper bound."""
+        n = self.inputs
+        middle = forms.rows[:, n]
+        reach = self.domain.reach(forms.rows[:, :n])
+        slack = forms.error + 4 * (forms.rows.shape[1] + 8) * self.unit * self._terms(forms.rows)
+        lower, upper = middle - reach - slack, middle + reach + slack
+        if self.groups:
+            tail, tops = forms.rows[:, n + 1 :], self.sizes[n + 1 :]
+            lower = lower + tail.clamp(max=0) @ tops
+            upper = upper + tail.clamp(min=0) @ tops
+        return lower, upper
+
+    def _terms(self, rows: Tensor) -> Tensor:
+        return rows.abs() @ self.sizes[: rows.shape[1]]
+
+    def _bound(self, forms: Forms, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+        """The intervals sharpened by back substitution."""
+        both = Forms(*(torch.cat([part, part]) for part in forms))
+        both.rows[len(lower) :].neg_()
+        low, high = self.least(both).chunk(2)
+        return torch.maximum(lower, low), torch.minimum(upper, -high)
+
+    def least(self, forms: Forms) -> Tensor:
+        """Lower bounds of rows: the unstable neurons are replaced by lines, the last ones first."""
+        n, rows = self.inputs, forms.rows.clone()
+        terms, error = self._terms(rows), forms.error
+        most = rows.shape[1]
+        for group in reversed(self.groups):
+            count = len(group.lower)
+            coefficient = rows[:, group.begin : group.begin + count]
+            size = coefficient.abs()
+            slope = torch.where(coefficient > 0, group.slope, group.chord)
+            rows[:, n] += coefficient.clamp(max=0) @ group.cut
+            rows[:, : group.begin] += (coefficient * slope) @ group.forms.rows
+            error = error + size @ group.forms.error
+            terms = terms + size @ (self._terms(group.forms.rows) + 2 * (group.upper - group.lower))
+        # All that was ever added to a row weighs at most `terms`, and each of it was rounded in
+        # each of the steps.
+        steps = 4 * (most + 8) * (len(self.groups) + 2) * self.unit
+        reach = self.domain.support(-rows[:, :n])
+        return rows[:, n] - reach - 1.01 * (error + steps * terms)
+
+    def dense(self, forms: Forms) -> Dense:
+        """Forms as a map of the condensed network: of x and of the groups that they read."""
+        n, center = self.inputs, self.domain.center
+        rows = forms.rows
+        groups = [g for g in self.groups if g.begin < rows.shape[1]]
+        weights = [rows[:, :n].contiguous()]
+        weights += [rows[:, g.begin : g.begin + len(g.lower)].contiguous() for g in groups]
+        shift = weights[0] @ center
+        extra = 4 * (n + 2) * self.unit * (weights[0].abs() @ center.abs() + rows[:, n].abs())
+        sources = tuple(range(len(groups) + 1))
+        return Dense(sources, tuple(weights), rows[:, n] - shift, forms.error + extra)
+
+
+def _norm_bound(weight: Tensor) -> Tensor:
+    """At least the 2-norm: that of W^T W is at most the 8th root of the trace of its 8th power."""
+    square = weight.T @ weight if weight.shape[0] > weight.shape[1] else weight @ weight.T
+    scale = torch.linalg.vector_norm(square).clamp(min=torch.finfo(weight.dtype).tiny)
+    power = square / scale
+    for _ in range(2):
+        power = power @ power
+    root: Tensor = torch.linalg.vector_norm(power) ** 0.25  # of a matrix M: tr(M^8)^(1/8)
+    bound: Tensor = (1 + 1e-6) * scale * root
+    return bound.sqrt()

@@ -1,0 +1,117 @@
+"""The steps for a query on a network that is already small: bounds, walk, then the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.collapse import collapse
+from fgp_vnn.condense import Condensed, condense, is_chain
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.query import Query
+from fgp_vnn.reduction import Lift, reduce_inputs
+from fgp_vnn.search.outcome import Confirm, Outcome
+from fgp_vnn.search.walk import Walk, walk_regions
+from fgp_vnn.settings import Settings
+from fgp_vnn.solve import solve
+from fgp_vnn.verdict import Counterexample, Verdict
+
+QUICK = Attack(restarts=1, steps=6)
+PATIENCE = 50_000  # regions to walk before other engines are asked
+
+
+def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
+    """Whether a point of the domain meets a disjunct."""
+    if settings.engine == "walk":
+        return _verdict(_walk_only(query, confirm, settings, deadline))
+    if settings.engine not in ("auto", "bounds"):
+        return solve(query, confirm, settings, deadline)
+    small = shrink(query)
+    closed: list[bool] = query.closed(small.least).tolist()
+    left = [disjunct for disjunct, done in enumerate(closed) if not done]
+    if not left:
+        return Verdict("unsat", "bounds")
+    if settings.engine == "bounds":
+        return Verdict("unknown", reason="linear bounds leave it open")
+    query = small.query.only(left)
+    if settings.attack:
+        found = falsify(query, confirm, deadline, replace(QUICK, seed=settings.seed))
+        if found is not None:
+            return Verdict("sat", "attack", found)
+    outcome = _walk(query, small.bounds, confirm, settings, deadline, regions=PATIENCE)
+    if outcome.status in ("sat", "unsat"):
+        return _verdict(outcome)
+    return solve(query, confirm, settings, deadline)
+
+
+def shrink(query: Query) -> Condensed:
+    """The query on its unstable neurons, their bounds, and bounds of the outputs."""
+    if is_chain(query.network):
+        return condense(query)
+    network, domain = query.network, query.domain
+    bounds = root_bounds(network, domain)
+    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
+    rounding = Rounding(network, domain, bounds)
+    passed = backward(network, domain, len(network.layers), rows, bounds.lines(), rounding=rounding)
+    small, kept = collapse(query, bounds)
+    return Condensed(passed.least[0], kept, lambda: small)
+
+
+def lifted(lift: Lift, confirm: Confirm) -> Confirm:
+    """A confirm for points of a reduced query."""
+
+    def through(points: torch.Tensor) -> Counterexample | None:
+        return confirm(lift(points))
+
+    return through
+
+
+def _walk_only(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Outcome:
+    if not settings.stable:
+        return _walk(query, _no_bounds(query), confirm, settings, deadline)
+    small = shrink(query)
+    return _walk(small.query, small.bounds, confirm, settings, deadline)
+
+
+def _walk(
+    query: Query,
+    bounds: LayerBounds,
+    confirm: Confirm,
+    settings: Settings,
+    deadline: Deadline,
+    regions: int | None = None,
+) -> Outcome:
+    if settings.reduce:
+        query, lift = reduce_inputs(query)
+        confirm = lifted(lift, confirm)
+    walk = Walk(
+        variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
+        batch=settings.batch,
+        cache_first=settings.cache_first,
+        signed=settings.signed,
+        joint=settings.joint,
+        alternate=settings.alternate,
+        regions=regions,
+    )
+    return walk_regions(query, bounds, confirm, deadline, walk)
+
+
+def _no_bounds(query: Query) -> LayerBounds:
+    """What is known of the neurons without bounds: nothing."""
+    like = query.domain.center
+    above = tuple(like.new_full((1, width), torch.inf) for width in query.network.widths)
+    return LayerBounds(tuple(-bound for bound in above), above)
+
+
+def _verdict(outcome: Outcome) -> Verdict:
+    decided = "walk" if outcome.status in ("sat", "unsat") else ""
+    return Verdict(
+        outcome.status,
+        decided,
+        outcome.counterexample,
+        outcome.reason,
+        statistics=outcome.statistics,
+    )

@@ -1,0 +1,66 @@
+"""Results of many points in a file that grows point by point, as CSV or as JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn.errors import InputError
+
+SUFFIXES = (".csv", ".json", ".jsonl")
+
+
+class Records:
+    """A file with one line per point, complete after each: an interruption loses nothing."""
+
+    def __init__(self, path: Path, columns: tuple[str, ...], *, resume: bool = False) -> None:
+        if path.suffix not in SUFFIXES:
+            raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: the folder {path.parent} does not exist")
+        if path.exists() and not resume:
+            raise InputError(f"{path} exists already; go on with --resume or choose another name")
+        self._path, self._columns = path, columns
+        self.done = read_records(path) if path.exists() else []
+        if path.exists() and path.stat().st_size:
+            _cut_unfinished(path)
+        elif path.suffix == ".csv":
+            self._write(",".join(columns) + "\n")
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Append one point and flush it."""
+        if self._path.suffix != ".csv":
+            self._write(json.dumps(record) + "\n")
+            return
+        with self._path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, self._columns, extrasaction="ignore", lineterminator="\n")
+            writer.writerow({name: _cell(record.get(name)) for name in self._columns})
+
+    def _write(self, text: str) -> None:
+        with self._path.open("a") as file:
+            file.write(text)
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The points of a file that `Records` wrote; a line that was cut off is left out."""
+    lines = path.read_text().split("\n")[:-1]
+    if path.suffix == ".csv":
+        return [row for row in csv.DictReader(lines) if None not in row.values()]
+    return [json.loads(line) for line in lines if line]
+
+
+def _cut_unfinished(path: Path) -> None:
+    """Drop what follows the last whole line."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        path.write_bytes(data[:whole])
+
+
+def _cell(value: Any) -> Any:
+    """Lists with spaces between their numbers."""
+    if isinstance(value, list):
+        return " ".join(repr(v) for v in value)
+    return "" if value is None else value

@@ -1,0 +1,142 @@
+"""Decision boundaries that the walk meets: projected onto, then settled or left open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.falsify import offer
+from fgp_vnn.query import Query
+from fgp_vnn.search.outcome import Confirm
+from fgp_vnn.search.projections import HalfSpaces, alternate, binding
+from fgp_vnn.search.triangular import RegionForms, Triangular
+from fgp_vnn.verdict import Counterexample
+
+QUICK = 60  # steps spent on a boundary when it is met; the rest waits until the queue is empty
+LONG = 4000
+WAITING = 256  # boundaries that wait at most
+OVERSHOOTS = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # of a projection, to get across in float32
+
+
+class Boundaries:
+    """The boundaries of one walk; `open` counts those that nothing has settled."""
+
+    def __init__(self, query: Query, confirm: Confirm, *, alternate: bool, at_once: bool) -> None:
+        self._query, self._confirm = query, confirm
+        self._alternate, self._at_once = alternate, at_once
+        self._waiting: list[tuple[Tensor, Tensor]] = []  # packed patterns and disjuncts
+        self._unsettled = self._waits = 0
+        self.statistics: dict[str, int] = {}
+
+    @property
+    def open(self) -> int:
+        return self._unsettled + self._waits
+
+    def decide(
+        self,
+        system: Triangular,
+        forms: RegionForms,
+        sign: Tensor,
+        words: Tensor,
+        meets: Tensor,
+        deadline: Deadline,
+    ) -> Counterexample | None:
+        """Handle the rows that regions may meet, meets [outputs, regions]; the rest is safe."""
+        pairs = self._pairs(meets)
+        if not len(pairs):
+            return None
+        disjunct, region = pairs.unbind(1)
+        found = self._project(system, forms, disjunct, region)
+        if found is not None or not self._alternate:
+            self._unsettled += len(pairs)
+            return found
+        steps = LONG if self._at_once else QUICK
+        spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
+        found, closed = self._settle(system, spaces, deadline, steps)
+        if found is not None:
+            return found
+        if self._at_once:
+            self._unsettled += len(pairs) - int(closed.sum())
+        elif not bool(closed.all()):
+            self._waiting.append((words[region[~closed]], disjunct[~closed]))
+            self._waits += len(self._waiting[-1][0])
+        return None
+
+    def settle_rest(
+        self,
+        system: Triangular,
+        pattern: Callable[[Tensor], Tensor],
+        deadline: Deadline,
+        *,
+        above: int = 0,
+    ) -> Counterexample | None:
+        """Spend more on the boundaries that wait, if they are more than `above`."""
+        while self._waits > above and not deadline.expired():
+            words, disjunct = self._waiting.pop()
+            self._waits -= len(words)
+            on = pattern(words)
+            forms = system.forms(on)
+            region = torch.arange(len(words), device=words.device)
+            spaces = region_spaces(self._query, system, forms, on * 2 - 1, disjunct, region)
+            found, closed = self._settle(system, spaces, deadline, LONG)
+            if found is not None:
+                return found
+            self._unsettled += len(words) - int(closed.sum())
+        return None
+
+    def _pairs(self, meets: Tensor) -> Tensor:
+        """(disjunct, region) [pairs, 2] where all rows of the disjunct may be met."""
+        query = self._query
+        if query.disjuncts == len(query.disjunct):  # one row each, in order
+            return torch.nonzero(meets)
+        shape = (query.disjuncts, meets.shape[1])
+        missed = torch.zeros(shape, dtype=torch.int32, device=meets.device)
+        return torch.nonzero(missed.index_add(0, query.disjunct, (~meets).int()) == 0)
+
+    def _project(
+        self, system: Triangular, forms: RegionForms, disjunct: Tensor, region: Tensor
+    ) -> Counterexample | None:
+        """Project the centre onto every row of the pairs, and a little beyond."""
+        pair, row = torch.nonzero(
+            disjunct.unsqueeze(1) == self._query.disjunct.unsqueeze(0), as_tuple=True
+        )
+        at = row + system.neurons, region[pair]
+        domain = system.domain
+        points = domain.projection(forms.rows[at], forms.values[at])
+        self._count("projections", len(points))
+        beyond = [domain.project(torch.lerp(domain.center, points, s)) for s in OVERSHOOTS]
+        return self._offer(torch.cat(beyond))
+
+    def _settle(
+        self, system: Triangular, spaces: HalfSpaces, deadline: Deadline, steps: int
+    ) -> tuple[Counterexample | None, Tensor]:
+        self._count("alternations", len(spaces.values))
+        return alternate(system.domain, spaces, self._offer, deadline, steps=steps)
+
+    def _offer(self, points: Tensor) -> Counterexample | None:
+        return offer(self._query, self._confirm, points, self._query.network(points))
+
+    def _count(self, name: str, count: int) -> None:
+        self.statistics[name] = self.statistics.get(name, 0) + count
+
+
+def region_spaces(
+    query: Query,
+    system: Triangular,
+    forms: RegionForms,
+    sign: Tensor,
+    disjunct: Tensor,
+    region: Tensor,
+) -> HalfSpaces:
+    """The points of some of the regions that meet a disjunct each: disjunct, region [cases].
+
+    A region has -s z <= 0, and g <= 0 for the rows of the disjunct in question.
+    """
+    mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
+    weight = torch.cat([-sign[:, region].T, mine.to(sign.dtype)], 1)
+    rows = forms.rows[:, region].transpose(0, 1) * weight.unsqueeze(-1)
+    values = forms.values[:, region].T * weight
+    return binding(system.domain, HalfSpaces(rows, values, system.error * weight.abs()))

@@ -1,0 +1,35 @@
+"""The patterns that wait for the walk, first come first served."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import torch
+from torch import Tensor
+
+
+class PatternQueue:
+    """Packed patterns [patterns, words] in chunks, handed out in batches."""
+
+    def __init__(self, start: Tensor) -> None:
+        self._chunks: deque[Tensor] = deque([start])
+        self._size = len(start)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def put(self, patterns: Tensor) -> None:
+        self._chunks.append(patterns)
+        self._size += len(patterns)
+
+    def take(self, count: int) -> Tensor:
+        """The first patterns [at most count, words]."""
+        taken: list[Tensor] = []
+        while self._chunks and count > 0:
+            chunk = self._chunks.popleft()
+            taken.append(chunk[:count])
+            if len(chunk) > count:
+                self._chunks.appendleft(chunk[count:])
+            count -= len(taken[-1])
+            self._size -= len(taken[-1])
+        return taken[0] if len(taken) == 1 else torch.cat(taken)

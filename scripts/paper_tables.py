@@ -1,0 +1,171 @@
+"""The tables of the paper, ours beside the published figures, and a cactus plot.
+
+    python scripts/paper_tables.py FOLDER [--tables l2 linf variants] [--budget 30] [--output OUT]
+
+FOLDER holds the paper's networks (NAME.onnx) and points (mnist100.npz, fmnist100.npz). Writes
+tables.md, one CSV per run (points that are done are not run again), and cactus.png if matplotlib is
+there. Our times are this machine's, the published ones are those of `paper_results.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from fgp_vnn.certifier import Certifier
+from fgp_vnn.commands.certify import COLUMNS, certify_point, progress, summarise
+from fgp_vnn.points import read_points
+from fgp_vnn.records import Records
+from paper_results import NETWORKS, Published
+
+EPSILON = {"l2": 0.25, "linf": 0.01}
+WALK = {"engine": "walk"}
+PAPER = {**WALK, **dict.fromkeys(("alternate", "joint", "signed", "stable", "attack"), False)}
+TABLES: dict[str, dict[str, dict[str, Any]]] = {  # table -> column -> settings
+    "l2": {"ours": {}, "ours, walk only": WALK},
+    "linf": {"ours": {}, "ours, walk only": WALK},
+    "variants": {
+        "paper's rules, first boundary": {**PAPER, "variant": "first-boundary"},
+        "paper's rules, full queue": PAPER,
+        "with alternating projections": {**PAPER, "alternate": True},
+    },
+}
+Rows = list[dict[str, Any]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="The paper's tables, ours beside theirs.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=["l2", "linf"])
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--budget", type=float, default=30.0, help="seconds for each point")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=Path("paper_tables"))
+    args = parser.parse_args(argv)
+    torch.set_num_threads(args.threads)
+    args.output.mkdir(parents=True, exist_ok=True)
+    runs: dict[tuple[str, str, str], Rows] = {}
+    sections = []
+    for table in args.tables:
+        for name in _networks(args, table):
+            for column, settings in TABLES[table].items():
+                runs[table, name, column] = _run(args, table, name, column, settings)
+        sections.append(_table(args, table, runs))
+    text = "\n\n".join(sections) + "\n"
+    (args.output / "tables.md").write_text(text)
+    Console().print(text, markup=False, soft_wrap=True)
+    _plot(args.output / "cactus.png", runs)
+    return 0
+
+
+def _networks(args: argparse.Namespace, table: str) -> list[str]:
+    """The networks of a table: some were published for one norm only."""
+    chosen = [name for name in args.networks if table != "linf" or NETWORKS[name].linf]
+    return [name for name in chosen if table != "variants" or NETWORKS[name].first_boundary]
+
+
+def _run(
+    args: argparse.Namespace, table: str, name: str, column: str, settings: dict[str, Any]
+) -> Rows:
+    """All points of one network, from the file as far as they are there."""
+    norm = "linf" if table == "linf" else "l2"
+    slug = column.replace(",", "").replace("'", "").replace(" ", "-")
+    records = Records(args.output / f"{table}-{name}-{slug}.csv", COLUMNS, resume=True)
+    rows: Rows = list(records.done)
+    done = {int(row["point"]) for row in rows}
+    certifier = Certifier.of(args.folder / f"{name}.onnx", **settings)
+    points = read_points(args.folder / f"{NETWORKS[name].data}.npz", certifier.network.inputs)
+    count = min(args.points, len(points))
+    with progress(count, len(done)) as advance:
+        for number in range(count):
+            if number not in done:
+                row = certify_point(
+                    certifier, points, number, EPSILON[norm], norm, None, args.budget
+                )
+                rows.append(row)
+                records.add(row)
+                advance()
+    return rows
+
+
+def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str], Rows]) -> str:
+    """One Markdown table: robust/not robust/unknown/timeout, median time, VRA."""
+    norm = "linf" if table == "linf" else "l2"
+    ours = list(TABLES[table])
+    theirs = {"l2": ["FGP", "GeoCert", "MIP"], "linf": ["FGP", "ERAN+MIP", "GeoCert"]}
+    published = theirs.get(table, ["FGP, first boundary: unknown", "FGP"])
+    title = f"{norm}, epsilon {EPSILON[norm]}, {args.budget:g} s a point (published: 120 s)"
+    head = ["network", *ours, *published]
+    if table == "l2":
+        head.append("VRA at most: ours / published")
+    lines = [f"**{title}**", "", _line(head), _line(["---"] * len(head))]
+    for name in _networks(args, table):
+        network = NETWORKS[name]
+        cells = [name, *(_ours(runs[table, name, column]) for column in ours)]
+        if table == "variants" and network.first_boundary:
+            seconds, unknown = network.first_boundary
+            cells += [f"{unknown}, {seconds:g} s", str(network.l2["FGP"])]
+        else:
+            figures = network.linf if table == "linf" else network.l2
+            cells += [str(figures[tool]) for tool in published]
+        if table == "l2":
+            bound = summarise(runs[table, name, ours[0]])["vra_upper_bound"]
+            cells.append(f"{bound:.2f} / {network.vra_upper_bound:.2f}")
+        lines.append(_line(cells))
+    return "\n".join(lines)
+
+
+def _ours(rows: Rows) -> str:
+    summary = summarise(rows)
+    return str(
+        Published(
+            round(summary["median_seconds"], 4),
+            summary["robust"],
+            summary["not_robust"],
+            summary["unknown"],
+            summary["timeout"],
+            summary["vra"],
+        )
+    )
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _plot(path: Path, runs: dict[tuple[str, str, str], Rows]) -> None:
+    """How many points each run decides within a given time for each of them."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        print("no plot: matplotlib is not installed (pip install fgp-vnn[report])")
+        return
+    figure, axes = pyplot.subplots(figsize=(9, 6))
+    for (table, name, column), rows in runs.items():
+        decided = [r for r in rows if r["status"] in ("robust", "not_robust")]
+        times = sorted(float(row["seconds"]) for row in decided)
+        dashes = "-" if column == next(iter(TABLES[table])) else ":"
+        median = statistics.median(times) if times else float("nan")
+        label = f"{table} {name} {column} ({len(times)}, median {median:.2g} s)"
+        axes.step(range(1, len(times) + 1), times, dashes, label=label, where="mid")
+    axes.set_yscale("log")
+    axes.set_xlabel("points decided")
+    axes.set_ylabel("seconds for the slowest of them")
+    axes.legend(fontsize=6)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""certify: the function, its witnesses, the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_networks import random_network, random_point, save_onnx
+from torch import nn
+
+import fgp_vnn
+from fgp_vnn.certifier import Certifier
+from fgp_vnn.cli import main
+from fgp_vnn.network import Dense, Network
+from fgp_vnn.robustness import Norm, Robustness, within
+
+NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
+
+
+def exact_distance(x: np.ndarray, center: np.ndarray, norm: str) -> Fraction:
+    """The distance, squared for l2, of the exact values."""
+    parts = [abs(Fraction(float(a)) - Fraction(float(c))) for a, c in zip(x, center, strict=True)]
+    if norm == "linf":
+        return max(parts)
+    return sum(parts, Fraction(0)) if norm == "l1" else sum((p * p for p in parts), Fraction(0))
+
+
+def check_witness(
+    network: Network, result: Robustness, x: np.ndarray, epsilon: float, norm: str
+) -> None:
+    assert result.witness is not None
+    assert result.witness.x.dtype == np.float32
+    limit = Fraction(epsilon) ** 2 if norm == "l2" else Fraction(epsilon)
+    assert exact_distance(result.witness.x, x, norm) <= limit
+    y = network.to("cpu", torch.float32)(torch.from_numpy(result.witness.x).unsqueeze(0))[0]
+    others = torch.cat([y[: result.label], y[result.label + 1 :]])
+    assert bool(others.max() >= y[result.label])
+
+
+@pytest.mark.parametrize("clip", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(8))
+def test_answers_are_confirmed(norm: Norm, clip: tuple[float, float] | None, seed: int) -> None:
+    network = random_network((6, 8, 7, 3), seed)
+    x = random_point(6, seed)
+    epsilon = {"l2": 0.3, "linf": 0.15, "l1": 0.5}[norm]
+    result = fgp_vnn.certify(network, x, epsilon=epsilon, norm=norm, clip=clip, timeout=20)
+    assert isinstance(result, Robustness)
+    if result.status == "not_robust":
+        check_witness(network, result, x, epsilon, norm)
+        if clip is not None and result.witness is not None:
+            assert result.witness.x.min() >= 0 and result.witness.x.max() <= 1
+    if result.status == "robust":
+        random = np.random.default_rng(seed).normal(size=(5000, 6))
+        order = {"l2": 2, "linf": np.inf, "l1": 1}[norm]
+        points = x + epsilon * random / np.linalg.norm(random, order, axis=1, keepdims=True)
+        points = points if clip is None else points.clip(*clip)
+        assert set(network(torch.from_numpy(points)).argmax(1).tolist()) == {result.label}
+
+
+@pytest.mark.parametrize("engine", ["auto", "walk"])
+def test_engines_agree(engine: str) -> None:
+    network = random_network((6, 10, 8, 4), 2)
+    for seed in range(6):
+        x = random_point(6, seed)
+        expected = Certifier.of(network).certify(x, epsilon=0.1).status
+        assert Certifier.of(network, engine=engine).certify(x, epsilon=0.1).status == expected
+
+
+def test_an_input_gives_one_result_and_a_batch_a_list() -> None:
+    network = random_network((6, 8, 3), 0)
+    batch = np.stack([random_point(6, seed) for seed in range(3)])
+    results = fgp_vnn.certify(network, batch, epsilon=0.05)
+    assert isinstance(results, list) and len(results) == 3
+    one = fgp_vnn.certify(network, batch[1], epsilon=0.05)
+    assert isinstance(one, Robustness) and one.status == results[1].status
+
+
+def test_a_path_a_network_and_a_module_get_the_same_answers(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    linear = [nn.Linear(5, 8), nn.Linear(8, 6), nn.Linear(6, 3)]
+    module = nn.Sequential(linear[0], nn.ReLU(), linear[1], nn.ReLU(), linear[2])
+    maps = [
+        Dense((k,), (layer.weight.detach().double(),), layer.bias.detach().double())
+        for k, layer in enumerate(linear)
+    ]
+    network = Network(tuple(maps[:-1]), maps[-1], 5)
+    path = save_onnx(network, tmp_path / "net.onnx")
+    for seed in range(4):
+        x = random_point(5, seed)
+        models = (path, str(path), fgp_vnn.load_network(path), network, module)
+        statuses = [fgp_vnn.certify(model, x, epsilon=0.2) for model in models]
+        assert len({r.status for r in statuses if isinstance(r, Robustness)}) == 1
+    assert module.training
+
+
+def test_a_radius_of_zero_is_robust_and_a_tie_is_not() -> None:
+    network = random_network((4, 6, 3), 1)
+    result = fgp_vnn.certify(network, random_point(4, 1), epsilon=0.0)
+    assert isinstance(result, Robustness) and result.status == "robust"
+    for affine in network.maps:
+        affine.bias.zero_()
+    tie = fgp_vnn.certify(network, np.zeros(4), epsilon=0.1)
+    assert isinstance(tie, Robustness) and tie.status == "not_robust"
+
+
+def test_the_time_limit_is_kept() -> None:
+    network = random_network((10, 30, 30, 30, 3), 4)
+    result = fgp_vnn.certify(network, random_point(10, 0), epsilon=3.0, engine="walk", timeout=0.2)
+    assert isinstance(result, Robustness)
+    assert result.status in ("timeout", "not_robust")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": 0.1, "norm": "l7"}, "norm"),
+        ({"epsilon": 0.1, "clip": (0.4, 0.5)}, "clip"),
+        ({"epsilon": 0.1, "engine": "magic"}, "engine"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, object], words: str) -> None:
+    network = random_network((4, 6, 3), 1)
+    with pytest.raises(fgp_vnn.InputError, match=words):
+        fgp_vnn.certify(network, random_point(4, 1), **arguments)  # type: ignore[arg-type]
+
+
+def test_the_edge_of_a_ball_is_decided_exactly() -> None:
+    center = np.zeros(2)
+    x = np.array([0.75, 1.0], dtype=np.float32)
+    assert within(x, center, 1.25, "l2") and not within(x, center, np.nextafter(1.25, 0), "l2")
+    assert within(x, center, 1.75, "l1") and not within(x, center, np.nextafter(1.75, 0), "l1")
+    assert within(x, center, 1.0, "linf") and not within(x, center, np.nextafter(1.0, 0), "linf")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return save_onnx(random_network((4, 6, 5, 3), 0), tmp_path / "net.onnx")
+
+
+def write_points(folder: Path, suffix: str) -> Path:
+    x = np.stack([random_point(4, seed) for seed in range(5)])
+    y = np.array([0, 1, 2, 0, 1])
+    path = folder / f"points{suffix}"
+    if suffix == ".npz":
+        np.savez(path, x=x, y=y)
+    elif suffix == ".npy":
+        np.save(path, x)
+    else:
+        lines = [
+            ",".join(map(repr, [int(c), *map(float, row)])) for c, row in zip(y, x, strict=True)
+        ]
+        path.write_text("label,a,b,c,d\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])
+def test_the_command_reads_each_format(
+    model: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = write_points(tmp_path, suffix)
+    assert main(["certify", str(model), str(points), "--epsilon", "0.1", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["points"] == 5
+    assert ("vra" in summary) == (suffix != ".npy")
+    if "vra" in summary:
+        assert summary["vra"] <= summary["vra_upper_bound"] <= summary["accuracy"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_an_interrupted_run_goes_on_where_it_was(
+    model: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = write_points(tmp_path, ".npz")
+    output = tmp_path / f"out{suffix}"
+    command = ["certify", str(model), str(points), "--epsilon", "0.1", "--output", str(output)]
+    assert main([*command, "--first", "2"]) == 0
+    assert main(command) == 2
+    assert "--resume" in capsys.readouterr().err
+    with output.open("a") as file:
+        file.write('{"point": 2, "sta')  # a line that was cut off
+    assert main([*command, "--resume", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["points"] == 5
+    text = output.read_text().splitlines()
+    rows = list(csv.DictReader(text)) if suffix == ".csv" else [json.loads(t) for t in text]
+    assert [int(row["point"]) for row in rows] == [0, 1, 2, 3, 4]
+    for row in rows:
+        assert bool(row.get("witness")) == (row["status"] == "not_robust")
+
+
+@pytest.mark.parametrize("heuristic", ["joint", "signed", "stable", "reduce", "cache_first"])
+def test_switching_a_heuristic_off_changes_no_answer(
+    model: Path, tmp_path: Path, heuristic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = str(write_points(tmp_path, ".npz"))
+    command = ["certify", str(model), points, "--epsilon", "0.1", "--engine", "walk", "--json"]
+    assert main(command) == 0
+    assert main([*command, "--without", heuristic, "--batch", "1"]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["robust"] == second["robust"]
+    assert first["not_robust"] == second["not_robust"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("points.txt", "1"),
+        ("points.csv", "1,2\n1,2,3\n"),
+        ("points.csv", "a,b\n"),
+        ("points.csv", "1,2,x,4\n"),
+        ("points.npy", "no array"),
+        ("points.npz", "no archive"),
+        ("missing.npy", None),
+    ],
+)
+def test_a_bad_file_is_one_line_and_exit_code_2(
+    model: Path,
+    tmp_path: Path,
+    name: str,
+    content: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    assert main(["certify", str(model), str(path), "--epsilon", "0.1"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and name in error
+
+
+@pytest.mark.slow
+def test_all_points_of_the_smallest_network_of_the_paper(shared_data: Path) -> None:
+    paper = shared_data / "paper"
+    with np.load(paper / "mnist100.npz") as archive:
+        points, index = archive["x"], archive["index"]
+    for engine in ("auto", "walk"):
+        certifier = Certifier.of(paper / "mnist20x3.onnx", engine=engine)
+        results = fgp_vnn.certify(certifier, points, epsilon=0.25, timeout=60)
+        assert isinstance(results, list)
+        statuses = [result.status for result in results]
+        assert statuses.count("robust") == 91 and statuses.count("not_robust") == 9
+        robust = {int(i) for i, s in zip(index, statuses, strict=True) if s == "robust"}
+        assert {7471, 9481} <= robust
+        for x, result in zip(points, results, strict=True):
+            if result.status == "not_robust":
+                check_witness(certifier.network, result, x.astype(np.float64), 0.25, "l2")

@@ -1,0 +1,71 @@
+"""Bounds and collapse in one pass forward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_networks import balls, bounds_of, random_network, random_point, robustness_query, sample
+
+from fgp_vnn.condense import condense, is_chain
+from fgp_vnn.query import Query
+
+KINDS = ("l2", "l1", "linf", "clipped")
+
+
+def chain(kind: str, seed: int, *, deep: bool = False) -> Query:
+    widths = (6, *[8] * 12, 3) if deep else (6, 8, 9, 7, 3)
+    network = random_network(widths, seed)
+    return robustness_query(network, balls(random_point(6, seed), 0.15)[kind])
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_condensed_network_is_equal_on_the_domain(kind: str, seed: int, deep: bool) -> None:
+    query = chain(kind, seed, deep=deep)
+    small = condense(query)
+    points = sample(query.domain, 400, seed)
+    before, after = query.network(points), small.query.network(points)
+    defect = small.query.network.output.defect
+    assert defect is not None
+    assert float(defect.max()) < 1e-5
+    assert bool(((before - after).abs() <= defect).all())
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_at_sampled_points(kind: str, seed: int, deep: bool) -> None:
+    query = chain(kind, seed, deep=deep)
+    small = condense(query)
+    points = sample(query.domain, 400, seed)
+    values = small.query.network.preactivations(points)
+    assert bool((values[-1] >= small.least - 1e-9).all())
+    for z, low, high in zip(values, small.bounds.lower, small.bounds.upper, strict=False):
+        assert bool((low - 1e-9 <= z).all()) and bool((z <= high + 1e-9).all())
+    assert all(bool(mask.all()) for mask in small.bounds.unstable())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_more_neurons_are_unstable_than_by_a_backward_pass(kind: str, seed: int) -> None:
+    query = chain(kind, seed)
+    count = sum(int(mask.sum()) for mask in bounds_of(query).unstable())
+    assert condense(query).query.network.neurons <= count
+
+
+def test_stable_neurons_are_left_out() -> None:
+    query = chain("l2", 0)
+    small = condense(query)
+    assert small.query.network.neurons < query.network.neurons
+    assert is_chain(query.network)
+    assert small.query.network.inputs == query.network.inputs
+
+
+def test_a_point_is_a_domain_too() -> None:
+    network = random_network((6, 8, 9, 7, 3), 0)
+    query = robustness_query(network, balls(random_point(6, 0), 0.0)["l2"])
+    small = condense(query)
+    assert small.query.network.neurons == 0
+    expected = query.network(query.domain.center.unsqueeze(0))[0]
+    assert torch.allclose(small.least, expected, atol=1e-9)
