@@ -25,12 +25,19 @@ class Multipliers(NamedTuple):
 
     alpha: tuple[Tensor, ...]  # in [0, 1]
     beta: tuple[Tensor, ...]  # at least 0
+    weights: Tensor | None = None  # [batch, m] at least 0: of rows that are bounded as one sum
 
     def to(self, dtype: torch.dtype) -> Multipliers:
-        """In another precision; slopes stay in [0, 1] and multipliers at least 0."""
+        """In another precision; slopes stay in [0, 1] and the others at least 0."""
         return Multipliers(
-            tuple(a.to(dtype) for a in self.alpha), tuple(b.to(dtype) for b in self.beta)
+            tuple(a.to(dtype) for a in self.alpha),
+            tuple(b.to(dtype) for b in self.beta),
+            None if self.weights is None else self.weights.to(dtype),
         )
+
+    def mix(self, rows: Tensor) -> Tensor:
+        """The rows [batch, m, outputs] as they are, or their weighed sum [batch, 1, outputs]."""
+        return rows if self.weights is None else self.weights.unsqueeze(-2) @ rows
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,9 @@ def ascend(
 ) -> Ascended:
     """Raise the bounds of `rows` of map `target`; `signs` [batch, n_k] are those of closed neurons.
 
+    If `begin` has weights, what is bounded is the weighed sum of the rows, and the weights are
+    chosen as well: where it is positive, not all of the rows can be at most 0.
+
     Stops early when `done(least)` says so. The steps are taken on `coarse`, the same network and
     domain in a lower precision, if it is given; the result is evaluated in full precision, with
     its rounding error.
@@ -119,12 +129,12 @@ def _climb(
     for step in range(ascent.steps + 1):
         lines = bounds.lines(now.alpha)
         beta = _signed(now, closed)
-        passed = backward(network, domain, target, rows, lines, beta=beta)
+        passed = backward(network, domain, target, now.mix(rows), lines, beta=beta)
         points = domain.maximiser(-passed.weight)
         best = _better(best, passed, now, points)
         if step == ascent.steps or done(best.least):
             break
-        values = carry(network, target, points, lines, passed.coefficients)
+        values, arrived = carry(network, target, points, lines, passed.coefficients)
         rate = ascent.rate * ascent.decay**step
         beta_rate = ascent.beta_rate * ascent.decay**step
         alpha_new, beta_new = list(now.alpha), list(now.beta)
@@ -139,7 +149,8 @@ def _climb(
                 size = coefficient.abs().mean(-1, keepdim=True)
                 move = moments.beta(k, -closed[k] * z)
                 beta_new[k] = (now.beta[k] + beta_rate * size * move).clamp(min=0)
-        now = Multipliers(tuple(alpha_new), tuple(beta_new))
+        weights = _reweigh(now.weights, rows, arrived, rate)
+        now = Multipliers(tuple(alpha_new), tuple(beta_new), weights)
     if best is None:
         raise AssertionError("at least one pass is made")
     return best
@@ -151,8 +162,9 @@ def carry(
     points: Tensor,
     lines: Sequence[Lines],
     coefficients: dict[int, Tensor],
-) -> dict[int, Tensor]:
-    """z_k [batch, rows, n_k] at points [batch, rows, inputs] under the lines that were chosen."""
+) -> tuple[dict[int, Tensor], Tensor]:
+    """z_k [batch, rows, n_k] and the target's outputs at points [batch, rows, inputs], under the
+    lines that the backward pass chose."""
     values = {0: points}
     result = {}
     for k in range(1, target + 1):
@@ -163,7 +175,18 @@ def carry(
         low, chord, intercept = lines[k - 1]
         values[k] = torch.where(coefficients[k] >= 0, low * z, chord * z + intercept)
         result[k] = z
-    return result
+    affine = network.maps[target]
+    return result, affine([values[s] for s in affine.sources])
+
+
+def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float) -> Tensor | None:
+    """More weight for the rows that are greatest where the sum is least (Hedge)."""
+    if weights is None:
+        return None
+    value = (rows * arrived).sum(-1)  # [batch, m]
+    size = value.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(value.dtype).tiny)
+    grown = weights * torch.exp(4 * rate * value / size)
+    return grown / grown.sum(-1, keepdim=True)
 
 
 def _signed(now: Multipliers, closed: list[Tensor] | None) -> list[Tensor] | None:
@@ -181,9 +204,11 @@ def _better(best: Ascended | None, passed: Backward, now: Multipliers, points: T
     def pick(new: Sequence[Tensor], old: Sequence[Tensor]) -> tuple[Tensor, ...]:
         return tuple(torch.where(wide, a, b) for a, b in zip(new, old, strict=True))
 
-    kept = Multipliers(
-        pick(now.alpha, best.multipliers.alpha), pick(now.beta, best.multipliers.beta)
-    )
+    old = best.multipliers
+    weights = None
+    if now.weights is not None and old.weights is not None:
+        weights = torch.where(higher, now.weights, old.weights)
+    kept = Multipliers(pick(now.alpha, old.alpha), pick(now.beta, old.beta), weights)
     least = torch.where(higher, passed.least, best.least)
     return Ascended(least, kept, points, passed.coefficients)
 
@@ -201,7 +226,8 @@ def _proved(
     closed = None if signs is None else [s.unsqueeze(-2).to(rows.dtype) for s in signs[:target]]
     beta = _signed(best.multipliers, closed)
     lines = bounds.lines(best.multipliers.alpha)
-    passed = backward(network, domain, target, rows, lines, beta=beta, rounding=rounding)
+    mixed = best.multipliers.mix(rows)
+    passed = backward(network, domain, target, mixed, lines, beta=beta, rounding=rounding)
     points = domain.maximiser(-passed.weight)
     return best._replace(least=passed.least, points=points, coefficients=passed.coefficients)
 

@@ -17,6 +17,7 @@ from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.refine import refine_layers
@@ -35,7 +36,9 @@ QUICK = Attack(restarts=1, steps=6)
 LONG = Attack(restarts=8, steps=25)
 ROUNDS = 8  # of splits of hidden neurons, doubled each time that they paid
 WORTH_IT = 0.97  # they paid if no more than this part of the unstable neurons is left
-SHARPEN_SHARE = 0.5  # of the time, at most, for hidden bounds
+SHARPEN_SHARE = 0.5  # of the time, at most, for that
+REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
+SHORT = Split(batch=64, bundles=300)
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
 
 
@@ -112,9 +115,7 @@ def _solve(run: _Run) -> Verdict:
         return run.verdict("timeout", reason="time is up after the first bounds")
     if run.settings.engine == "bounds":
         return run.verdict("unknown", reason="linear bounds leave it open")
-    with run.step("search"):
-        engine, outcome = _search(run, bounds)
-    return _report(run, engine, outcome)
+    return _search(run, bounds)
 
 
 def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
@@ -129,24 +130,13 @@ def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
 
 
 def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
-    """Slopes of the output rows first; then, if that is not enough, of the hidden layers; then
-    hidden neurons split, as long as that makes more of them stable."""
+    """Slopes of the output rows first; then, if that is not enough, of the hidden layers."""
     left = _left(run.query, bounds, SLOPES, run.deadline)
     if not left or len(bounds.lower) < 2 or _by_inputs(run):
         return bounds, left
-    patience = run.deadline.sooner(SHARPEN_SHARE * max(run.deadline.left(), 0.0))
     run.query = run.query.only(left)
-    bounds, left = _tighter(run, refine_layers(run.query, bounds, SLOPES, patience))
-    rounds = ROUNDS
-    while left and run.settings.engine != "walk" and not patience.expired():
-        run.query = run.query.only(left)
-        before = run.statistics["unstable"]
-        sharper = sharpen_layers(run.query, bounds, rounds, patience, Splitting())
-        bounds, left = _tighter(run, refine_layers(run.query, sharper, SLOPES, patience))
-        if run.statistics["unstable"] > WORTH_IT * before:
-            break
-        rounds *= 2
-    return bounds, left
+    patience = run.deadline.sooner(REFINE_SHARE * max(run.deadline.left(), 0.0))
+    return _tighter(run, refine_layers(run.query, bounds, SLOPES, patience))
 
 
 def _tighter(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
@@ -155,25 +145,68 @@ def _tighter(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     return bounds, _left(run.query, bounds, SLOPES, run.deadline)
 
 
-def _search(run: _Run, bounds: LayerBounds) -> tuple[str, Outcome]:
+def _search(run: _Run, bounds: LayerBounds) -> Verdict:
     """The walk where regions are few, input splits where inputs are, else neuron splits."""
-    query, settings = run.query, run.settings
-    unstable = run.statistics.get("unstable", 0)
-    if settings.engine == "walk" or (settings.engine == "auto" and unstable <= FEW_NEURONS):
+    settings = run.settings
+    few = run.statistics.get("unstable", 0) <= FEW_NEURONS
+    if settings.engine == "walk" or (settings.engine == "auto" and few):
         walk = Walk(
             variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
             alternate=settings.alternate,
         )
-        return "walk", walk_regions(query, bounds, run.confirm, run.deadline, walk)
+        with run.step("search"):
+            outcome = walk_regions(run.query, bounds, run.confirm, run.deadline, walk)
+        return _report(run, "walk", outcome)
     if _by_inputs(run):
-        return "split", split_inputs(query, run.confirm, run.deadline, Subdivision())
-    return "split", split_neurons(query, bounds, run.confirm, run.deadline, Split())
+        with run.step("search"):
+            outcome = split_inputs(run.query, run.confirm, run.deadline, Subdivision())
+        return _report(run, "split", outcome)
+    return _split(run, bounds)
+
+
+def _split(run: _Run, bounds: LayerBounds) -> Verdict:
+    """A short split search; then hidden neurons split, as long as that makes more of them stable;
+    then a split search to the end."""
+    outcome = _split_neurons(run, bounds, SHORT)
+    verdict = _report(run, "split", outcome)
+    if not outcome.unfinished:
+        return verdict
+    patience = run.deadline.sooner(SHARPEN_SHARE * max(run.deadline.left(), 0.0))
+    rounds = ROUNDS
+    while len(bounds.lower) > 1 and not patience.expired():
+        before = run.statistics["unstable"]
+        with run.step("sharpen"):
+            sharper = sharpen_layers(run.query, bounds, rounds, patience, Splitting())
+            bounds, left = _tighter(run, refine_layers(run.query, sharper, SLOPES, patience))
+        if not left:
+            return run.verdict("unsat", "split")
+        run.query = run.query.only(left)
+        if run.statistics["unstable"] > WORTH_IT * before:
+            break
+        rounds *= 2
+    return _report(run, "split", _split_neurons(run, bounds, Split()))
+
+
+def _split_neurons(run: _Run, bounds: LayerBounds, split: Split) -> Outcome:
+    with run.step("search"):
+        return split_neurons(run.query, bounds, run.confirm, run.deadline, split)
 
 
 def _by_inputs(run: _Run) -> bool:
     """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
-    few = run.query.network.inputs <= FEW_INPUTS
-    return few and isinstance(run.query.domain, Box) and run.settings.engine != "walk"
+    if not isinstance(run.query.domain, Box) or run.settings.engine == "walk":
+        return False
+    return _seen_inputs(run.query.network) <= FEW_INPUTS
+
+
+def _seen_inputs(network: Network) -> float:
+    """How many inputs a neuron that reads the input sees, on average."""
+    seen = [
+        (m.weights[m.sources.index(0)] != 0).sum(-1).double()
+        for m in network.layers
+        if 0 in m.sources and isinstance(m, Dense)
+    ]
+    return float(torch.cat(seen).mean()) if seen else float(network.inputs)
 
 
 def _report(run: _Run, engine: str, outcome: Outcome) -> Verdict:

@@ -47,11 +47,24 @@ class Bundles:
 
     disjunct: Tensor  # [bundles]
     signs: Tensor  # [bundles, neurons] int8: -1, +1, 0 for open
-    alpha: Tensor  # [bundles, rows, neurons]
-    beta: Tensor  # [bundles, rows, neurons]
+    alpha: Tensor  # [bundles, neurons]
+    beta: Tensor  # [bundles, neurons]
+    weights: Tensor  # [bundles, most rows] of the disjunct's rows in the sum that is bounded
 
     def at(self, index: Tensor) -> Bundles:
-        return Bundles(self.disjunct[index], self.signs[index], self.alpha[index], self.beta[index])
+        """Some of the bundles."""
+        return Bundles(*(part[index] for part in self.parts()))
+
+    def parts(self) -> tuple[Tensor, ...]:
+        return self.disjunct, self.signs, self.alpha, self.beta, self.weights
+
+    def multipliers(self, widths: list[int]) -> Multipliers:
+        """What an ascent starts from."""
+        alpha, beta = (
+            tuple(part.unsqueeze(-2) for part in torch.split(side, widths, -1))
+            for side in (self.alpha, self.beta)
+        )
+        return Multipliers(alpha, beta, self.weights)
 
 
 def set_out(
@@ -65,22 +78,18 @@ def set_out(
     rows = eye[padded].to(query.network.device)
     setting = Setting(query, bounds, rows, query.coarse(), deadline, splitting)
     slopes = torch.cat([(up > -lo)[0] for lo, up in zip(bounds.lower, bounds.upper, strict=True)])
-    alpha = slopes.to(rows.dtype).expand(len(numbers), most, -1).contiguous()
+    alpha = slopes.to(rows.dtype).expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
     disjunct = torch.arange(len(numbers), device=rows.device)
-    return setting, Bundles(disjunct, signs, alpha, torch.zeros_like(alpha))
+    weights = rows.new_full((len(numbers), most), 1 / most)
+    return setting, Bundles(disjunct, signs, alpha, torch.zeros_like(alpha), weights)
 
 
 def halves(bundles: Bundles, neuron: Tensor) -> Bundles:
     """Each bundle twice: first all with their neuron [bundles] off, then all with it on."""
     index = neuron.unsqueeze(-1)
     signs = torch.cat([bundles.signs.scatter(-1, index, sign) for sign in (-1, 1)])
-    return Bundles(
-        bundles.disjunct.repeat(2),
-        signs,
-        bundles.alpha.repeat(2, 1, 1),
-        bundles.beta.repeat(2, 1, 1),
-    )
+    return replace(Bundles(*(torch.cat([part, part]) for part in bundles.parts())), signs=signs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +107,6 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
     query, widths = setting.query, setting.widths
     signs = torch.split(bundles.signs, widths, -1)
     bounds = setting.bounds.within(signs)
-    begin = Multipliers(
-        tuple(torch.split(bundles.alpha, widths, -1)), tuple(torch.split(bundles.beta, widths, -1))
-    )
     result = ascend(
         query.network,
         query.domain,
@@ -108,15 +114,17 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
         setting.rows[bundles.disjunct],
         bounds,
         signs=signs,
-        begin=begin,
+        begin=bundles.multipliers(widths),
         coarse=setting.coarse,
         ascent=setting.splitting.ascent,
-        done=lambda least: bool((least > 0).any(-1).all()) or setting.deadline.expired(),
+        done=lambda least: bool((least > 0).all()) or setting.deadline.expired(),
     )
+    alpha, beta, weights = result.multipliers
     found = replace(
         bundles,
-        alpha=torch.cat(result.multipliers.alpha, -1),
-        beta=torch.cat(result.multipliers.beta, -1),
+        alpha=torch.cat(alpha, -1).squeeze(-2),
+        beta=torch.cat(beta, -1).squeeze(-2),
+        weights=bundles.weights if weights is None else weights,
     )
     count = len(bundles.signs)
     crossing = torch.cat([mask.expand(count, -1) for mask in bounds.unstable()], -1)
@@ -143,15 +151,14 @@ def _scores(setting: Setting, bounded: Bounded) -> Tensor:
     What the chord's intercept takes away, and what the layer's bias would change if the neuron
     were on or off: the score of BaBSR (Bunel et al., 2020).
     """
-    best = bounded.result.least.argmax(-1)  # [bundles] the row that is nearest to closing
-    every = torch.arange(len(best), device=best.device)
+    count = len(bounded.result.least)
     parts = []
     for k, line in enumerate(bounded.bounds.lines()):
         coefficient = bounded.result.coefficients.get(k + 1)
         if coefficient is None:
-            parts.append(line.chord.new_zeros(len(best), line.chord.shape[-1]))
+            parts.append(line.chord.new_zeros(count, line.chord.shape[-1]))
             continue
-        chosen = coefficient[every, best]
+        chosen = coefficient.squeeze(-2)
         intercept = chosen.clamp(max=0) * line.intercept.squeeze(-2)
         offset = setting.query.network.layers[k].bias * chosen
         slope = line.chord.squeeze(-2)
@@ -165,11 +172,9 @@ def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:
     query, widths = setting.query, setting.widths
     children = halves(bundles, neuron)
     signs = torch.split(children.signs, widths, -1)
-    beta = [
-        b * s.unsqueeze(-2)
-        for b, s in zip(torch.split(children.beta, widths, -1), signs, strict=True)
-    ]
-    lines = setting.bounds.within(signs).lines(torch.split(children.alpha, widths, -1))
-    rows = setting.rows[children.disjunct]
+    begin = children.multipliers(widths)
+    beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
+    lines = setting.bounds.within(signs).lines(begin.alpha)
+    rows = begin.mix(setting.rows[children.disjunct])
     passed = backward(query.network, query.domain, len(widths), rows, lines, beta=beta)
-    return passed.least.amax(-1).clamp(max=0).view(2, -1).sum(0)
+    return passed.least.squeeze(-1).clamp(max=0).view(2, -1).sum(0)

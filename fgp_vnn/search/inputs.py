@@ -18,6 +18,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import offer
 from fgp_vnn.query import Query
+from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.outcome import Confirm, Outcome
@@ -44,7 +45,7 @@ class _Bounded(NamedTuple):
     closed: Tensor  # [boxes] proved
     nominal: Tensor  # [boxes, rows] lower bounds of g before rounding is taken off
     points: Tensor  # [boxes, points, inputs] where the linear bounds are least
-    signs: Tensor  # [boxes, neurons]
+    left: _Parts  # what the open disjuncts leave of each box
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
 
 
@@ -71,14 +72,11 @@ def split_inputs(
         found = offer(coarse, confirm, points, coarse.network(points))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
-        _keep_open(query, frontier, parts, bounded)
-        if not len(frontier):
-            break
-        if deadline.expired():
+        _keep_open(query, frontier, bounded)
+        if deadline.expired() and len(frontier):
             reason = f"time is up with {len(frontier)} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
-        taken = frontier.pop(subdivision.batch // 2)
-        parts = _halve(taken, statistics)
+        parts = _next(frontier, subdivision, statistics)
         if not len(parts.lower):
             break
     if statistics["stuck"]:
@@ -108,9 +106,12 @@ def _bound(query: Query, parts: _Parts) -> _Bounded:
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
-    closed = combined.closed.all(-1)
+    left, closed = clip(query, box, passed, combined.closed)
     pull = _loss(query, box, bounds, passed, combined.weights)
-    return _Bounded(closed, passed.nominal, points, _signs(bounds, parts.signs), pull)
+    signs = _signs(bounds, parts.signs)
+    return _Bounded(
+        closed.all(-1), passed.nominal, points, _Parts(left.lower, left.upper, signs), pull
+    )
 
 
 def _whole(passed: Backward, count: int) -> Backward:
@@ -171,15 +172,25 @@ def _score(query: Query, least: Tensor) -> Tensor:
     return query.worst(least).amin(-1)
 
 
-def _keep_open(query: Query, frontier: Frontier, parts: _Parts, bounded: _Bounded) -> None:
+def _keep_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
     open_ = torch.nonzero(~bounded.closed).flatten()
     frontier.push(
         _score(query, bounded.nominal)[open_],
-        lower=parts.lower[open_],
-        upper=parts.upper[open_],
-        signs=bounded.signs[open_],
+        lower=bounded.left.lower[open_],
+        upper=bounded.left.upper[open_],
+        signs=bounded.left.signs[open_],
         pull=bounded.pull[open_],
     )
+
+
+def _next(frontier: Frontier, subdivision: Subdivision, statistics: dict[str, int]) -> _Parts:
+    """The halves of the lowest boxes; none if no box is left that can be split."""
+    while len(frontier):
+        parts = _halve(frontier.pop(subdivision.batch // 2), statistics)
+        if len(parts.lower):
+            return parts
+    nothing = torch.zeros(0, 0)
+    return _Parts(nothing, nothing, nothing)
 
 
 def _halve(taken: dict[str, Tensor], statistics: dict[str, int]) -> _Parts:

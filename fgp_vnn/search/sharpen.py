@@ -63,7 +63,7 @@ def _sharpen(
     records = _Records(root.at(root.disjunct[:0]), query.network.dtype)
     records.add(
         bounded.bundles,
-        bounded.result.least.amax(-1),
+        bounded.result.least.squeeze(-1),
         choose(setting, bounded, root.disjunct),
         bounded.crossing.any(-1),
     )
@@ -76,7 +76,7 @@ def _sharpen(
         every = torch.arange(len(bounded.bundles.signs), device=worst.device)
         records.add(
             bounded.bundles,
-            bounded.result.least.amax(-1),
+            bounded.result.least.squeeze(-1),
             choose(setting, bounded, every),
             bounded.crossing.any(-1),
         )
@@ -95,13 +95,8 @@ class _Records:
 
     def add(self, bundles: Bundles, bound: Tensor, neuron: Tensor, splits: Tensor) -> None:
         """Put bundles in; those above 0 or with nothing to split stay as they are."""
-        old = self._bundles
-        self._bundles = Bundles(
-            torch.cat([old.disjunct, bundles.disjunct]),
-            torch.cat([old.signs, bundles.signs]),
-            torch.cat([old.alpha, bundles.alpha]),
-            torch.cat([old.beta, bundles.beta]),
-        )
+        pairs = zip(self._bundles.parts(), bundles.parts(), strict=True)
+        self._bundles = Bundles(*(torch.cat(pair) for pair in pairs))
         self._bound = torch.cat([self._bound, bound])
         self._neuron = torch.cat([self._neuron, neuron])
         self._open = torch.cat([self._open, splits & (bound <= 0)])

@@ -30,6 +30,7 @@ class Split(Splitting):
 
     batch: int = 256
     budget: int = 2 << 30  # bytes for waiting bundles
+    bundles: int | None = None  # give up after so many
 
 
 @dataclass(eq=False)
@@ -52,11 +53,12 @@ def split_neurons(
         if deadline.expired():
             reason = f"time is up with {len(search.frontier)} bundles open"
             return Outcome("timeout", reason=reason, statistics=search.statistics)
+        if split.bundles is not None and search.statistics["bundles"] >= split.bundles:
+            reason = f"{len(search.frontier)} bundles are open"
+            return Outcome("unknown", reason=reason, unfinished=True, statistics=search.statistics)
         taken = search.frontier.pop(split.batch // 2)
-        dtype = query.network.dtype
-        parents = Bundles(
-            taken["disjunct"], taken["signs"], taken["alpha"].to(dtype), taken["beta"].to(dtype)
-        )
+        floats = (taken[n].to(query.network.dtype) for n in ("alpha", "beta", "weights"))
+        parents = Bundles(taken["disjunct"], taken["signs"], *floats)
         found = _process(search, halves(parents, taken["neuron"]))
     if found is not None:
         return Outcome("sat", found, statistics=search.statistics)
@@ -76,9 +78,10 @@ def _process(search: _Search, bundles: Bundles) -> Counterexample | None:
     found = offer(query, search.confirm, points, query.network(points))
     if found is not None:
         return found
-    strict = query.strict[setting.rows.argmax(-1)][bundles.disjunct]  # [bundles, rows]
-    least = bounded.result.least
-    closed = torch.where(strict, least >= 0, least > 0).any(-1)
+    # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
+    strict = query.strict[setting.rows.argmax(-1)].all(-1)[bundles.disjunct]
+    least = bounded.result.least.squeeze(-1)
+    closed = torch.where(strict, least >= 0, least > 0)
     full = ~closed & ~bounded.crossing.any(-1)
     if bool(full.any()):
         found = _settle(search, bounded, torch.nonzero(full).flatten())
@@ -111,10 +114,11 @@ def _keep(search: _Search, bounded: Bounded, at: Tensor) -> None:
         return
     kept = bounded.bundles.at(at)
     search.frontier.push(
-        bounded.result.least.amax(-1)[at],
+        bounded.result.least.squeeze(-1)[at],
         disjunct=kept.disjunct,
         signs=kept.signs,
         alpha=kept.alpha.float(),
         beta=kept.beta.float(),
+        weights=kept.weights.float(),
         neuron=choose(search.setting, bounded, at),
     )

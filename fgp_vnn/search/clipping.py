@@ -1,0 +1,52 @@
+"""The part of a box in which a disjunct can still be met.
+
+At a counterexample each row of the disjunct is at most 0, and so is its linear lower bound
+w . (x - c) + v. Along input i the other inputs can make up for at most sum_{l != i} |w_l| r_l, so
+
+    w_i (x_i - c_i) <= -v + sum_{l != i} |w_l| r_l = (h - v) - |w_i| r_i,
+
+and what lies beyond can be cut off: what unit propagation is to a SAT solver.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import Backward
+from fgp_vnn.domain import Box
+from fgp_vnn.query import Query
+
+
+def clip(query: Query, box: Box, passed: Backward, closed: Tensor) -> tuple[Box, Tensor]:
+    """The smallest boxes that hold what each box leaves to its open disjuncts.
+
+    `closed` [boxes, disjuncts] comes back with the disjuncts for which nothing is left.
+    """
+    lower, upper = _limits(box, passed)  # [boxes, rows, inputs]
+    lows, highs = [], []
+    for disjunct in range(query.disjuncts):
+        rows = query.disjunct == disjunct
+        lows.append(torch.maximum(lower[:, rows].amax(1), box.lower))
+        highs.append(torch.minimum(upper[:, rows].amin(1), box.upper))
+    low, high = torch.stack(lows, 1), torch.stack(highs, 1)  # [boxes, disjuncts, inputs]
+    closed = closed | (low > high).any(-1)
+    gone = closed.unsqueeze(-1)
+    low = torch.where(gone, torch.inf, low).amin(1)
+    high = torch.where(gone, -torch.inf, high).amax(1)
+    shut = closed.all(-1, keepdim=True)
+    return Box(torch.where(shut, box.lower, low), torch.where(shut, box.upper, high)), closed
+
+
+def _limits(box: Box, passed: Backward) -> tuple[Tensor, Tensor]:
+    """What each row allows for each input, rounded outwards."""
+    room = (-passed.least).clamp(min=0).unsqueeze(-1)  # h - v, with all rounding in it
+    weight, radius = passed.weight, box.radius.unsqueeze(-2)
+    center = box.center.unsqueeze(-2)
+    unit = 16 * torch.finfo(weight.dtype).eps
+    reach = room / weight.abs()  # infinite or nan where the row does not see the input
+    limit = reach - radius + unit * (reach + radius + center.abs())
+    nothing = torch.full_like(limit, torch.inf)
+    upper = torch.where(weight > 0, center + limit, nothing)
+    lower = torch.where(weight < 0, center - limit, -nothing)
+    return torch.where(lower.isnan(), -nothing, lower), torch.where(upper.isnan(), nothing, upper)
