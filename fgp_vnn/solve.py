@@ -37,6 +37,8 @@ LONG = Attack(restarts=8, steps=25)
 ROUNDS = 8  # of splits of hidden neurons, doubled each time that they paid
 WORTH_IT = 0.97  # they paid if no more than this part of the unstable neurons is left
 SHARPEN_SHARE = 0.5  # of the time, at most, for that
+SOME_INPUTS = 64  # up to so many, splitting inputs may beat splitting neurons
+INPUTS_SHARE = 0.4  # of the time, at most, to find out
 REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
 SHORT = Split(batch=64, bundles=300)
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
@@ -171,6 +173,14 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
     verdict = _report(run, "split", outcome)
     if not outcome.unfinished:
         return verdict
+    if isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS:
+        # Neither way of splitting is always the better one: give each its turn.
+        turn = run.deadline.sooner(INPUTS_SHARE * max(run.deadline.left(), 0.0))
+        with run.step("search"):
+            outcome = split_inputs(run.query, run.confirm, turn, Subdivision())
+        verdict = _report(run, "split", outcome)
+        if verdict.status in ("sat", "unsat"):
+            return verdict
     patience = run.deadline.sooner(SHARPEN_SHARE * max(run.deadline.left(), 0.0))
     rounds = ROUNDS
     while len(bounds.lower) > 1 and not patience.expired():
