@@ -24,8 +24,9 @@ class Operator(AffineMap):
 
     The module takes one tensor per source, without batch dimension and of the shape that the ONNX
     file gives it, so that what the file says of shapes is literally true; `Batched` does the
-    batching, or `torch.vmap` where that has no rule for a module. It has no constants: it maps zeros to zeros exactly. `absolute` is the same program
-    on the absolute values of all constants, offsets included.
+    batching, or `torch.vmap` where that has no rule for a module. It has no constants: it maps
+    zeros to zeros exactly. `absolute` is the same program on the absolute values of all constants,
+    offsets included.
     """
 
     sources: tuple[int, ...]
