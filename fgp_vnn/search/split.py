@@ -94,7 +94,8 @@ def _process(search: _Search, bundles: Bundles) -> Counterexample | None:
 def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | None:
     """Decide the bundles with nothing open, which are regions."""
     signs = bounded.bundles.signs
-    lower = torch.cat([lo.expand(len(signs), -1) for lo in bounded.bounds.lower], -1)
+    lowers = (lo.expand(len(signs), -1) for lo in bounded.bounds.lower)
+    lower = torch.cat([bounded.bundles.alpha[:, :0], *lowers], -1)
     stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
     found, unsettled = decide_regions(
         search.setting.query,
