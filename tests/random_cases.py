@@ -161,6 +161,11 @@ def sliver(seed: int) -> Query:
     return ask(Network((first, second), output, inputs), box, [row, far][: 1 + turn % 2])
 
 
+def wrong(status: str, truth: str) -> bool:
+    """Whether a verdict contradicts the truth; `unknown` and `timeout` never do."""
+    return {status, truth} == {"sat", "unsat"}
+
+
 def exact_confirm(query: Query) -> Callable[[Tensor], Counterexample | None]:
     """Accepts points, moved into the box, that meet a disjunct in rational arithmetic."""
 

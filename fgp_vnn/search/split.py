@@ -56,7 +56,7 @@ def split_neurons(
         if split.bundles is not None and search.statistics["bundles"] >= split.bundles:
             reason = f"{len(search.frontier)} bundles are open"
             return Outcome("unknown", reason=reason, unfinished=True, statistics=search.statistics)
-        taken = search.frontier.pop(split.batch // 2)
+        taken = search.frontier.pop(max(split.batch // 2, 1))
         floats = (taken[n].to(query.network.dtype) for n in ("alpha", "beta", "weights"))
         parents = Bundles(taken["disjunct"], taken["signs"], *floats)
         found = _process(search, halves(parents, taken["neuron"]))
