@@ -1,4 +1,4 @@
-"""The last word on a counterexample: in the domain as float32, and confirmed by onnxruntime."""
+"""The last word on a counterexample: its digits in the domain, and confirmed by onnxruntime."""
 
 from __future__ import annotations
 
@@ -32,20 +32,27 @@ class Judge:
         """The first of the points [points, inputs] that breaks the property."""
         for point in points.detach().cpu().double().numpy():
             x = snap(point, self.lower, self.upper)
-            y = self.run(x)
-            if np.isfinite(y).all() and self.breaks(x.astype(np.float64), y.astype(np.float64)):
+            with np.errstate(over="ignore", under="ignore"):
+                single = x.astype(np.float32)
+            if not np.isfinite(single).all():
+                continue
+            y = self.run(single)
+            if np.isfinite(y).all() and self.breaks(x, y.astype(np.float64)):
                 return Counterexample(x, y)
         return None
 
 
-def snap(point: Doubles, lower: Doubles, upper: Doubles) -> Floats:
+def snap(point: Doubles, lower: Doubles, upper: Doubles) -> Doubles:
     """The float32 nearest to each coordinate, moved inside [lower, upper] where it rounded out.
 
-    Where no float32 lies in between, the one nearest to the interval.
+    Where no float32 lies in between, as for an input that is fixed at 0.1, the float64 itself is
+    what is written, and the float32 that it is read as is what the network gets.
     """
+    inside = np.clip(point, lower, upper)
     with np.errstate(over="ignore", under="ignore"):  # past the largest float32 lies infinity
-        x = np.clip(point, lower, upper).astype(np.float32)
+        x = inside.astype(np.float32)
         up = np.nextafter(x, np.float32(np.inf))
         x = np.where((x < lower) & (up <= upper), up, x)
         down = np.nextafter(x, np.float32(-np.inf))
-        return np.where((x > upper) & (down >= lower), down, x).astype(np.float32)
+        x = np.where((x > upper) & (down >= lower), down, x)
+    return np.where((lower <= x) & (x <= upper), x.astype(np.float64), inside)

@@ -24,11 +24,11 @@ class Lift:
     def __call__(self, points: Tensor) -> Tensor:
         """x [..., inputs] at t [..., reduced]."""
         if self.basis is not None:
-            return self.origin + points @ self.basis.T
+            return self.origin + points.to(self.basis.dtype) @ self.basis.T
         if self.kept is None:
             return points
         x = self.origin.expand(*points.shape[:-1], -1).clone()
-        x[..., self.kept] = points
+        x[..., self.kept] = points.to(x.dtype)
         return x
 
 

@@ -80,7 +80,7 @@ class BallJudge:
                 continue
             y = self.run(x)
             if np.isfinite(y).all() and y[other_class(y, self.label)] >= y[self.label]:
-                return Counterexample(x, y)
+                return Counterexample(x.astype(np.float64), y)
         return None
 
     def _inside(self, point: Doubles) -> Floats | None:
@@ -89,7 +89,7 @@ class BallJudge:
             return None
         for shrink in (1.0, 1.0 - 1e-7, 1.0 - 1e-6, 1.0 - 1e-5):
             moved = self.center + shrink * self._cut(point - self.center)
-            x = snap(moved, self.lower, self.upper)
+            x = snap(moved, self.lower, self.upper).astype(np.float32)
             if within(x, self.center, self.epsilon, self.norm) and self._boxed(x):
                 return x
         return None

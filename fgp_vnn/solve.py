@@ -17,6 +17,7 @@ from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.forward import Forward, pays
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
@@ -37,6 +38,8 @@ LONG = Attack(restarts=8, steps=25)
 ROUNDS = 8  # of splits of hidden neurons, doubled each time that they paid
 WORTH_IT = 0.97  # they paid if no more than this part of the unstable neurons is left
 SHARPEN_SHARE = 0.5  # of the time, at most, for that
+SOME_INPUTS = 64  # up to so many, splitting inputs may beat splitting neurons
+INPUTS_SHARE = 0.4  # of the time, at most, to find out
 REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
 SHORT = Split(batch=64, bundles=300)
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
@@ -97,7 +100,7 @@ def _solve(run: _Run) -> Verdict:
         return run.verdict("unknown", reason="the attack found nothing, and it proves nothing")
     with run.step("bounds"):
         _shrink(run, None)
-        bounds = root_bounds(run.query.network, run.query.domain)
+        bounds = _first_bounds(run)
         left = _left(run.query, bounds, None, run.deadline)
     if not left:
         return run.verdict("unsat", "bounds")
@@ -116,6 +119,13 @@ def _solve(run: _Run) -> Verdict:
     if run.settings.engine == "bounds":
         return run.verdict("unknown", reason="linear bounds leave it open")
     return _search(run, bounds)
+
+
+def _first_bounds(run: _Run) -> LayerBounds:
+    network, domain = run.query.network, run.query.domain
+    if isinstance(domain, Box) and _by_inputs(run) and pays(network):
+        return Forward(network).bounds(Box(domain.lower.unsqueeze(0), domain.upper.unsqueeze(0)))
+    return root_bounds(network, domain)
 
 
 def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
@@ -171,6 +181,14 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
     verdict = _report(run, "split", outcome)
     if not outcome.unfinished:
         return verdict
+    if isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS:
+        # Neither way of splitting is always the better one: give each its turn.
+        turn = run.deadline.sooner(INPUTS_SHARE * max(run.deadline.left(), 0.0))
+        with run.step("search"):
+            outcome = split_inputs(run.query, run.confirm, turn, Subdivision())
+        verdict = _report(run, "split", outcome)
+        if verdict.status in ("sat", "unsat"):
+            return verdict
     patience = run.deadline.sooner(SHARPEN_SHARE * max(run.deadline.left(), 0.0))
     rounds = ROUNDS
     while len(bounds.lower) > 1 and not patience.expired():

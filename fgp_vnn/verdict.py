@@ -13,9 +13,12 @@ Status = Literal["sat", "unsat", "unknown", "timeout", "error"]
 
 @dataclass(frozen=True, eq=False)
 class Counterexample:
-    """An input in the domain and the output that onnxruntime gives there, both flat, float32."""
+    """An input in the domain and the output that onnxruntime gives there, both flat.
 
-    x: NDArray[np.float32]  # [inputs]
+    x holds float32 values, but for coordinates whose bounds have no float32 between them.
+    """
+
+    x: NDArray[np.float64]  # [inputs]
     y: NDArray[np.float32]  # [outputs]
 
 

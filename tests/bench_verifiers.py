@@ -36,7 +36,7 @@ def _liar(timeout: float) -> Verdict:
 
 def _point(*values: float) -> Counterexample:
     x = np.array(values, dtype=np.float32)
-    return Counterexample(x, x)
+    return Counterexample(x.astype(np.float64), x)
 
 
 def _unknown(timeout: float) -> Verdict:

@@ -27,7 +27,7 @@ CHOSEN = TRUTH[::4] + [row for row in TRUTH if "two_boxes" in row[1] or "conjunc
 def confirmed(verdict: Verdict, model: Path, prop: Path) -> None:
     example = verdict.counterexample
     assert example is not None
-    y = load_network(model).runtime.run(example.x)
+    y = load_network(model).runtime.run(example.x.astype(np.float32))
     assert np.array_equal(y, example.y)
     assert load_property(prop).broken_by(example.x.astype(float), example.y.astype(float))
 

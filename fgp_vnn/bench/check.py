@@ -39,7 +39,7 @@ def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
         point = x.astype(np.float32)
     if not np.isfinite(point).all():
         return f"X_{int(np.argmin(np.isfinite(point)))} is not a finite number"
-    inside = [case for case in prop.cases if case.contains(point.astype(np.float64))]
+    inside = [case for case in prop.cases if case.contains(_digits(x, point, case))]
     if not inside:
         return _outside(point, prop)
     y = network.run(point)
@@ -49,6 +49,11 @@ def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
         return ""
     shown = ", ".join(f"{value:.9g}" for value in y[:10])
     return f"the output [{shown}{', ...' if y.size > 10 else ''}] is not unsafe"
+
+
+def _digits(x: NDArray[Any], point: Vector, case: Case) -> NDArray[np.float64]:
+    """The float32 that the network gets; what is written where the box has no float32 for it."""
+    return np.where(case.without_single(), x, point.astype(np.float64))
 
 
 class OnnxFile:

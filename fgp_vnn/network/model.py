@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from fgp_vnn.network.matrix import Compressed, compressed
 
 
 class AffineMap(ABC):
@@ -95,13 +98,22 @@ class Dense(AffineMap):
         return result
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
-        result = values[0] @ self.weights[0].T
-        for value, weight in zip(values[1:], self.weights[1:], strict=True):
-            result = result + value @ weight.T
+        result: Tensor | None = None
+        for value, weight, sparse in zip(values, self.weights, self._compressed, strict=True):
+            part = value @ weight.T if sparse is None else sparse.push(value)
+            result = part if result is None else result + part
+        if result is None:
+            raise AssertionError("a map reads at least one source")
         return result
 
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
-        return tuple(rows @ weight for weight in self.weights)
+        pairs = zip(self.weights, self._compressed, strict=True)
+        return tuple(rows @ w if sparse is None else sparse.pull(rows) for w, sparse in pairs)
+
+    @cached_property
+    def _compressed(self) -> tuple[Compressed | None, ...]:
+        """The matrices in which most entries are zero, in a form that leaves these out."""
+        return tuple(compressed(weight) for weight in self.weights)
 
     def rows_at(self, outputs: Tensor) -> tuple[Tensor, ...]:
         return tuple(weight[outputs] for weight in self.weights)

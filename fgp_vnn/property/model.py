@@ -50,6 +50,13 @@ class Case:
             inside &= (x < self.upper) | ~self.open_upper
         return bool(inside.all())
 
+    def without_single(self) -> NDArray[np.bool_]:
+        """Which inputs [inputs] have bounds with no float32 between them, as one fixed at 0.1."""
+        with np.errstate(over="ignore"):
+            near = self.lower.astype(np.float32)
+        least = np.where(near < self.lower, np.nextafter(near, np.float32(np.inf)), near)
+        return np.asarray(least > self.upper)
+
     def unsafe_at(self, y: Array) -> bool:
         return any(conjunction.meets(y) for conjunction in self.unsafe)
 

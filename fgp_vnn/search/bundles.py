@@ -170,13 +170,17 @@ def _scores(setting: Setting, bounded: Bounded) -> Tensor:
 
 
 def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:
-    """The bounds that both children would start with, as far as negative, added up; [bundles]."""
-    query, widths = setting.query, setting.widths
+    """The bounds that both children would start with, as far as negative, added up; [bundles].
+
+    A choice between neurons needs no proof, so the lower precision is enough.
+    """
+    network, domain = setting.coarse or (setting.query.network, setting.query.domain)
+    widths, dtype = setting.widths, network.dtype
     children = halves(bundles, neuron)
     signs = torch.split(children.signs, widths, -1)
-    begin = children.multipliers(widths)
+    begin = children.multipliers(widths).to(dtype)
     beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
-    lines = setting.bounds.within(signs).lines(begin.alpha)
-    rows = begin.mix(setting.rows[children.disjunct])
-    passed = backward(query.network, query.domain, len(widths), rows, lines, beta=beta)
+    lines = setting.bounds.to(dtype).within(signs).lines(begin.alpha)
+    rows = begin.mix(setting.rows[children.disjunct].to(dtype))
+    passed = backward(network, domain, len(widths), rows, lines, beta=beta)
     return passed.least.squeeze(-1).clamp(max=0).view(2, -1).sum(0)

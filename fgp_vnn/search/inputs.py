@@ -17,6 +17,7 @@ from fgp_vnn.bounds import Backward, LayerBounds, Rounding, backward, root_bound
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import offer
+from fgp_vnn.forward import Forward, pays
 from fgp_vnn.query import Query
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
@@ -57,7 +58,10 @@ def split_inputs(
     Bounds are computed in float32, with their rounding error; where only that keeps a box open,
     once more in the query's own precision.
     """
-    coarse = query.to(query.network.device, torch.float32) if subdivision.coarse else query
+    # Forms carried forward add up rounding errors over the layers: too many for float32.
+    forward = Forward(query.network) if pays(query.network) else None
+    in_float32 = subdivision.coarse and forward is None
+    coarse = query.to(query.network.device, torch.float32) if in_float32 else query
     box = coarse.domain
     if not isinstance(box, Box):
         raise TypeError("inputs are split in boxes only")
@@ -67,7 +71,7 @@ def split_inputs(
     statistics = {"boxes": 0, "stuck": 0}
     while True:
         statistics["boxes"] += len(parts.lower)
-        bounded = _exact(query, coarse, parts, _bound(coarse, parts))
+        bounded = _exact(query, coarse, parts, _bound(coarse, parts, forward))
         points = bounded.points.flatten(0, 1)
         found = offer(coarse, confirm, points, coarse.network(points))
         if found is not None:
@@ -85,13 +89,13 @@ def split_inputs(
     return Outcome("unsat", statistics=statistics)
 
 
-def _bound(query: Query, parts: _Parts) -> _Bounded:
+def _bound(query: Query, parts: _Parts, forward: Forward | None) -> _Bounded:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
     known = torch.split(parts.signs, list(network.widths), -1)
     prior = LayerBounds.of_signs(known, box.lower.dtype) if network.layers else None
-    bounds = root_bounds(network, box, prior=prior)
+    bounds = forward.bounds(box, prior) if forward else root_bounds(network, box, prior=prior)
     rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
     passed = backward(
         network,
@@ -129,7 +133,7 @@ def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bo
     if not len(again):
         return bounded
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
-    exact = _bound(query, _Parts(lower, upper, parts.signs[again]))
+    exact = _bound(query, _Parts(lower, upper, parts.signs[again]), None)
     return bounded._replace(closed=bounded.closed.index_copy(0, again, exact.closed))
 
 

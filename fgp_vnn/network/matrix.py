@@ -1,0 +1,48 @@
+"""Matrices that are mostly zero: products with them in compressed rows.
+
+What is left of a convolution's rows reads a patch of the input only. A product with such a matrix
+in compressed form takes a tenth of the time on a CPU; it adds the same terms, fewer of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+LEAST_ENTRIES = 50_000  # below it a dense product takes no time worth saving
+MOST_FILLED = 0.12  # the part of entries other than zero up to which compression was seen to pay
+
+
+class Compressed(NamedTuple):
+    """A matrix and its transpose in compressed rows."""
+
+    plain: Tensor  # [outputs, inputs], sparse
+    transposed: Tensor  # [inputs, outputs], sparse
+
+    def pull(self, rows: Tensor) -> Tensor:
+        """rows [..., outputs] @ matrix, [..., inputs]."""
+        return _times(self.transposed, rows)
+
+    def push(self, values: Tensor) -> Tensor:
+        """values [..., inputs] @ matrix.T, [..., outputs]."""
+        return _times(self.plain, values)
+
+
+def compressed(matrix: Tensor) -> Compressed | None:
+    """The matrix in compressed rows, where that makes products on the CPU faster."""
+    if matrix.device.type != "cpu" or matrix.numel() < LEAST_ENTRIES:
+        return None
+    if int(torch.count_nonzero(matrix)) > MOST_FILLED * matrix.numel():
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that compressed rows are new in torch
+        return Compressed(matrix.to_sparse_csr(), matrix.T.contiguous().to_sparse_csr())
+
+
+def _times(matrix: Tensor, values: Tensor) -> Tensor:
+    flat = values.reshape(-1, values.shape[-1])
+    result: Tensor = matrix @ flat.T
+    return result.T.contiguous().reshape(*values.shape[:-1], matrix.shape[0])
