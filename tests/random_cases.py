@@ -87,7 +87,9 @@ def _near(
     moved = []
     for i, c in enumerate(unsafe):
         worst = (y @ c.rows.T - c.limits).max(-1).min()
-        moved.append(Conjunction(c.rows, c.limits + worst + (0.02, -0.02)[(seed + i) % 2], c.strict))
+        moved.append(
+            Conjunction(c.rows, c.limits + worst + (0.02, -0.02)[(seed + i) % 2], c.strict)
+        )
     return moved
 
 
@@ -106,7 +108,9 @@ def _scale(affine: AffineMap, scales: list[float], k: int) -> Dense:
     assert isinstance(affine, Dense)
     here = scales[k + 1]
     pairs = zip(affine.sources, affine.weights, strict=True)
-    return Dense(affine.sources, tuple(w * (here / scales[s]) for s, w in pairs), affine.bias * here)
+    return Dense(
+        affine.sources, tuple(w * (here / scales[s]) for s, w in pairs), affine.bias * here
+    )
 
 
 def through_center(network: Network, domain: Domain) -> Network:
@@ -157,7 +161,9 @@ def sliver(seed: int) -> Query:
     )
     box = Box(-torch.ones(inputs).double(), torch.ones(inputs).double())
     row = Conjunction(np.array([[1.0, 0.0]]), np.zeros(1), np.array([turn % 4 == 0]))
-    far = Conjunction(np.array([[1.0, 1.0], [-1.0, 0.0]]), np.array([-5.0, -9.0]), np.zeros(2, bool))
+    far = Conjunction(
+        np.array([[1.0, 1.0], [-1.0, 0.0]]), np.array([-5.0, -9.0]), np.zeros(2, bool)
+    )
     return ask(Network((first, second), output, inputs), box, [row, far][: 1 + turn % 2])
 
 

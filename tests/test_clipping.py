@@ -37,7 +37,7 @@ def pass_of(query: Query, box: Box) -> Backward:
 
 
 def batch_of(query: Query, *boxes: Box) -> Box:
-    lower, upper = (torch.stack(side) for side in zip(*((b.lower, b.upper) for b in boxes)))
+    lower, upper = torch.stack([b.lower for b in boxes]), torch.stack([b.upper for b in boxes])
     return Box(lower.to(query.network.dtype), upper.to(query.network.dtype))
 
 

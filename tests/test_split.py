@@ -23,7 +23,9 @@ QUICK = Split(Ascent(steps=4), bundles=200)
 
 def split(query: Query, split: Split = QUICK, deadline: Deadline | None = None) -> Outcome:
     bounds = root_bounds(query.network, query.domain)
-    return split_neurons(query, bounds, exact_confirm(query), deadline or Deadline.after(0.3), split)
+    return split_neurons(
+        query, bounds, exact_confirm(query), deadline or Deadline.after(0.3), split
+    )
 
 
 def hard_query(seed: int, *counts: int) -> Query:
@@ -75,9 +77,7 @@ def test_a_counterexample_that_is_refused_is_never_proved_away() -> None:
         if case.truth != "sat":
             continue
         bounds = root_bounds(case.query.network, case.query.domain)
-        outcome = split_neurons(
-            case.query, bounds, lambda points: None, Deadline.after(0.3), QUICK
-        )
+        outcome = split_neurons(case.query, bounds, lambda points: None, Deadline.after(0.3), QUICK)
         assert outcome.status in ("unknown", "timeout")
 
 
