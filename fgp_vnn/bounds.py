@@ -44,9 +44,8 @@ class LayerBounds:
     def within(self, pattern: Sequence[Tensor]) -> LayerBounds:
         """The bounds in a bundle: signs [batch, n_k] of -1 and +1 cut off one side."""
         pairs = list(zip(self.lower, self.upper, pattern, strict=True))
-        zero = torch.zeros((), dtype=self.lower[0].dtype, device=self.lower[0].device)
         lower = tuple(torch.where(sign > 0, low.clamp(min=0), low) for low, _, sign in pairs)
-        upper = tuple(torch.where(sign < 0, torch.minimum(up, zero), up) for _, up, sign in pairs)
+        upper = tuple(torch.where(sign < 0, up.clamp(max=0), up) for _, up, sign in pairs)
         return LayerBounds(lower, upper)
 
     def to(self, dtype: torch.dtype) -> LayerBounds:

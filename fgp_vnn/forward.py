@@ -8,6 +8,7 @@ backward pass for each neuron, with the width of the layers; the bounds are loos
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import torch
@@ -69,6 +70,8 @@ class Forward:
             if prior is not None:
                 lower = torch.maximum(lower, prior.lower[k])
                 upper = torch.minimum(upper, prior.upper[k])
+            # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
+            lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
             result = LayerBounds((*result.lower, lower), (*result.upper, upper))
             forms.append(_through_relu(moved, lower, upper))
         return result

@@ -22,7 +22,8 @@ class Lift:
     kept: Tensor | None = None  # [reduced]: x[kept] = t, the others as in origin
 
     def __call__(self, points: Tensor) -> Tensor:
-        """x [..., inputs] at t [..., reduced]."""
+        """x [..., inputs] at t [..., reduced], in the precision of the network's own input."""
+        points = points.to(self.origin.dtype)
         if self.basis is not None:
             return self.origin + points.to(self.basis.dtype) @ self.basis.T
         if self.kept is None:

@@ -33,8 +33,9 @@ def refine_layers(
         before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
         for neurons in torch.split(crossing, max(1, CHUNK_ENTRIES // max(1, 2 * before))):
             low, high = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
-            lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
-            upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], high)
+            # What overflowed to NaN is no bound, and fmax and fmin pass it over.
+            lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
+            upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], high)
     return LayerBounds(tuple(lower), tuple(upper))
 
 

@@ -218,3 +218,86 @@ def test_a_batch_of_boxes_agrees_with_one_at_a_time() -> None:
         )
         _, alone = raise_bounds(network, box, own)
         torch.testing.assert_close(together.least[i], alone.least[0])
+
+
+def weighed(
+    network: Network, domain: Domain, bounds: LayerBounds, weights: Tensor, *, coarse: bool = False
+) -> tuple[Tensor, Ascended]:
+    """Rows y_1, -y_1, y_2, -y_2 bounded as one sum, the weights to begin with given."""
+    eye = torch.eye(network.outputs, dtype=network.dtype)
+    rows = torch.cat([eye, -eye]).unsqueeze(0)
+    begin = start(network, rows[:, :1], bounds)._replace(weights=weights)
+    single = network.to("cpu", torch.float32), domain.to("cpu", torch.float32)
+    raised = ascend(
+        network,
+        domain,
+        len(network.layers),
+        rows,
+        bounds,
+        begin=begin,
+        coarse=single if coarse else None,
+        ascent=SHORT,
+        done=never,
+    )
+    return rows[0], raised
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@kinds
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000))
+def test_the_weighed_sum_of_rows_is_bounded_where_its_weights_end(
+    kind: str, coarse: bool, seed: int
+) -> None:
+    network = random_network(seed, kind, inputs=3, widths=WIDTHS)
+    domain = random_domain(seed, "box", inputs=3)
+    bounds = root_bounds(network, domain)
+    weights = torch.rand(1, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    rows, raised = weighed(network, domain, bounds, weights, coarse=coarse)
+    found = raised.multipliers.weights
+    assert found is not None and found.shape == (1, 4) and found.dtype == torch.float64
+    assert bool((found >= 0).all()) and float(found.sum()) > 0
+    values = network(sample(domain, 200, seed)) @ rows.T @ found[0]
+    assert bool((values >= raised.least[0]).all())
+
+
+def test_weights_move_to_the_rows_that_prove_most() -> None:
+    """The equal sum of y and -y is 0: some other weights have a bound that is higher."""
+    raised_some = 0
+    for seed in range(6):
+        network, domain = random_network(seed, widths=WIDTHS), random_domain(seed, size=0.3)
+        bounds = root_bounds(network, domain)
+        _, raised = weighed(network, domain, bounds, torch.full((1, 4), 0.25).double())
+        raised_some += float(raised.least) > 0.01
+    assert raised_some > 2
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@kinds
+def test_steps_in_single_precision_give_bounds_that_are_proved_in_full(
+    kind: str, offset: float
+) -> None:
+    """Far from 0 single precision is off by more than the domain is wide."""
+    for seed in range(6):
+        network = random_network(seed, kind, inputs=3, widths=WIDTHS)
+        box = random_domain(seed, "box", inputs=3, size=1e-4 if offset else 1.0).box()
+        domain = Box(box.lower + offset, box.upper + offset)
+        bounds = root_bounds(network, domain)
+        eye = torch.eye(2, dtype=torch.float64)
+        raised = ascend(
+            network,
+            domain,
+            3,
+            torch.cat([eye, -eye]).unsqueeze(0),
+            bounds,
+            coarse=(network.to("cpu", torch.float32), domain.to("cpu", torch.float32)),
+            ascent=SHORT,
+            done=never,
+        )
+        assert raised.least.dtype == torch.float64
+        for alpha, beta in zip(raised.multipliers.alpha, raised.multipliers.beta, strict=True):
+            assert bool(((alpha >= 0) & (alpha <= 1)).all()) and bool((beta >= 0).all())
+        y = network(sample(domain, 100, seed))
+        slack = torch.cat([y, -y], -1).amin(0) - raised.least[0]
+        assert bool((slack >= -1e-9 * (1 + offset)).all())
+        assert bool(domain.contains(raised.points).all())

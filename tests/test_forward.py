@@ -7,11 +7,13 @@ from fractions import Fraction
 import pytest
 import torch
 from random_networks import KINDS, random_network
+from test_sharpen import check_overflow
 
 from fgp_vnn.bounds import LayerBounds, interval_step
 from fgp_vnn.domain import Box
 from fgp_vnn.forward import Forward, pays
 from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.query import Query
 
 
 def boxes(seed: int, count: int = 5, inputs: int = 2) -> Box:
@@ -96,3 +98,11 @@ def test_rounding_does_not_lose_the_exact_value(scale: float) -> None:
 def test_it_pays_for_wide_networks_of_few_inputs_only() -> None:
     assert pays(random_network(0, inputs=2, widths=(900, 900, 900, 900)))
     assert not pays(random_network(0, inputs=50, widths=(60, 50, 40)))
+
+
+def test_what_overflows_makes_no_neuron_stable() -> None:
+    def forward(query: Query, bounds: LayerBounds) -> LayerBounds:
+        box = query.domain.box()
+        return Forward(query.network).bounds(Box(box.lower.unsqueeze(0), box.upper.unsqueeze(0)))
+
+    check_overflow(forward)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from exact import TOLERANCE, least_worst, polytope
+from random_cases import exact_confirm, random_case, sliver, tie, wrong
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
 
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.inputs import Subdivision, split_inputs
@@ -75,3 +77,71 @@ def test_a_tie_is_never_proved_and_ends() -> None:
 def test_other_domains_are_refused() -> None:
     with pytest.raises(TypeError, match="boxes"):
         split(random_query(1, "l2"))
+
+
+@pytest.mark.parametrize("coarse", [True, False])
+def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> None:
+    decided = 0
+    cases = [random_case(seed) for seed in range(1000, 1120)]
+    for case in cases:
+        if not isinstance(case.query.domain, Box):
+            continue
+        outcome = split_inputs(
+            case.query,
+            exact_confirm(case.query),
+            Deadline.after(0.1),
+            Subdivision(batch=64, coarse=coarse),
+        )
+        assert not wrong(outcome.status, case.truth)
+        decided += outcome.status in ("sat", "unsat")
+    assert decided > 60
+
+
+def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
+    for seed in range(12):
+        query = sliver(seed * 8)
+        assert split(query, Deadline.after(0.2)).status != "unsat"
+        refused = split_inputs(query, lambda p: None, Deadline.after(0.1), Subdivision())
+        assert refused.status in ("timeout", "unknown")
+
+
+def test_a_conjunction_met_with_equality_is_never_proved() -> None:
+    for seed in range(12):
+        query = tie(seed * 8)
+        refused = split_inputs(query, lambda p: None, Deadline.after(0.1), Subdivision())
+        assert refused.status in ("timeout", "unknown")
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e5])
+def test_boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly(
+    offset: float,
+) -> None:
+    """A box far from 0, narrower than the steps of float32 there, one of whose corners is bad."""
+    proved = 0
+    for seed in range(12):
+        network = random_network(seed, widths=(4, 3))
+        box = random_domain(seed, size=1e-3).box()
+        domain = Box(box.lower + offset, box.upper + offset)
+        y = network(sample(domain, 100, seed))[:, :1]
+        width = float(y.max() - y.min())
+        for margin in (0.01, -0.5):
+            limit = float(y.min()) + margin * width
+            row = Conjunction(np.array([[1.0, 0.0]]), np.array([limit]), np.array([False]))
+            status = split(ask(network, domain, [row]), Deadline.after(0.2)).status
+            assert margin < 0 or status != "unsat"
+            proved += status == "unsat"
+    assert proved > 6 or offset > 1e4
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+def test_little_memory_changes_no_verdict(batch: int) -> None:
+    seen = set()
+    for seed in range(10):
+        query = random_query(seed)
+        deadline = Deadline.after(10)
+        little = Subdivision(batch=batch, budget=0)
+        outcome = split_inputs(query, confirm_in(query), deadline, little)
+        if abs(least_worst(query, polytope(query.domain))) > 1e-3:
+            assert outcome.status == split(query).status
+            seen.add(outcome.status)
+    assert {"sat", "unsat"} <= seen

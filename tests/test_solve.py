@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from exact import TOLERANCE, least_worst, polytope
+from random_cases import exact_confirm, random_case, sliver, wrong
 from random_networks import (
     KINDS,
     confirm_in,
@@ -64,6 +65,27 @@ def test_every_engine_agrees_with_the_oracle(settings: dict[str, object]) -> Non
         assert bool(verdict.reason) == (not decided)
         assert (verdict.counterexample is not None) == (verdict.status == "sat")
     assert {"sat", "unsat"} <= seen
+
+
+@pytest.mark.parametrize("engine", ["auto", "split", "walk"])
+def test_no_engine_contradicts_an_exact_answer(engine: str) -> None:
+    """Ties, slivers, thin boxes, layers of very different size, boundaries through the centre."""
+    decided = 0
+    for seed in range(2000, 2040):
+        case = random_case(seed)
+        settings = Settings(engine=engine, attack=False)
+        verdict = solve(case.query, exact_confirm(case.query), settings, Deadline.after(0.2))
+        assert not wrong(verdict.status, case.truth)
+        decided += verdict.status in ("sat", "unsat")
+    assert decided > 20
+
+
+@pytest.mark.parametrize("engine", ["auto", "split", "walk"])
+def test_a_counterexample_that_is_hidden_and_refused_is_never_proved_away(engine: str) -> None:
+    for seed in range(8):
+        settings = Settings(engine=engine, attack=False)
+        verdict = solve(sliver(seed * 8), lambda p: None, settings, Deadline.after(0.15))
+        assert verdict.status in ("unknown", "timeout")
 
 
 @pytest.mark.parametrize("domain_kind", ["l2", "l1", "clipped l2", "clipped l1", "thin box"])

@@ -77,8 +77,9 @@ def set_out(
     eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
     rows = eye[padded].to(query.network.device)
     setting = Setting(query, bounds, rows, query.coarse(), deadline, splitting)
-    slopes = torch.cat([(up > -lo)[0] for lo, up in zip(bounds.lower, bounds.upper, strict=True)])
-    alpha = slopes.to(rows.dtype).expand(len(numbers), -1).contiguous()
+    pairs = zip(bounds.lower, bounds.upper, strict=True)
+    slopes = torch.cat([rows.new_zeros(0), *((up > -lo)[0] for lo, up in pairs)])
+    alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
     disjunct = torch.arange(len(numbers), device=rows.device)
     weights = rows.new_full((len(numbers), most), 1 / most)
@@ -122,12 +123,13 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
     alpha, beta, weights = result.multipliers
     found = replace(
         bundles,
-        alpha=torch.cat(alpha, -1).squeeze(-2),
-        beta=torch.cat(beta, -1).squeeze(-2),
+        alpha=torch.cat([bundles.alpha[:, :0], *(a.squeeze(-2) for a in alpha)], -1),
+        beta=torch.cat([bundles.beta[:, :0], *(b.squeeze(-2) for b in beta)], -1),
         weights=bundles.weights if weights is None else weights,
     )
-    count = len(bundles.signs)
-    crossing = torch.cat([mask.expand(count, -1) for mask in bounds.unstable()], -1)
+    none = torch.zeros_like(bundles.signs[:, :0], dtype=torch.bool)
+    masks = (mask.expand(len(none), -1) for mask in bounds.unstable())
+    crossing = torch.cat([none, *masks], -1)
     return Bounded(found, bounds, result, crossing)
 
 

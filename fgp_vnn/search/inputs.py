@@ -190,7 +190,7 @@ def _keep_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
 def _next(frontier: Frontier, subdivision: Subdivision, statistics: dict[str, int]) -> _Parts:
     """The halves of the lowest boxes; none if no box is left that can be split."""
     while len(frontier):
-        parts = _halve(frontier.pop(subdivision.batch // 2), statistics)
+        parts = _halve(frontier.pop(max(subdivision.batch // 2, 1)), statistics)
         if len(parts.lower):
             return parts
     nothing = torch.zeros(0, 0)

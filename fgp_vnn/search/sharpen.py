@@ -31,8 +31,9 @@ def sharpen_layers(
             continue
         least = _sharpen(_ask_neurons(query, k, neurons), known, rounds, deadline, splitting)
         low, high = least.chunk(2)
-        lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
-        upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], -high)
+        # What overflowed to NaN is no bound, and fmax and fmin pass it over.
+        lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
+        upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
     return LayerBounds(tuple(lower), tuple(upper))
 
 
@@ -71,12 +72,14 @@ def _sharpen(
         worst = records.worst(query.disjuncts)
         if not len(worst) or deadline.expired():
             break
-        parents, neuron = records.take(worst)
+        parents, neuron, before_split = records.take(worst)
         bounded = bound(setting, halves(parents, neuron))
         every = torch.arange(len(bounded.bundles.signs), device=worst.device)
+        # What holds in a bundle holds in its halves, also where few steps find less.
+        least = torch.maximum(bounded.result.least.squeeze(-1), before_split.repeat(2))
         records.add(
             bounded.bundles,
-            bounded.result.least.squeeze(-1),
+            least,
             choose(setting, bounded, every),
             bounded.crossing.any(-1),
         )
@@ -111,16 +114,16 @@ class _Records:
         first = first.scatter_reduce(0, row, chosen, "amin")
         return first[first < len(self._bound)]
 
-    def take(self, index: Tensor) -> tuple[Bundles, Tensor]:
-        """Remove bundles, to be replaced by their halves."""
-        taken, neuron = self._bundles.at(index), self._neuron[index]
+    def take(self, index: Tensor) -> tuple[Bundles, Tensor, Tensor]:
+        """Remove bundles, to be replaced by their halves; also their neurons and bounds."""
+        taken = self._bundles.at(index), self._neuron[index], self._bound[index]
         kept = torch.ones(len(self._bound), dtype=torch.bool, device=index.device)
         kept[index] = False
         rest = torch.nonzero(kept).flatten()
         self._bundles = self._bundles.at(rest)
         self._bound, self._neuron = self._bound[rest], self._neuron[rest]
         self._open = self._open[rest]
-        return taken, neuron
+        return taken
 
     def least(self, rows: int) -> Tensor:
         """The lowest bound of each row [rows]."""

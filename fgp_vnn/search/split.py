@@ -56,7 +56,7 @@ def split_neurons(
         if split.bundles is not None and search.statistics["bundles"] >= split.bundles:
             reason = f"{len(search.frontier)} bundles are open"
             return Outcome("unknown", reason=reason, unfinished=True, statistics=search.statistics)
-        taken = search.frontier.pop(split.batch // 2)
+        taken = search.frontier.pop(max(split.batch // 2, 1))
         floats = (taken[n].to(query.network.dtype) for n in ("alpha", "beta", "weights"))
         parents = Bundles(taken["disjunct"], taken["signs"], *floats)
         found = _process(search, halves(parents, taken["neuron"]))
@@ -94,7 +94,8 @@ def _process(search: _Search, bundles: Bundles) -> Counterexample | None:
 def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | None:
     """Decide the bundles with nothing open, which are regions."""
     signs = bounded.bundles.signs
-    lower = torch.cat([lo.expand(len(signs), -1) for lo in bounded.bounds.lower], -1)
+    lowers = (lo.expand(len(signs), -1) for lo in bounded.bounds.lower)
+    lower = torch.cat([bounded.bundles.alpha[:, :0], *lowers], -1)
     stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
     found, unsettled = decide_regions(
         search.setting.query,

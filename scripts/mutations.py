@@ -1,0 +1,201 @@
+"""Small changes that make a kernel unsound, and the test files that have to notice each.
+
+A change replaces one exact piece of text, which has to occur once in its file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One change to a file of the package."""
+
+    name: str
+    file: str  # in the package
+    old: str
+    new: str
+    tests: tuple[str, ...]  # files in tests/
+
+
+def _in(file: str, *tests: str) -> tuple[str, tuple[str, ...]]:
+    return file, tuple(f"test_{name}.py" for name in tests)
+
+
+_BOUNDS = _in("bounds.py", "bounds")
+_WITHIN = _in("bounds.py", "bounds", "bundles")
+_ASCENT = _in("ascent.py", "ascent", "bundles")
+_REGIONS = _in("regions.py", "regions", "leaves")
+_COLLAPSE = _in("collapse.py", "collapse")
+_CLIPPING = _in("search/clipping.py", "clipping")
+_CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
+_SHARPEN = _in("search/sharpen.py", "sharpen")
+_REFINE = _in("refine.py", "refine")
+_BUNDLES = _in("search/bundles.py", "bundles")
+_SPLIT = _in("search/split.py", "split")
+_INPUTS = _in("search/inputs.py", "inputs")
+_LEAVES = _in("search/leaves.py", "leaves")
+_FRONTIER = _in("search/frontier.py", "frontier")
+_QUERY = _in("query.py", "query", "split")
+_CONFIRM = _in("confirm.py", "confirm")
+
+_CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
+    ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
+    (
+        "chord and lower line swapped",
+        _BOUNDS,
+        "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
+        "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
+    ),
+    ("intercept of the chord dropped", _BOUNDS, "-chord * lower,", "0 * lower,"),
+    (
+        "slope 1.01",
+        _BOUNDS,
+        "if alpha is None else alpha\n",
+        "if alpha is None else 1.01 * alpha\n",
+    ),
+    (
+        "rounding of the backward pass dropped",
+        _BOUNDS,
+        "least = nominal - 1.01 * (error + rounding.of_input(weight))",
+        "least = nominal",
+    ),
+    (
+        "rounding of the intervals dropped",
+        _BOUNDS,
+        "return center - reach - error, center + reach + error",
+        "return center - reach, center + reach",
+    ),
+    (
+        "an overflow passes for a stable neuron",
+        _BOUNDS,
+        "lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)",
+        "pass",
+    ),
+    (
+        "a closed neuron on the wrong side",
+        _WITHIN,
+        "torch.where(sign > 0,",
+        "torch.where(sign < 0,",
+    ),
+    (
+        "negative beta",
+        _ASCENT,
+        "beta_rate * size * move).clamp(min=0)",
+        "beta_rate * size * move)",
+    ),
+    ("slopes outside [0, 1]", _ASCENT, ").clamp(0, 1)", ").clamp(-1, 2)"),
+    (
+        "negative weights of rows",
+        _ASCENT,
+        "grown = weights * torch.exp(4 * rate * value / size)",
+        "grown = weights + 4 * rate * value / size",
+    ),
+    (
+        "the coarse bound taken for the proved one",
+        _ASCENT,
+        "best._replace(least=passed.least,",
+        "best._replace(least=best.least.to(passed.least.dtype),",
+    ),
+    (
+        "emptiness without its reach",
+        _REGIONS,
+        "(sign * form.values + form.reach + form.error < 0)",
+        "(sign * form.values + form.error < 0)",
+    ),
+    (
+        "rounding of a region's forms dropped",
+        _REGIONS,
+        "reach, 1.01 * error)",
+        "reach, 0 * error)",
+    ),
+    (
+        "stable neurons swapped",
+        _COLLAPSE,
+        "(bounds.lower[k - 1] >= 0)",
+        "(bounds.upper[k - 1] > 0)",
+    ),
+    ("defect dropped", _COLLAPSE, "1.01 * defect.reshape(-1)", "0 * defect.reshape(-1)"),
+    (
+        "clipped on the wrong side",
+        _CLIPPING,
+        "torch.where(weight > 0, center + limit, nothing)",
+        "torch.where(weight > 0, center - limit, nothing)",
+    ),
+    (
+        "clipped without rounding",
+        _CLIPPING,
+        " + unit * (reach + radius + center.abs())",
+        " + 0 * unit",
+    ),
+    (
+        "clipped to all disjuncts at once",
+        _CLIPPING,
+        "low = torch.where(gone, torch.inf, low).amin(1)",
+        "low = torch.where(gone, -torch.inf, low).amax(1)",
+    ),
+    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(value - rounding)", "value"),
+    (
+        "rows of other disjuncts weighed too",
+        _CONJUNCTIONS,
+        "rows = torch.nonzero(query.disjunct == disjunct).flatten()",
+        "rows = torch.nonzero(query.disjunct >= 0).flatten()",
+    ),
+    ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "|= best > 0", "|= best > -1e-6"),
+    (
+        "the greatest bound of a neuron's bundles",
+        _SHARPEN,
+        'self._bundles.disjunct, self._bound, "amin"',
+        'self._bundles.disjunct, self._bound, "amax"',
+    ),
+    ("an overflow as a sharpened bound", _SHARPEN, "torch.fmax(", "torch.maximum("),
+    ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
+    ("the side of a refined bound", _REFINE, "return low, -high", "return -high, low"),
+    ("one half twice", _BUNDLES, "for sign in (-1, 1)]", "for sign in (1, 1)]"),
+    (
+        "a neuron taken for closed",
+        _BUNDLES,
+        "crossing = torch.cat([none, *masks], -1)",
+        "crossing = torch.cat([none, *masks], -1) & (torch.arange(none.shape[0]) > 0)[:, None]",
+    ),
+    (
+        "a bundle dropped",
+        _SPLIT,
+        "torch.nonzero(~closed & ~full).flatten())",
+        "torch.nonzero(~closed & ~full).flatten()[1:])",
+    ),
+    (
+        "0 closes rows that are not strict",
+        _SPLIT,
+        "torch.where(strict, least >= 0, least > 0)",
+        "least >= 0",
+    ),
+    ("regions left open are forgotten", _SPLIT, "search.unsettled += unsettled", "pass"),
+    (
+        "an upper half lost",
+        _INPUTS,
+        "middle), parts.upper])",
+        "middle), parts.upper.scatter(-1, index, middle)])",
+    ),
+    ("boxes too small to split are forgotten", _INPUTS, 'statistics["stuck"] += int', "int"),
+    (
+        "a region closed by another disjunct",
+        _LEAVES,
+        ".gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)",
+        ".any(-1)",
+    ),
+    ("a record lost", _FRONTIER, "self._size = kept", "self._size = max(kept - 1, 0)"),
+    (
+        "strictness swapped",
+        _QUERY,
+        "torch.where(self.strict, lower >= 0, lower > 0)",
+        "torch.where(self.strict, lower > 0, lower >= 0)",
+    ),
+    ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
+    ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
+    ("the property is not evaluated", _CONFIRM, "self.breaks(x, y.astype(np.float64))", "True"),
+)
+
+MUTATIONS = tuple(
+    Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _CHANGES
+)

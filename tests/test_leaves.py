@@ -1,0 +1,125 @@
+"""Regions at the leaves of the split search against the exact oracle."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from exact import TOLERANCE, least, polytope
+from random_cases import exact_confirm
+from random_networks import KINDS, random_domain, random_network, random_rows, sample
+from torch import Tensor
+
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.query import Query, ask
+from fgp_vnn.search.leaves import decide_regions
+from fgp_vnn.verdict import Counterexample
+
+WIDTHS = (4, 3)
+
+
+def make_query(seed: int, domain_kind: str = "box") -> Query:
+    network = random_network(seed, KINDS[seed % 3], widths=WIDTHS)
+    return ask(network, random_domain(seed, domain_kind), random_rows(seed, 2, 1, 2))
+
+
+def signs_of(query: Query, points: Tensor) -> Tensor:
+    """The regions [points, neurons] that the points lie in."""
+    z = torch.cat(query.network.preactivations(points)[:-1], -1)
+    return torch.where(z >= 0, 1, -1).to(torch.int8)
+
+
+def decide(
+    query: Query, signs: Tensor, disjunct: int, deadline: Deadline | None = None
+) -> tuple[Counterexample | None, int]:
+    which = torch.full((len(signs),), disjunct)
+    return decide_regions(query, signs, which, exact_confirm(query), deadline or Deadline())
+
+
+@pytest.mark.parametrize("domain_kind", ["box", "thin box", "l1"])
+def test_a_region_is_settled_only_as_the_oracle_has_it(domain_kind: str) -> None:
+    settled = found_some = vacant = 0
+    for seed in range(8):
+        query = make_query(seed, domain_kind)
+        regions = signs_of(query, sample(query.domain, 8, seed)[:3])
+        regions = torch.cat([regions, -regions[:1]])  # the last of them is likely to be empty
+        for disjunct in range(2):
+            for region in regions:
+                found, unsettled = decide(query, region.unsqueeze(0), disjunct)
+                exact = least(
+                    query.network,
+                    polytope(query.domain),
+                    rows=query.rows_of(disjunct),
+                    signs=[s.double() for s in torch.split(region, list(WIDTHS))],
+                )
+                closed = found is None and not unsettled
+                assert not (closed and exact < -TOLERANCE)
+                settled += closed
+                found_some += found is not None
+                vacant += closed and exact == float("inf")
+    assert settled > 5 and found_some > 5 and vacant > 2
+
+
+@pytest.mark.parametrize("domain_kind", ["l2", "clipped l2", "clipped l1"])
+def test_no_region_is_settled_in_which_a_sample_meets_the_disjunct(domain_kind: str) -> None:
+    seen = 0
+    for seed in range(12):
+        query = make_query(seed, domain_kind)
+        points = sample(query.domain, 60, seed)
+        met = query.met(query.network(points))
+        for disjunct in range(2):
+            bad = points[met[:, disjunct]][:3]
+            for region in signs_of(query, bad):
+                found, unsettled = decide(query, region.unsqueeze(0), disjunct)
+                assert found is not None or unsettled
+                seen += 1
+    assert seen > 5
+
+
+def test_regions_in_a_batch_are_decided_as_one_by_one() -> None:
+    for seed in range(6):
+        query = make_query(seed)
+        regions = signs_of(query, sample(query.domain, 20, seed))
+        for disjunct in range(2):
+            found, unsettled = decide(query, regions, disjunct)
+            alone = [decide(query, region.unsqueeze(0), disjunct) for region in regions]
+            assert (found is not None) == any(one is not None for one, _ in alone)
+            if found is None:
+                assert unsettled == sum(count for _, count in alone)
+
+
+def test_each_region_is_asked_about_its_own_disjunct() -> None:
+    for seed in range(12):
+        query = make_query(seed)
+        regions = signs_of(query, query.domain.center.unsqueeze(0)).expand(2, -1)
+        both = decide_regions(
+            query, regions, torch.tensor([0, 1]), exact_confirm(query), Deadline()
+        )
+        each = [decide(query, regions[:1], d) for d in range(2)]
+        assert (both[0] is not None) == any(found is not None for found, _ in each)
+
+
+def test_without_time_nothing_that_projections_would_have_to_settle_is_closed() -> None:
+    left = 0
+    for seed in range(12):
+        query = make_query(seed)
+        points = sample(query.domain, 60, seed)
+        met = query.met(query.network(points))[:, 0]
+        regions = signs_of(query, points[met])
+        if len(regions):
+            found, unsettled = decide(query, regions, 0, Deadline(0.0))
+            assert found is None and unsettled == len(regions)
+            left += 1
+    assert left > 3
+
+
+def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
+    left = 0
+    for seed in range(6):
+        query = make_query(seed)
+        points = sample(query.domain, 60, seed)
+        regions = signs_of(query, points[query.met(query.network(points))[:, 0]][:2])
+        which = torch.zeros(len(regions), dtype=torch.long)
+        found, unsettled = decide_regions(query, regions, which, lambda p: None, Deadline())
+        assert found is None and unsettled == len(regions)
+        left += unsettled
+    assert left
