@@ -76,9 +76,8 @@ def measure(network: Network, center: torch.Tensor, radius: float, regions: int)
     if outcome.statistics["regions"] < regions:
         return False
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
-    print(
-        f"radius {radius}: {query.network.neurons} unstable neurons, {query.network.inputs} inputs left"
-    )
+    small = query.network
+    print(f"radius {radius}: {small.neurons} unstable neurons, {small.inputs} inputs left")
     print(f"bounds {bounded - begin:.2f} s, collapse {collapsed - bounded:.2f} s")
     print(f"{outcome.statistics['regions']} regions in {end - collapsed:.2f} s; peak {peak:.2f} GB")
     return True
