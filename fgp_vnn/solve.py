@@ -16,7 +16,7 @@ from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
-from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.falsify import MANY_INPUTS, Attack, falsify
 from fgp_vnn.forward import Forward, pays
 from fgp_vnn.memory import DEFAULT, budget
 from fgp_vnn.network.model import Dense, Network
@@ -215,6 +215,8 @@ def _split_neurons(run: _Run, bounds: LayerBounds, split: Split) -> Outcome:
 def _by_inputs(run: _Run) -> bool:
     """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
     if not isinstance(run.query.domain, Box) or run.settings.engine == "walk":
+        return False
+    if run.query.network.inputs > MANY_INPUTS:  # a filter sees few of them, and there are many
         return False
     return _seen_inputs(run.query.network) <= FEW_INPUTS
 
