@@ -24,6 +24,7 @@ class Forms(NamedTuple):
     values: Tensor  # [regions or 1, n_k] v_k
     reach: Tensor  # [regions or 1, n_k] h(A_k), to either side: how far z_k moves from v_k
     error: Tensor  # [regions or 1, n_k] how far rounding may have moved z_k in the domain
+    terms: Tensor  # [regions or 1, n_k] the sum of |A_i| |x_i - c_i| at most, and |v_k|
 
 
 def input_columns(domain: Domain) -> Tensor:
@@ -61,7 +62,7 @@ def affine_forms(
             on = pattern[k].to(forms.values.dtype)
             whole = torch.cat([forms.columns, forms.values.unsqueeze(-2)], dim=-2)
             columns.append(whole * on.unsqueeze(-2))
-            sizes.append((forms.values.abs() + forms.reach) * on)
+            sizes.append(forms.terms * on)
             errors.append(forms.error * on)
     return result
 
@@ -75,9 +76,9 @@ def _apply(
 ) -> Forms:
     """One map applied to the forms that it reads, with a running bound on its rounding error.
 
-    A result of T operations on terms whose absolute values sum to S is off by at most 2 T u S. In
-    each domain sum |A_i| |x_i - c_i| <= h(A), so S <= |W| (|v| + h) + |bias|; errors made before
-    are carried on by |W|.
+    A result of T operations on terms whose absolute values sum to S is off by at most 2 T u S. What
+    a form's own terms add up to in the domain is bounded by its outer support, which |W| carries
+    on to S, as it carries on the errors made before.
     """
     regions = max(columns[s].shape[0] for s in affine.sources)
     read = [columns[s].expand(regions, -1, -1) for s in affine.sources]
@@ -88,10 +89,11 @@ def _apply(
     steps = 2 * (affine.operations + 6) * torch.finfo(values.dtype).eps
     error = affine.spread([errors[s] for s in affine.sources])
     error = error + steps * affine.magnitude([sizes[s] for s in affine.sources])
-    error = error + (forms.shape[1] + 8) * torch.finfo(values.dtype).eps * (reach + values.abs())
+    terms = domain.outer_support(forms.transpose(-1, -2)) + values.abs()
+    error = error + (forms.shape[1] + 8) * torch.finfo(values.dtype).eps * terms
     if affine.defect is not None:
         error = error + affine.defect
-    return Forms(forms, values, reach, 1.01 * error)
+    return Forms(forms, values, reach, 1.01 * error, terms)
 
 
 def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:

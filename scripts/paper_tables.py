@@ -26,6 +26,7 @@ from fgp_vnn.records import Records
 from paper_results import NETWORKS, Published
 
 EPSILON = {"l2": 0.25, "linf": 0.01}
+CLIP: dict[str, tuple[float, float] | None] = {"l2": None, "linf": (0.0, 1.0)}
 WALK = {"engine": "walk"}
 PAPER = {**WALK, **dict.fromkeys(("alternate", "joint", "signed", "stable", "attack"), False)}
 TABLES: dict[str, dict[str, dict[str, Any]]] = {  # table -> column -> settings
@@ -38,6 +39,14 @@ TABLES: dict[str, dict[str, dict[str, Any]]] = {  # table -> column -> settings
     },
 }
 Rows = list[dict[str, Any]]
+NOTE = (
+    "Counts are robust/not robust/unknown/timeout. Every `not robust` of ours has a witness in "
+    "its CSV file, in the ball by exact arithmetic and confirmed by running the network; every "
+    "`robust` is a proof. A published upper bound below our verified accuracy contradicts these "
+    "proofs. Two causes are known: the original program accepts points whose two greatest "
+    "probabilities differ by 1e-3, and with its cache of the first layer it projects onto the "
+    "wrong hyperplane."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,7 +97,7 @@ def _run(
         for number in range(count):
             if number not in done:
                 row = certify_point(
-                    certifier, points, number, EPSILON[norm], norm, None, args.budget
+                    certifier, points, number, EPSILON[norm], norm, CLIP[norm], args.budget
                 )
                 rows.append(row)
                 records.add(row)
@@ -102,7 +111,9 @@ def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str]
     ours = list(TABLES[table])
     theirs = {"l2": ["FGP", "GeoCert", "MIP"], "linf": ["FGP", "ERAN+MIP", "GeoCert"]}
     published = theirs.get(table, ["FGP, first boundary: unknown", "FGP"])
-    title = f"{norm}, epsilon {EPSILON[norm]}, {args.budget:g} s a point (published: 120 s)"
+    clipped = f", inputs in {list(CLIP[norm] or ())}" if CLIP[norm] else ""
+    budget = f"{args.budget:g} s a point (published: 120 s)"
+    title = f"{norm}, epsilon {EPSILON[norm]}{clipped}, {budget}"
     head = ["network", *ours, *published]
     if table == "l2":
         head.append("VRA at most: ours / published")
@@ -120,6 +131,8 @@ def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str]
             bound = summarise(runs[table, name, ours[0]])["vra_upper_bound"]
             cells.append(f"{bound:.2f} / {network.vra_upper_bound:.2f}")
         lines.append(_line(cells))
+    if table == "l2":
+        lines += ["", NOTE]
     return "\n".join(lines)
 
 

@@ -34,10 +34,11 @@ def check_witness(
     network: Network, result: Robustness, x: np.ndarray, epsilon: float, norm: str
 ) -> None:
     assert result.witness is not None
-    assert result.witness.x.dtype == np.float32
+    single = result.witness.x.astype(np.float32)
+    assert (single == result.witness.x).all()
     limit = Fraction(epsilon) ** 2 if norm == "l2" else Fraction(epsilon)
     assert exact_distance(result.witness.x, x, norm) <= limit
-    y = network.to("cpu", torch.float32)(torch.from_numpy(result.witness.x).unsqueeze(0))[0]
+    y = network.to("cpu", torch.float32)(torch.from_numpy(single).unsqueeze(0))[0]
     others = torch.cat([y[: result.label], y[result.label + 1 :]])
     assert bool(others.max() >= y[result.label])
 

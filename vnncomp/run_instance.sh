@@ -37,23 +37,35 @@ forward() {
     stopped=$1
     [ -n "$child" ] && kill -TERM "$child" 2>/dev/null
 }
-trap 'forward 143' TERM
-trap 'forward 130' INT
-timeout --kill-after="$kill_after" "$stop" \
-    "$tool" verify "$onnx" "$vnnlib" --timeout "$budget" --results "$results" &
-child=$!
-if own_records; then
-    record=$records/$$
-    echo "$$ $(started $$) $child $(started $child)" >"$record"
-fi
-[ -n "$stopped" ] && forward "$stopped" # a signal may have come before there was a child
+# When a signal comes while bash parses a substitution, it takes the trap's command for a part of it.
+# So there is none from here on until the verifier has ended; this never gives anything to read.
+exec {never}<> <(:)
+run_verifier() {
+    trap 'forward 143' TERM
+    trap 'forward 130' INT
+    timeout --kill-after="$kill_after" "$stop" \
+        "$tool" verify "$onnx" "$vnnlib" --timeout "$budget" --results "$results" &
+    child=$!
+    if own_records; then
+        record=$records/$$
+        for process in $$ "$child"; do
+            echo "$process"
+            started "$process"
+        done | tr '\n' ' ' >"$record"
+    fi
+    [ -n "$stopped" ] && forward "$stopped" # a signal may have come before there was a child
 
-# wait also returns when a signal was handled: wait again until the child is gone.
-while :; do
+    # A signal that comes just as `wait` begins is not handled before the child ends: so look again
+    # and again, and wait only for what is gone.
+    pause=0.02
+    while kill -0 "$child" 2>/dev/null; do
+        read -rt "$pause" -u "$never" _
+        [ "$SECONDS" -lt 10 ] || pause=0.2
+    done
     wait "$child"
     code=$?
-    kill -0 "$child" 2>/dev/null || break
-done
+}
+run_verifier
 
 # The first line is the verifier's verdict or still our own `timeout`. The latter is replaced if
 # the verifier failed or was killed before its time was up, and so is anything that is not legal.
