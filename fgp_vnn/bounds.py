@@ -20,7 +20,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Domain
+from fgp_vnn.memory import DEFAULT, rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 
 
@@ -284,10 +286,15 @@ def root_bounds(
     *,
     prior: LayerBounds | None = None,
     backward_pass: bool = True,
+    memory: int = DEFAULT,
+    deadline: Deadline | None = None,
 ) -> LayerBounds:
     """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
-    neurons that the intervals leave unstable. `prior` are bounds that hold anyway.
+    neurons that the intervals leave unstable, as many at a time as fit into `memory` bytes.
+
+    `prior` are bounds that hold anyway. When time is up, what is left keeps its intervals.
     """
+    within = _Within(memory, deadline)
     bounds = LayerBounds((), ())
     for k in range(len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
@@ -296,25 +303,46 @@ def root_bounds(
             lower = torch.maximum(lower, prior.lower[k])
             upper = torch.minimum(upper, prior.upper[k])
         if k > 0 and backward_pass:
-            lower, upper = _tighten(network, domain, bounds, k, lower, upper)
+            lower, upper = _tighten(network, domain, bounds, k, lower, upper, within)
         # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
         lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
     return bounds
 
 
+class _Within(NamedTuple):
+    """What the backward passes may take."""
+
+    memory: int  # bytes
+    deadline: Deadline | None
+
+    def expired(self) -> bool:
+        return self.deadline is not None and self.deadline.expired()
+
+
 def _tighten(
-    network: Network, domain: Domain, bounds: LayerBounds, k: int, lower: Tensor, upper: Tensor
+    network: Network,
+    domain: Domain,
+    bounds: LayerBounds,
+    k: int,
+    lower: Tensor,
+    upper: Tensor,
+    within: _Within,
 ) -> tuple[Tensor, Tensor]:
     """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
     crossing = (lower < 0) & (upper > 0)  # [batch, n_k]
     most = int(crossing.sum(-1).max()) if len(crossing) else 0
-    if not most:
+    if not most or within.expired():
         return lower, upper
     # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
     chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
-    rounding = Rounding(network, domain, bounds)
-    low, high = backward_neurons(network, domain, k, chosen, bounds.lines(), rounding=rounding)
-    lower = lower.scatter(-1, chosen, torch.maximum(lower.gather(-1, chosen), low))
-    upper = upper.scatter(-1, chosen, torch.minimum(upper.gather(-1, chosen), high))
+    rounding, lines = Rounding(network, domain, bounds), bounds.lines()
+    lower, upper = lower.clone(), upper.clone()
+    some = rows_at_once(network, k, 2 * len(crossing), within.memory)  # two rows for a neuron
+    for part in torch.split(chosen, some, dim=-1):
+        low, high = backward_neurons(network, domain, k, part, lines, rounding=rounding)
+        lower.scatter_(-1, part, torch.maximum(lower.gather(-1, part), low))
+        upper.scatter_(-1, part, torch.minimum(upper.gather(-1, part), high))
+        if within.expired():
+            break
     return lower, upper

@@ -9,47 +9,69 @@ linear bounds, and is often a hundred times smaller.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding
+from fgp_vnn.memory import DEFAULT, rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
 
+_FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
-def collapse(query: Query, bounds: LayerBounds) -> tuple[Query, LayerBounds]:
-    """Leave the stable neurons out; the old query where that would not make it smaller."""
+
+def collapse(
+    query: Query, bounds: LayerBounds, *, memory: int = DEFAULT
+) -> tuple[Query, LayerBounds]:
+    """Leave the stable neurons out; the old query where that would not make it smaller, or where
+    it would take more than `memory` bytes."""
     network = query.network
     unstable = [torch.nonzero(mask[0]).flatten() for mask in bounds.unstable()]
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
-    if _size(network, unstable, kept) >= _entries(network):
+    size = _size(network, unstable, kept)
+    if size >= _entries(network) or _FORMS * 8 * size > memory:
         return query, bounds
-    rounding = Rounding(network, query.domain, bounds)
-    layers = tuple(_compose(query, bounds, rounding, unstable, kept, k) for k in kept)
-    output = _compose(query, bounds, rounding, unstable, kept, len(network.layers))
+    pieces = _Pieces(query, bounds, Rounding(network, query.domain, bounds), unstable, kept, memory)
+    layers = tuple(_compose(pieces, k, unstable[k]) for k in kept)
+    outputs = torch.arange(network.outputs, device=network.device)
+    output = _compose(pieces, len(network.layers), outputs)
     small = Network(layers, output, network.inputs)
     lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
     upper = tuple(bounds.upper[k][:, unstable[k]] for k in kept)
     return replace(query, network=small), LayerBounds(lower, upper)
 
 
-def _compose(
-    query: Query,
-    bounds: LayerBounds,
-    rounding: Rounding,
-    unstable: list[Tensor],
-    kept: list[int],
-    target: int,
-) -> AffineMap:
-    """The unstable rows of map number `target` in terms of x and the earlier unstable neurons."""
+class _Pieces(NamedTuple):
+    """What maps are composed of."""
+
+    query: Query
+    bounds: LayerBounds
+    rounding: Rounding
+    unstable: list[Tensor]
+    kept: list[int]  # the layers with unstable neurons
+    memory: int  # bytes
+
+
+def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
+    """Some outputs of map number `target` in terms of x and the earlier unstable neurons."""
+    some = rows_at_once(pieces.query.network, target, 1, pieces.memory)
+    parts = [_compose_rows(pieces, target, rows) for rows in torch.split(outputs, some)]
+    if len(parts) == 1:
+        return parts[0]
+    weights = tuple(torch.cat(side) for side in zip(*(p.weights for p in parts), strict=True))
+    defect = torch.cat([part.defect for part in parts if part.defect is not None])
+    return Dense(parts[0].sources, weights, torch.cat([p.bias for p in parts]), defect)
+
+
+def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
+    query, bounds, rounding, unstable, kept, _ = pieces
     maps = query.network.maps
-    bias = maps[target].bias
-    eye = torch.eye(len(bias), dtype=bias.dtype, device=bias.device)
-    rows = eye if target == len(unstable) else eye[unstable[target]]
-    constant = rows @ bias
-    defect = rounding.of_map(target, rows.unsqueeze(0))
-    waiting = dict(zip(maps[target].sources, maps[target].adjoint(rows), strict=True))
+    constant = maps[target].bias[outputs]
+    defect = rounding.of_neurons(target, outputs.unsqueeze(0))
+    rows = (part.squeeze(0) for part in maps[target].rows_at(outputs.unsqueeze(0)))
+    waiting = dict(zip(maps[target].sources, rows, strict=True))
     sources: list[int] = []
     weights: list[Tensor] = []
     for k in range(target, 0, -1):

@@ -30,7 +30,7 @@ def refine_layers(
             break
         crossing = torch.nonzero(((lower[k] < 0) & (upper[k] > 0))[0]).flatten()
         known = LayerBounds(tuple(lower), tuple(upper))
-        before = sum(bound.shape[-1] for bound in lower[:k])
+        before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
         for neurons in torch.split(crossing, max(1, CHUNK_ENTRIES // max(1, 2 * before))):
             low, high = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.

@@ -24,6 +24,7 @@ class Settings:
     alternate: bool = True  # settle inconclusive boundaries by alternating projections
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
+    memory: float | None = None  # gigabytes that bounds may take; None: half of what is free
     seed: int = 0
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
     reduce: bool = True  # the walk works in the row space of the first layer, for l2
@@ -42,5 +43,9 @@ class Settings:
             value = getattr(self, name)
             if value not in allowed:
                 raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        if self.memory is not None and not self.memory > 0:
+            raise InputError(
+                f"memory is {self.memory!r}; it must be a positive number of gigabytes"
+            )
         if not isinstance(self.seed, int) or not 0 <= self.seed < SEEDS:
             raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")

@@ -16,8 +16,9 @@ from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.collapse import collapse
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
-from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.falsify import MANY_INPUTS, Attack, falsify
 from fgp_vnn.forward import Forward, pays
+from fgp_vnn.memory import DEFAULT, budget
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
@@ -125,14 +126,15 @@ def _first_bounds(run: _Run) -> LayerBounds:
     network, domain = run.query.network, run.query.domain
     if isinstance(domain, Box) and _by_inputs(run) and pays(network):
         return Forward(network).bounds(Box(domain.lower.unsqueeze(0), domain.upper.unsqueeze(0)))
-    return root_bounds(network, domain)
+    memory = min(budget(run.settings.memory) // 2, DEFAULT)  # more would not be faster
+    return root_bounds(network, domain, memory=memory, deadline=run.deadline)
 
 
 def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
     """Leave out what cannot matter: stable neurons, inputs that do not move or are not seen."""
     query = run.query
     if bounds is not None:
-        query, bounds = collapse(query, bounds)
+        query, bounds = collapse(query, bounds, memory=budget(run.settings.memory))
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
     run.query, lift = reduce_inputs(query)
     run.confirm = _through(lift, run.confirm)
@@ -213,6 +215,8 @@ def _split_neurons(run: _Run, bounds: LayerBounds, split: Split) -> Outcome:
 def _by_inputs(run: _Run) -> bool:
     """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
     if not isinstance(run.query.domain, Box) or run.settings.engine == "walk":
+        return False
+    if run.query.network.inputs > MANY_INPUTS:  # a filter sees few of them, and there are many
         return False
     return _seen_inputs(run.query.network) <= FEW_INPUTS
 

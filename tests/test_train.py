@@ -19,7 +19,7 @@ from training.linear import affine_forms, interval_bounds
 from training.methods import METHODS, attack
 
 DIGITS = load_dataset("digits")
-ARCHITECTURES = ["6x2", "conv_small", "conv_deep"]
+ARCHITECTURES = ["6x2", "conv_small", "conv_deep", "conv_paper"]
 
 
 def inputs(architecture: str, count: int) -> torch.Tensor:

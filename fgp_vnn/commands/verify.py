@@ -33,6 +33,9 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", choices=VARIANTS, default="full-queue", help="of the walk")
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--precision", choices=PRECISIONS, default="float64")
+    parser.add_argument(
+        "--memory", type=float, help="gigabytes for bounds; half of what is free if not given"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
     parser.add_argument(
         "--no-attack", dest="attack", action="store_false", help="search without attacks"
@@ -46,7 +49,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def search_settings(args: argparse.Namespace) -> dict[str, object]:
-    names = ("engine", "variant", "device", "precision", "seed", "attack", "alternate")
+    names = ("engine", "variant", "device", "precision", "memory", "seed", "attack", "alternate")
     return {name: getattr(args, name) for name in names}
 
 

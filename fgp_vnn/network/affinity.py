@@ -7,6 +7,7 @@ leave the linear part.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,18 +88,13 @@ def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
 def linear_part(graph: Graph) -> Graph:
     """The same graph with every offset set to zero: ReLU aside, linear in place of affine."""
     variables = graph.variables()
-    result = replace(graph, nodes=[], constants=dict(graph.constants))
-    for node in graph.nodes:
-        rule = AFFINE.get(node.op_type)
-        if rule is None or not any(name in variables for name in node.input):
-            result.nodes.append(node)
-            continue
-        copy = NodeProto.FromString(node.SerializeToString())
+
+    def edit(result: Graph, node: NodeProto, rule: _Rule) -> None:
         for i, name in enumerate(node.input):
             if i in rule.offsets and name and name not in variables:
-                copy.input[i] = result.constant(np.zeros(graph.shape(name)), "zero")
-        result.nodes.append(copy)
-    return result
+                node.input[i] = result.constant(np.zeros(graph.shape(name)), "zero")
+
+    return _edited(graph, edit)
 
 
 def absolute_part(graph: Graph) -> Graph:
@@ -106,28 +102,35 @@ def absolute_part(graph: Graph) -> Graph:
 
     On values >= 0 it adds up the absolute values of all terms that the graph adds up.
     """
-    variables = graph.variables()
-    result = replace(graph, nodes=[], constants=dict(graph.constants))
-    for node in graph.nodes:
-        rule = AFFINE.get(node.op_type)
-        if rule is None or not any(name in variables for name in node.input):
-            result.nodes.append(node)
-            continue
-        copy = NodeProto.FromString(node.SerializeToString())
-        copy.op_type = _UNSIGNED.get(node.op_type, node.op_type)
+
+    def edit(result: Graph, node: NodeProto, rule: _Rule) -> None:
         values = rule.varying | rule.offsets | _FACTORS.get(node.op_type, frozenset())
         for i, name in enumerate(node.input):
             if i in values and name in graph.constants:
-                copy.input[i] = result.constant(np.abs(graph.constants[name]), "absolute")
-        if node.op_type == "BatchNormalization":  # subtracts its mean
-            copy.input[3] = result.constant(-np.abs(graph.constants[node.input[3]]), "absolute")
+                # BatchNormalization subtracts its mean, operand 3.
+                sign = -1 if (node.op_type, i) == ("BatchNormalization", 3) else 1
+                node.input[i] = result.constant(sign * np.abs(graph.constants[name]), "absolute")
+        node.op_type = _UNSIGNED.get(node.op_type, node.op_type)
+
+    return _edited(graph, edit)
+
+
+def _edited(graph: Graph, edit: Callable[[Graph, NodeProto, _Rule], None]) -> Graph:
+    """A copy of the graph whose affine nodes were edited."""
+    variables = graph.variables()
+    result = replace(graph, nodes=[], constants=dict(graph.constants))
+    for node in graph.nodes:
+        copy = NodeProto.FromString(node.SerializeToString())
+        rule = AFFINE.get(node.op_type)
+        if rule is not None and any(name in variables for name in node.input):
+            edit(result, copy, rule)
         result.nodes.append(copy)
     return result
 
 
 _UNSIGNED = {"Sub": "Add", "Neg": "Identity"}
 _FACTORS = {
-    "BatchNormalization": frozenset({1, 2}),
+    "BatchNormalization": frozenset({1, 2, 3}),
     "Conv": frozenset({1, 2}),
     "ConvTranspose": frozenset({1, 2}),
     "Div": frozenset({1}),

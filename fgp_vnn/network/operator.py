@@ -1,11 +1,12 @@
-"""An affine map that stays a program: applied as it is, its adjoint by reverse differentiation."""
+"""An affine map that stays a program: applied as it is, its adjoint by a rule for each module or
+else by reverse differentiation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
+from fgp_vnn.network.batched import Batched, NoRuleError
 from fgp_vnn.network.model import AffineMap, Combination
 
 
@@ -21,9 +23,10 @@ class Operator(AffineMap):
     """An affine map whose linear part is a torch module.
 
     The module takes one tensor per source, without batch dimension and of the shape that the ONNX
-    file gives it, so that what the file says of shapes is literally true; `torch.vmap` does the
-    batching. It has no constants: it maps zeros to zeros exactly. `absolute` is the same program
-    on the absolute values of all constants, offsets included.
+    file gives it, so that what the file says of shapes is literally true; `Batched` does the
+    batching, or `torch.vmap` where that has no rule for a module. It has no constants: it maps
+    zeros to zeros exactly. `absolute` is the same program on the absolute values of all constants,
+    offsets included.
     """
 
     sources: tuple[int, ...]
@@ -40,19 +43,39 @@ class Operator(AffineMap):
         return terms + len(self.module.graph.nodes) + sum(prod(shape) for shape in self.shapes)
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
-        return self._batched(self.absolute, values)
+        return self._run(self.absolute, self._batched_absolute, values)
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
-        return self._batched(self.module, values)
+        return self._run(self.module, self._batched, values)
 
-    def _batched(self, module: GraphModule, values: Sequence[Tensor]) -> Tensor:
+    @cached_property
+    def _batched(self) -> Batched | None:
+        return self._by_rules(self.module)
+
+    @cached_property
+    def _batched_absolute(self) -> Batched | None:
+        return self._by_rules(self.absolute)
+
+    def _by_rules(self, module: GraphModule) -> Batched | None:
+        try:
+            return Batched(module, self.shapes, self.bias)
+        except NoRuleError:
+            return None
+
+    def _run(
+        self, module: GraphModule, batched: Batched | None, values: Sequence[Tensor]
+    ) -> Tensor:
         batch = np.broadcast_shapes(*(value.shape[:-1] for value in values))
         columns = [value.expand(*batch, -1).reshape(-1, value.shape[-1]) for value in values]
+        if batched is not None:
+            return batched.push(columns).reshape(*batch, self.outputs)
         return torch.vmap(partial(self._apply, module))(*columns).reshape(*batch, self.outputs)
 
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
         batch = rows.shape[:-1]
         flat = rows.reshape(-1, self.outputs)
+        if self._batched is not None:
+            return tuple(p.reshape(*batch, p.shape[-1]) for p in self._batched.pull(flat))
         differentiable = rows.requires_grad and torch.is_grad_enabled()
         with torch.enable_grad():
             # The point does not matter, for the map is linear.

@@ -32,6 +32,16 @@ def conv_deep(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     return _conv(shape, classes, convolutions, 16)
 
 
+def conv_paper(shape: tuple[int, ...], classes: int) -> nn.Sequential:
+    """The convolutional network of the FGP paper: 4x4 filters, stride 2, 16 and 32 channels, then
+    a dense layer of 100."""
+    convolutions = [
+        nn.Conv2d(shape[0], 16, 4, stride=2, padding=1),
+        nn.Conv2d(16, 32, 4, stride=2, padding=1),
+    ]
+    return _conv(shape, classes, convolutions, 100)
+
+
 def _conv(
     shape: tuple[int, ...], classes: int, convolutions: list[nn.Conv2d], width: int
 ) -> nn.Sequential:
@@ -48,6 +58,7 @@ def _conv(
 CONVOLUTIONAL: dict[str, Callable[[tuple[int, ...], int], nn.Sequential]] = {
     "conv_small": conv_small,
     "conv_deep": conv_deep,
+    "conv_paper": conv_paper,
 }
 
 

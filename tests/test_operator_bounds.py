@@ -1,0 +1,198 @@
+"""Networks of operators: bounds, affine forms and verdicts as those of the same dense network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from network_models import Builder
+from small_networks import robustness_query
+from torch import Tensor
+
+from fgp_vnn.bounds import root_bounds
+from fgp_vnn.collapse import collapse
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.memory import rows_at_once
+from fgp_vnn.network import Network, Operator, load_network
+from fgp_vnn.query import Query
+from fgp_vnn.regions import gradient
+from fgp_vnn.search.outcome import Confirm
+from fgp_vnn.settings import Settings
+from fgp_vnn.solve import solve
+from fgp_vnn.verdict import Counterexample
+
+SHAPE = (1, 2, 6, 6)
+Body = Callable[[Builder], str]
+
+
+def conv(b: Builder, x: str, channels: tuple[int, int], **attributes: object) -> str:
+    before, after = channels
+    return str(b.op("Conv", x, b.random(after, before, 3, 3), b.random(after), **attributes))
+
+
+def strided(b: Builder) -> str:
+    first = b.op("Relu", conv(b, "x", (2, 3), strides=[2, 2], pads=[1, 1, 1, 1]))
+    return str(b.op("Relu", conv(b, first, (3, 4), pads=[1, 1, 1, 1])))
+
+
+def uneven(b: Builder) -> str:
+    return str(b.op("Relu", conv(b, "x", (2, 3), strides=[2, 1], pads=[0, 1, 2, 0])))
+
+
+def grouped(b: Builder) -> str:
+    weight = b.random(4, 1, 3, 3)
+    return str(b.op("Relu", b.op("Conv", "x", weight, group=2, dilations=[2, 2])))
+
+
+def residual(b: Builder) -> str:
+    first = b.op("Relu", conv(b, "x", (2, 2), pads=[1, 1, 1, 1]))
+    second = b.op("Relu", conv(b, first, (2, 2), pads=[1, 1, 1, 1]))
+    return str(b.op("Relu", b.op("Add", conv(b, second, (2, 2), pads=[1, 1, 1, 1]), first)))
+
+
+def subtracted(b: Builder) -> str:
+    first = b.op("Relu", conv(b, "x", (2, 2)))
+    offset = b.op("Add", conv(b, first, (2, 2), pads=[1, 1, 1, 1]), b.random(1, 2, 1, 1))
+    return str(b.op("Relu", b.op("Sub", first, offset)))
+
+
+def pooled(b: Builder) -> str:
+    first = b.op("Relu", conv(b, "x", (2, 3), pads=[1, 1, 1, 1]))
+    return str(b.op("Relu", b.op("AveragePool", first, kernel_shape=[2, 2], strides=[2, 2])))
+
+
+def normalised(b: Builder) -> str:
+    parts = [b.positive(3), b.random(3), b.random(3), b.positive(3)]
+    return str(b.op("Relu", b.op("BatchNormalization", conv(b, "x", (2, 3)), *parts)))
+
+
+BODIES: list[Body] = [strided, uneven, grouped, residual, subtracted, pooled, normalised]
+IDS = [body.__name__ for body in BODIES]
+
+
+def twins(tmp_path: Path, body: Body, seed: int = 0) -> tuple[Network, Network]:
+    """The same network of operators and of dense maps, with three outputs."""
+    sizes = load_network(_save(tmp_path / "body.onnx", body, seed, 0)).network.outputs
+    path = _save(tmp_path / "net.onnx", body, seed, sizes)
+    return load_network(path, dense_entries=0).network, load_network(path).network
+
+
+def _save(path: Path, body: Body, seed: int, features: int) -> Path:
+    b = Builder(SHAPE, seed=seed)
+    end = b.op("Flatten", body(b))
+    if features:
+        end = b.op("Gemm", end, b.random(features, 3), b.random(3))
+    return b.save(path, end)
+
+
+def box_of(network: Network, radius: float, seed: int = 1) -> Box:
+    generator = torch.Generator().manual_seed(seed)
+    center = torch.rand(network.inputs, generator=generator, dtype=torch.float64)
+    return Box(center - radius, center + radius)
+
+
+def samples(box: Box, count: int = 200) -> Tensor:
+    generator = torch.Generator().manual_seed(2)
+    part = torch.rand(count, len(box.lower), generator=generator, dtype=torch.float64)
+    part[::2] = part[::2].round()  # corners
+    return box.lower + part * (box.upper - box.lower)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=IDS)
+def test_operator_bounds_hold_at_samples_and_equal_the_dense_ones(
+    tmp_path: Path, body: Body
+) -> None:
+    network, dense = twins(tmp_path, body)
+    assert any(isinstance(layer, Operator) for layer in network.layers)
+    box = box_of(network, 0.05)
+    bounds, expected = root_bounds(network, box), root_bounds(dense, box)
+    values = network.preactivations(samples(box))
+    for lower, upper, z in zip(bounds.lower, bounds.upper, values[:-1], strict=True):
+        assert bool((lower <= z).all()) and bool((z <= upper).all())
+    for ours, theirs in ((bounds.lower, expected.lower), (bounds.upper, expected.upper)):
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=IDS)
+def test_operator_bounds_do_not_depend_on_the_memory(tmp_path: Path, body: Body) -> None:
+    network, _ = twins(tmp_path, body)
+    box = box_of(network, 0.1)
+    bounds, chunked = root_bounds(network, box), root_bounds(network, box, memory=1)
+    for a, b in zip(chunked.lower + chunked.upper, bounds.lower + bounds.upper, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_bounds_without_time_are_intervals_that_hold(tmp_path: Path) -> None:
+    network, _ = twins(tmp_path, strided)
+    box = box_of(network, 0.1)
+    late = root_bounds(network, box, deadline=Deadline.after(0.0))
+    intervals = root_bounds(network, box, backward_pass=False)
+    for a, b in zip(late.lower + late.upper, intervals.lower + intervals.upper, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=IDS)
+def test_operator_gradients_are_those_of_autograd(tmp_path: Path, body: Body) -> None:
+    network, _ = twins(tmp_path, body)
+    x = samples(box_of(network, 0.5), 4).requires_grad_()
+    rows = torch.eye(3, dtype=torch.float64)[[0, 1, 2, 1]]
+    (expected,) = torch.autograd.grad((network(x) * rows).sum(), x)
+    _, slope = gradient(network, x.detach(), rows)
+    torch.testing.assert_close(slope, expected)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=IDS)
+def test_a_collapsed_operator_network_is_the_same_on_the_domain(tmp_path: Path, body: Body) -> None:
+    network, _ = twins(tmp_path, body)
+    box = box_of(network, 0.05)
+    query = robustness_query(network, box)
+    small, _ = collapse(query, root_bounds(query.network, box))
+    assert small.network.neurons < network.neurons
+    x = samples(box)
+    torch.testing.assert_close(small.network(x), query.network(x))
+
+
+def test_a_network_that_would_be_too_large_is_not_collapsed(tmp_path: Path) -> None:
+    network, _ = twins(tmp_path, strided)
+    box = box_of(network, 0.05)
+    query = robustness_query(network, box)
+    bounds = root_bounds(query.network, box)
+    assert collapse(query, bounds, memory=1000) == (query, bounds)
+
+
+@pytest.mark.parametrize("radius", [0.002, 0.3])
+@pytest.mark.parametrize("body", BODIES, ids=IDS)
+def test_operator_verdicts_are_those_of_the_dense_network(
+    tmp_path: Path, body: Body, radius: float
+) -> None:
+    statuses = []
+    for network in twins(tmp_path, body, seed=3):
+        query = robustness_query(network, box_of(network, radius))
+        verdict = solve(query, confirm_with(query), Settings(), Deadline.after(10))
+        statuses.append(verdict.status)
+    assert statuses[0] == statuses[1]
+    assert statuses[0] in ("sat", "unsat")
+
+
+def confirm_with(query: Query) -> Confirm:
+    """Takes the query's own network for the judge."""
+
+    def confirm(points: Tensor) -> Counterexample | None:
+        met = query.met(query.network(points.double())).any(-1)
+        if not bool(met.any()):
+            return None
+        x = points[met][0].double()
+        return Counterexample(x.numpy(), query.network(x.unsqueeze(0))[0].float().numpy())
+
+    return confirm
+
+
+def test_more_memory_takes_more_rows_and_at_least_one(tmp_path: Path) -> None:
+    network, _ = twins(tmp_path, strided)
+    few, many = (rows_at_once(network, 1, 1, limit) for limit in (100_000, 1_000_000))
+    assert 1 <= few < many
+    assert rows_at_once(network, 1, 1, 1) == 1
