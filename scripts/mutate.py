@@ -83,7 +83,7 @@ def run_tests(mutation: Mutation | None, tests: Iterable[str]) -> str:
             return "a test that does not end"
     if done.returncode == 0:
         return ""
-    failed = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+)", done.stdout, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(.+?)(?: - |$)", done.stdout, re.MULTILINE)
     if failed is None:
         raise RuntimeError(f"no test was run:\n{done.stdout}{done.stderr}")
     return failed[1]
