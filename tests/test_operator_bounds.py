@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ SHAPE = (1, 2, 6, 6)
 Body = Callable[[Builder], str]
 
 
-def conv(b: Builder, x: str, channels: tuple[int, int], **attributes: object) -> str:
+def conv(b: Builder, x: str, channels: tuple[int, int], **attributes: Any) -> str:
     before, after = channels
     return str(b.op("Conv", x, b.random(after, before, 3, 3), b.random(after), **attributes))
 
