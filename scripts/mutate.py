@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         survived += not noticed
         seconds = f"{time.monotonic() - begin:.0f}"
         table.add_row(mutation.name, mutation.file, noticed or "[red]nothing[/red]", seconds)
+        console.print(f"{mutation.name}: {noticed or 'not noticed'}", soft_wrap=True)
     console.print(table)
     console.print(f"{len(wanted)} mutations, {survived} survived")
     return 1 if survived else 0

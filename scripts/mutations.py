@@ -106,8 +106,8 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     (
         "rounding of a region's forms dropped",
         _REGIONS,
-        "reach, 1.01 * error)",
-        "reach, 0 * error)",
+        "reach, 1.01 * error, terms)",
+        "reach, 0 * error, terms)",
     ),
     (
         "stable neurons swapped",

@@ -25,7 +25,7 @@ def combine_linear(query: Query) -> Combined:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("counts", [(1,), (2,), (3,), (1, 2), (2, 3)], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 10_000))
 def test_no_disjunct_that_a_sample_meets_is_closed(
     kind: str, counts: tuple[int, ...], dtype: torch.dtype, seed: int

@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgp_vnn.commands.verify import add_search_arguments, read_timeout, search_settings
+from fgp_vnn.commands.verify import (
+    add_search_arguments,
+    add_threads,
+    read_timeout,
+    search_settings,
+    set_threads,
+)
 from fgp_vnn.errors import InputError
 from fgp_vnn.records import Records
 
@@ -65,9 +71,7 @@ def add_ball_arguments(parser: argparse.ArgumentParser) -> None:
         "--clip", type=float, nargs=2, metavar=("LOW", "HIGH"), help="inputs outside do not count"
     )
     parser.add_argument("--first", type=int, help="only so many of the points")
-    parser.add_argument(
-        "--threads", type=int, default=1, help="of torch; more pay only for large networks"
-    )
+    add_threads(parser)
     parser.add_argument("--output", type=Path, help="results point by point, .csv or .json lines")
     parser.add_argument("--resume", action="store_true", help="go on with an output file")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -112,14 +116,10 @@ def open_records(args: argparse.Namespace, columns: tuple[str, ...]) -> Records 
 
 def load(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Certifier, Points]:
     """The network made ready and the points that are asked for."""
-    import torch
-
     from fgp_vnn.certifier import Certifier
     from fgp_vnn.points import Points, read_points
 
-    if args.threads < 1:
-        raise InputError(f"--threads is {args.threads}; it must be at least 1")
-    torch.set_num_threads(args.threads)
+    set_threads(args.threads)
     certifier = Certifier.of(args.model, **settings)
     points = read_points(args.points, certifier.network.inputs)
     if args.first is not None:

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
     parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    add_threads(parser)
     add_search_arguments(parser)
 
 
@@ -46,6 +47,20 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="leave inconclusive boundaries unknown, as the paper does",
     )
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--threads", type=int, default=1, help="of torch; more pay only for large networks"
+    )
+
+
+def set_threads(threads: int) -> None:
+    if threads < 1:
+        raise InputError(f"--threads is {threads}; it must be at least 1")
+    import torch
+
+    torch.set_num_threads(threads)
 
 
 def search_settings(args: argparse.Namespace) -> dict[str, object]:
@@ -74,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
         from fgp_vnn.property import load_property
         from fgp_vnn.results import write_results
 
+        set_threads(args.threads)
         verdict = verify(args.model, args.property, timeout=timeout, **search_settings(args))
         prop = load_property(args.property) if verdict.status == "sat" else None
     if args.results is not None:
