@@ -14,7 +14,7 @@ from fgp_vnn.regions import gradient
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.verdict import Counterexample
 
-MANY_INPUTS = 1000  # from here on single precision pays; convolutions run ten times faster in it
+MANY_INPUTS = 1000  # from here on single precision pays
 NEAR = 1e-4  # how far from the unsafe set, relative to g's size, a candidate is still worth a run
 
 

@@ -1,7 +1,7 @@
 """Matrices that are mostly zero: products with them in compressed rows.
 
 What is left of a convolution's rows reads a patch of the input only. A product with such a matrix
-in compressed form takes a tenth of the time on a CPU; it adds the same terms, fewer of them.
+in compressed form is several times faster on a CPU; it adds the same terms, fewer of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 LEAST_ENTRIES = 50_000  # below it a dense product takes no time worth saving
-AT_ONCE = 64  # vectors in one product; 512 of them were seen to take up to ten times as long
+AT_ONCE = 64  # vectors in one product; many more at once were seen to be slower
 MOST_FILLED = 0.1  # the part of entries other than zero up to which compression was seen to pay
 
 
