@@ -222,8 +222,8 @@ def test_a_box_without_a_float32_is_judged_by_the_digits_written(tmp_path: Path)
     prop = prop_file(tmp_path, unit_box(0.1, 0.1) + "\n(assert (>= Y_0 0.0))")
     verdict = fgp_vnn.verify(model, prop, timeout=20)
     assert verdict.status == "sat" and verdict.counterexample is not None
-    assert verdict.counterexample.x.tolist() == [0.1]
-    assert verdict.counterexample.y.tolist() == [float(np.float32(0.1))]
+    assert verdict.counterexample.x.tolist() == [0.1, 0.1]
+    assert verdict.counterexample.y.tolist() == [float(np.float32(0.1))] * 2
 
 
 def test_a_softmax_network_is_compared_before_its_softmax(tmp_path: Path) -> None:
