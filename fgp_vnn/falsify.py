@@ -39,17 +39,23 @@ def falsify(
     if query.network.inputs >= MANY_INPUTS and query.network.dtype == torch.float64:
         exact = query.domain
         coarse = query.to(query.network.device, torch.float32)
-        return _descend(coarse, lambda x: confirm(exact.project(x.double())), deadline, attack)
-    return _descend(query, confirm, deadline, attack)
+        starts = _starts(coarse.domain, query.disjuncts, attack)
+
+        def into_domain(x: Tensor) -> Counterexample | None:
+            return confirm(exact.project(x.double()))
+
+        return descend(coarse, into_domain, deadline, attack, starts)
+    starts = _starts(query.domain, query.disjuncts, attack)
+    return descend(query, confirm, deadline, attack, starts)
 
 
-def _descend(
-    query: Query, confirm: Confirm, deadline: Deadline, attack: Attack
+def descend(
+    query: Query, confirm: Confirm, deadline: Deadline, attack: Attack, starts: Tensor
 ) -> Counterexample | None:
-    domain = query.domain
+    """Gradient steps from starts [disjuncts * points, inputs]: as many for each disjunct."""
+    domain, x = query.domain, starts
     target = torch.arange(query.disjuncts, device=query.disjunct.device)
-    target = target.repeat_interleave(attack.restarts)
-    x = _starts(domain, query.disjuncts, attack)
+    target = target.repeat_interleave(len(starts) // query.disjuncts)
     mine = query.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
     velocity = torch.zeros_like(x)
     scale = domain.box().radius.unsqueeze(0)

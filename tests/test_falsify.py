@@ -17,7 +17,7 @@ from random_networks import (
 from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.falsify import Attack, descend, falsify
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.verdict import Counterexample
@@ -113,3 +113,12 @@ def test_an_empty_conjunction_is_met_by_any_point() -> None:
     for unsafe in ([everything], [*random_rows(1, 2, 2), everything]):
         query = ask(random_network(1), random_domain(1), unsafe)
         assert falsify(query, confirm_in(query), Deadline(), LONG) is not None
+
+
+def test_a_descent_finds_what_lies_below_the_starts_it_is_given() -> None:
+    for seed in range(10):
+        query = unsafe_above(seed, "box", 0.99)
+        points = sample(query.domain, 200, seed)
+        best = points[query.worst(query.network(points)).amin(-1).argsort()[:20]]
+        short = Attack(steps=12, first_step=0.1, last_step=0.002)
+        assert descend(query, confirm_in(query), Deadline(), short, best) is not None

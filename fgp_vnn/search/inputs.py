@@ -16,13 +16,16 @@ from torch import Tensor
 from fgp_vnn.bounds import Backward, LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
-from fgp_vnn.falsify import offer
+from fgp_vnn.falsify import Attack, descend, offer
 from fgp_vnn.forward import Forward, pays
 from fgp_vnn.query import Query
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.outcome import Confirm, Outcome
+
+DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
+DESCENT = Attack(steps=12, first_step=0.1, last_step=0.002)
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,16 @@ def split_inputs(
     signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
     parts = _Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
     statistics = {"boxes": 0, "stuck": 0}
+    batches = 0
     while True:
         statistics["boxes"] += len(parts.lower)
         bounded = _exact(query, coarse, parts, _bound(coarse, parts, forward))
         points = bounded.points.flatten(0, 1)
         found = offer(coarse, confirm, points, coarse.network(points))
+        batches += 1
+        if found is None and batches % DESCEND_EVERY == 0:
+            starts = ((parts.lower + parts.upper) / 2).repeat(query.disjuncts, 1)
+            found = descend(coarse, confirm, deadline, DESCENT, starts)
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
         _keep_open(query, frontier, bounded)
