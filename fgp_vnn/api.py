@@ -67,7 +67,8 @@ def solve_property(
     loaded: LoadedNetwork, prop: Property, settings: Settings, deadline: Deadline
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are."""
-    network = loaded.network.to(pick_device(settings.device), getattr(torch, settings.precision))
+    device = pick_device(settings.device, settings.precision)
+    network = loaded.network.to(device, getattr(torch, settings.precision))
     verdicts: list[Verdict] = []
     for case in prop.cases:
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
@@ -96,10 +97,17 @@ def _combine(verdicts: list[Verdict]) -> Verdict:
     return replace(chosen, seconds=seconds, statistics=statistics)
 
 
-def pick_device(name: str) -> torch.device:
-    """The device of that name; `auto` is a GPU where there is one."""
+def pick_device(name: str, precision: str = "float64") -> torch.device:
+    """The device of that name; `auto` is a GPU where there is one.
+
+    Proofs count on float32 being float32, so that TensorFloat-32 is switched off.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "mps" and precision == "float64":
+        raise InputError("device mps has no float64; use --precision float32 or --device cpu")
     missing = (name == "cuda" and not torch.cuda.is_available()) or (
         name == "mps" and not torch.backends.mps.is_available()
     )

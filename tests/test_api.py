@@ -270,3 +270,15 @@ def test_the_public_names_are_there() -> None:
         assert getattr(fgp_vnn, name) is not None
     with pytest.raises(AttributeError, match="nothing_like_it"):
         _ = fgp_vnn.nothing_like_it
+
+
+def test_a_device_without_float64_is_refused_in_float64() -> None:
+    with pytest.raises(InputError, match="mps has no float64"):
+        pick_device("mps", "float64")
+
+
+def test_shortened_floats_are_switched_off() -> None:
+    torch.backends.cudnn.allow_tf32 = True
+    pick_device("cpu")
+    assert not torch.backends.cudnn.allow_tf32
+    assert not torch.backends.cuda.matmul.allow_tf32
