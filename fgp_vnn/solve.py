@@ -38,7 +38,7 @@ QUICK = Attack(restarts=1, steps=6)
 LONG = Attack(restarts=8, steps=25)
 ROUNDS = 8  # of splits of hidden neurons, doubled each time that they paid
 WORTH_IT = 0.97  # they paid if no more than this part of the unstable neurons is left
-SHARPEN_SHARE = 0.5  # of the time, at most, for that
+SHARPEN_SHARE = 0.75  # of the time, at most, for that
 SOME_INPUTS = 64  # up to so many, splitting inputs may beat splitting neurons
 INPUTS_SHARE = 0.4  # of the time, at most, to find out
 REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
