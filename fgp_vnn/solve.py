@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ WORTH_IT = 0.97  # they paid if no more than this part of the unstable neurons i
 SHARPEN_SHARE = 0.75  # of the time, at most, for that
 SOME_INPUTS = 64  # up to so many, splitting inputs may beat splitting neurons
 INPUTS_SHARE = 0.4  # of the time, at most, to find out
+USUAL = 600.0  # seconds, where no limit is given
 REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
 SHORT = Split(batch=64, bundles=300)
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
@@ -147,7 +149,7 @@ def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     if not left or len(bounds.lower) < 2 or _by_inputs(run):
         return bounds, left
     run.query = run.query.only(left)
-    patience = run.deadline.sooner(REFINE_SHARE * max(run.deadline.left(), 0.0))
+    patience = _share(run, REFINE_SHARE)
     return _tighter(run, refine_layers(run.query, bounds, SLOPES, patience))
 
 
@@ -185,13 +187,13 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
         return verdict
     if isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS:
         # Neither way of splitting is always the better one: give each its turn.
-        turn = run.deadline.sooner(INPUTS_SHARE * max(run.deadline.left(), 0.0))
+        turn = _share(run, INPUTS_SHARE)
         with run.step("search"):
             outcome = split_inputs(run.query, run.confirm, turn, Subdivision())
         verdict = _report(run, "split", outcome)
         if verdict.status in ("sat", "unsat"):
             return verdict
-    patience = run.deadline.sooner(SHARPEN_SHARE * max(run.deadline.left(), 0.0))
+    patience = _share(run, SHARPEN_SHARE)
     rounds = ROUNDS
     while len(bounds.lower) > 1 and not patience.expired():
         before = run.statistics["unstable"]
@@ -205,6 +207,12 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
             break
         rounds *= 2
     return _report(run, "split", _split_neurons(run, bounds, Split()))
+
+
+def _share(run: _Run, part: float) -> Deadline:
+    """A part of the time that is left; without a limit, a part of what is usual."""
+    left = run.deadline.left()
+    return run.deadline.sooner(part * (USUAL if left == math.inf else max(left, 0.0)))
 
 
 def _split_neurons(run: _Run, bounds: LayerBounds, split: Split) -> Outcome:
