@@ -134,7 +134,7 @@ def _climb(
         best = _better(best, passed, now, points)
         if step == ascent.steps or done(best.least):
             break
-        values, arrived = carry(network, target, points, lines, passed.coefficients)
+        values, _, arrived = carry(network, target, points, lines, passed.coefficients)
         rate = ascent.rate * ascent.decay**step
         beta_rate = ascent.beta_rate * ascent.decay**step
         alpha_new, beta_new = list(now.alpha), list(now.beta)
@@ -162,9 +162,9 @@ def carry(
     points: Tensor,
     lines: Sequence[Lines],
     coefficients: dict[int, Tensor],
-) -> tuple[dict[int, Tensor], Tensor]:
-    """z_k [batch, rows, n_k] and the target's outputs at points [batch, rows, inputs], under the
-    lines that the backward pass chose."""
+) -> tuple[dict[int, Tensor], dict[int, Tensor], Tensor]:
+    """z_k and a_k [batch, rows, n_k] and the target's outputs at points [batch, rows, inputs],
+    under the lines that the backward pass chose."""
     values = {0: points}
     result = {}
     for k in range(1, target + 1):
@@ -176,7 +176,7 @@ def carry(
         values[k] = torch.where(coefficients[k] >= 0, low * z, chord * z + intercept)
         result[k] = z
     affine = network.maps[target]
-    return result, affine([values[s] for s in affine.sources])
+    return result, values, affine([values[s] for s in affine.sources])
 
 
 def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float) -> Tensor | None:

@@ -138,7 +138,7 @@ def test_the_gradient_formulas_are_those_of_autograd(kind: str, seed: int) -> No
     slopes = torch.autograd.grad(passed.least.sum(), [*alpha, *beta], materialize_grads=True)
     with torch.no_grad():
         points = domain.maximiser(-passed.weight)
-        values, _ = carry(network, len(WIDTHS), points, lines, passed.coefficients)
+        values, _, _ = carry(network, len(WIDTHS), points, lines, passed.coefficients)
         for k, unstable in enumerate(bounds.unstable()):
             if k + 1 not in values:
                 continue
@@ -158,7 +158,7 @@ def test_a_carried_minimiser_has_the_value_of_the_bound() -> None:
     points = domain.maximiser(-passed.weight)
     at = ((points - domain.center) * passed.weight).sum(-1) + passed.constant
     torch.testing.assert_close(at, passed.least)
-    z, arrived = carry(network, 3, points, lines, passed.coefficients)
+    z, _, arrived = carry(network, 3, points, lines, passed.coefficients)
     torch.testing.assert_close((arrived * rows).sum(-1), passed.least)
     low, chord, intercept = lines[2]
     last = torch.where(passed.coefficients[3] >= 0, low * z[3], chord * z[3] + intercept)

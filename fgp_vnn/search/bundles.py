@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend
+from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend, carry
 from fgp_vnn.bounds import LayerBounds, backward
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 
-CLIMB = Ascent(steps=12, rate=0.2, decay=0.9)
+CLIMB = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
 
 
 @dataclass(frozen=True)
@@ -136,37 +136,41 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
 def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     """The neuron to split in each of the bundles numbered `at`: of those with the best scores, the
     one whose children start with the best bounds."""
-    score = torch.where(bounded.crossing, _scores(setting, bounded), -torch.inf)[at]
+    kept = bounded.bundles.at(at)
+    score = torch.where(bounded.crossing[at], _gains(setting, bounded, kept, at), -torch.inf)
     count = min(setting.splitting.candidates, score.shape[-1])
     top = score.topk(count, dim=-1)
     if count == 1:
         return top.indices[:, 0]
-    kept = bounded.bundles.at(at)
     outlook = torch.stack([_outlook(setting, kept, top.indices[:, i]) for i in range(count)], -1)
     outlook = torch.where(top.values > -torch.inf, outlook, -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-def _scores(setting: Setting, bounded: Bounded) -> Tensor:
-    """How much each neuron's relaxation costs the bound, [bundles, neurons].
+def _gains(setting: Setting, bounded: Bounded, kept: Bundles, at: Tensor) -> Tensor:
+    """What both children of each neuron would gain at the point where the bound is least.
 
-    What the chord's intercept takes away, and what the layer's bias would change if the neuron
-    were on or off: the score of BaBSR (Bunel et al., 2020).
+    With z the value that arrives at a neuron there, A the coefficient of its output and L the line
+    that the bound goes through, the bound loses A (relu(z) - L(z)) to the relaxation. Made exact,
+    the neuron gives A z in one child and 0 in the other: A z - 2 A L(z) more in both together.
     """
-    count = len(bounded.result.least)
-    parts = []
-    for k, line in enumerate(bounded.bounds.lines()):
-        coefficient = bounded.result.coefficients.get(k + 1)
-        if coefficient is None:
-            parts.append(line.chord.new_zeros(count, line.chord.shape[-1]))
-            continue
-        chosen = coefficient.squeeze(-2)
-        intercept = chosen.clamp(max=0) * line.intercept.squeeze(-2)
-        offset = setting.query.network.layers[k].bias * chosen
-        slope = line.chord.squeeze(-2)
-        bias = torch.maximum(offset * (slope - 1), offset * slope)
-        parts.append((intercept - bias).abs())
-    return torch.cat(parts, -1)
+    network, _ = setting.coarse or (setting.query.network, setting.query.domain)
+    dtype, depth = network.dtype, len(setting.widths)
+    alpha = kept.multipliers(setting.widths).to(dtype).alpha
+    signs = torch.split(kept.signs, setting.widths, -1)
+    lines = setting.bounds.to(dtype).within(signs).lines(alpha)
+    found = bounded.result.coefficients.items()
+    coefficients = {k: coefficient[at].to(dtype) for k, coefficient in found}
+    points = bounded.result.points[at].to(dtype)
+    arrived, passed_on, _ = carry(network, depth, points, lines, coefficients)
+    gains = [kept.alpha[:, :0].to(dtype)]
+    for k, width in enumerate(setting.widths, 1):
+        if k in arrived:
+            gain = coefficients[k] * (arrived[k] - 2 * passed_on[k])
+            gains.append(gain.squeeze(-2))
+        else:  # nothing after this layer reads it
+            gains.append(points.new_zeros(len(at), width))
+    return torch.cat(gains, -1)
 
 
 def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:
