@@ -44,7 +44,8 @@ SOME_INPUTS = 64  # up to so many, splitting inputs may beat splitting neurons
 INPUTS_SHARE = 0.4  # of the time, at most, to find out
 USUAL = 600.0  # seconds, where no limit is given
 REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
-SHORT = Split(batch=64, bundles=300)
+SHORT = Split(bundles=2000, trial=300)
+SHORT_SHARE = 0.25  # of the time, at most, for that
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
 
 
@@ -181,9 +182,9 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
 def _split(run: _Run, bounds: LayerBounds) -> Verdict:
     """A short split search; then hidden neurons split, as long as that makes more of them stable;
     then a split search to the end."""
-    outcome = _split_neurons(run, bounds, SHORT)
+    outcome = _split_neurons(run, bounds, SHORT, _share(run, SHORT_SHARE))
     verdict = _report(run, "split", outcome)
-    if not outcome.unfinished:
+    if not outcome.unfinished or run.deadline.expired():
         return verdict
     if isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS:
         # Neither way of splitting is always the better one: give each its turn.
@@ -206,7 +207,7 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
         if run.statistics["unstable"] > WORTH_IT * before:
             break
         rounds *= 2
-    return _report(run, "split", _split_neurons(run, bounds, Split()))
+    return _report(run, "split", _split_neurons(run, bounds, Split(), run.deadline))
 
 
 def _share(run: _Run, part: float) -> Deadline:
@@ -215,9 +216,9 @@ def _share(run: _Run, part: float) -> Deadline:
     return run.deadline.sooner(part * (USUAL if left == math.inf else max(left, 0.0)))
 
 
-def _split_neurons(run: _Run, bounds: LayerBounds, split: Split) -> Outcome:
+def _split_neurons(run: _Run, bounds: LayerBounds, split: Split, deadline: Deadline) -> Outcome:
     with run.step("search"):
-        return split_neurons(run.query, bounds, run.confirm, run.deadline, split)
+        return split_neurons(run.query, bounds, run.confirm, deadline, split)
 
 
 def _by_inputs(run: _Run) -> bool:

@@ -23,4 +23,4 @@ class Outcome:
     counterexample: Counterexample | None = None
     reason: str = ""
     statistics: dict[str, int] = field(default_factory=dict)
-    unfinished: bool = False  # unknown only because of a limit on the work
+    unfinished: bool = False  # open only because of a limit on the work or the time

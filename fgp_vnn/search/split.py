@@ -23,6 +23,8 @@ from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.verdict import Counterexample
 
+HARDLY_CLOSED = 0.8  # the part of the leaves that is open if so few have been closed
+
 
 @dataclass(frozen=True)
 class Split(Splitting):
@@ -31,6 +33,7 @@ class Split(Splitting):
     batch: int = 256
     budget: int = 2 << 30  # bytes for waiting bundles
     bundles: int | None = None  # give up after so many
+    trial: int | None = None  # after so many, give up if hardly any has been closed
 
 
 @dataclass(eq=False)
@@ -52,8 +55,8 @@ def split_neurons(
     while found is None and len(search.frontier):
         if deadline.expired():
             reason = f"time is up with {len(search.frontier)} bundles open"
-            return Outcome("timeout", reason=reason, statistics=search.statistics)
-        if split.bundles is not None and search.statistics["bundles"] >= split.bundles:
+            return Outcome("timeout", reason=reason, statistics=search.statistics, unfinished=True)
+        if _enough(search, split):
             reason = f"{len(search.frontier)} bundles are open"
             return Outcome("unknown", reason=reason, unfinished=True, statistics=search.statistics)
         taken = search.frontier.pop(max(split.batch // 2, 1))
@@ -66,6 +69,17 @@ def split_neurons(
         reason = f"{search.unsettled} regions could not be settled by projections"
         return Outcome("unknown", reason=reason, statistics=search.statistics)
     return Outcome("unsat", statistics=search.statistics)
+
+
+def _enough(search: _Search, split: Split) -> bool:
+    """Whether the work that was allowed is done."""
+    bundles = search.statistics["bundles"]
+    if split.bundles is not None and bundles >= split.bundles:
+        return True
+    if split.trial is None or bundles < split.trial:
+        return False
+    # About half of all bundles are leaves of the tree so far; the rest were split.
+    return len(search.frontier) > HARDLY_CLOSED * bundles / 2
 
 
 def _process(search: _Search, bundles: Bundles) -> Counterexample | None:
