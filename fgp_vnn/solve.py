@@ -21,6 +21,7 @@ from fgp_vnn.falsify import MANY_INPUTS, Attack, falsify
 from fgp_vnn.forward import Forward, pays
 from fgp_vnn.memory import DEFAULT, budget
 from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.opposites import merge_opposites
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.refine import refine_layers
@@ -137,7 +138,12 @@ def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
     """Leave out what cannot matter: stable neurons, inputs that do not move or are not seen."""
     query = run.query
     if bounds is not None:
-        query, bounds = collapse(query, bounds, memory=budget(run.settings.memory))
+        memory = budget(run.settings.memory)
+        query, bounds = collapse(query, bounds, memory=memory)
+        if merged := merge_opposites(query, bounds):
+            query, bounds = merged
+            bounds = root_bounds(query.network, query.domain, prior=bounds, deadline=run.deadline)
+            query, bounds = collapse(query, bounds, memory=memory)
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
     run.query, lift = reduce_inputs(query)
     run.confirm = _through(lift, run.confirm)

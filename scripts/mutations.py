@@ -27,6 +27,7 @@ _WITHIN = _in("bounds.py", "bounds", "bundles")
 _ASCENT = _in("ascent.py", "ascent", "bundles")
 _REGIONS = _in("regions.py", "regions", "leaves")
 _COLLAPSE = _in("collapse.py", "collapse")
+_OPPOSITES = _in("opposites.py", "opposites")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
 _SHARPEN = _in("search/sharpen.py", "sharpen")
@@ -112,10 +113,30 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     (
         "stable neurons swapped",
         _COLLAPSE,
-        "(bounds.lower[k - 1] >= 0)",
-        "(bounds.upper[k - 1] > 0)",
+        "coefficient * signs[k - 1].on",
+        "coefficient * ~signs[k - 1].off",
     ),
     ("defect dropped", _COLLAPSE, "1.01 * defect.reshape(-1)", "0 * defect.reshape(-1)"),
+    ("nearly stable for nothing", _COLLAPSE, " + size @ signs[k - 1].defect", ""),
+    (
+        "opposites taken for equals",
+        _OPPOSITES,
+        "pairs.sign < 0, -moved",
+        "pairs.sign < 0, 0 * moved",
+    ),
+    (
+        "linear part of an opposite with the wrong sign",
+        _OPPOSITES,
+        "pairs.sign < 0, -moved",
+        "pairs.sign < 0, moved",
+    ),
+    ("what is dropped costs nothing", _OPPOSITES, "defect + 1.01 * dropped @ most", "defect"),
+    (
+        "defects of merged neurons dropped",
+        _OPPOSITES,
+        "defect = defect + 1.01 * moved.abs() @ each",
+        "defect = defect + 0 * moved.abs() @ each",
+    ),
     (
         "clipped on the wrong side",
         _CLIPPING,

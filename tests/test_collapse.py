@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -148,3 +150,34 @@ def test_verdicts_are_those_of_the_whole_network(domain_kind: str) -> None:
         assert whole.status == part.status
         seen.add(part.status)
     assert {"sat", "unsat"} <= seen
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10_000), below=st.floats(1e-14, 1e-10), sign=st.sampled_from((1.0, -1.0)))
+def test_a_sign_known_but_for_rounding_is_taken_as_known_at_the_price_of_a_defect(
+    seed: int, below: float, sign: float
+) -> None:
+    query = stable_query(seed)
+    first = query.network.layers[0]
+    assert isinstance(first, Dense)
+    bounds = root_bounds(query.network, query.domain)
+    reach = sign * first.bias.new_full(first.bias.shape, 1.0)
+    end = torch.where(reach > 0, bounds.lower[0][0], bounds.upper[0][0])
+    # The last neuron is moved so that it crosses 0 by `below` only.
+    bias = first.bias.clone()
+    bias[-1] -= end[-1] + sign * below
+    moved = replace(first, bias=bias)
+    network = replace(query.network, layers=(moved, *query.network.layers[1:]))
+    query = replace(query, network=network)
+    bounds = root_bounds(network, query.domain)
+    assert bool(bounds.unstable()[0][0, -1])
+    small, _ = collapse(query, bounds)
+    assert small.network.neurons < sum(int(mask.sum()) for mask in bounds.unstable())
+    x = torch.cat([sample(query.domain, 60, seed), _corner(query, moved.weights[0][-1], sign)])
+    difference = (small.network(x) - network(x)).abs().max()
+    assert float(difference) <= defect_of(small)
+
+
+def _corner(query: Query, row: Tensor, sign: float) -> Tensor:
+    """The point of the domain at which the row is least, or greatest."""
+    return query.domain.maximiser(-sign * row.reshape(1, 1, -1)).reshape(1, -1)
