@@ -60,6 +60,7 @@ class _Run:
     deadline: Deadline
     seconds: dict[str, float] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
+    tightened: bool = False  # better hidden bounds have made neurons stable
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -162,7 +163,9 @@ def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
 
 def _tighter(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     """Leave out what has become stable, and see which disjuncts stay open."""
+    before = run.statistics["unstable"]
     bounds = _shrink(run, bounds)
+    run.tightened = run.statistics["unstable"] <= WORTH_IT * before
     return bounds, _left(run.query, bounds, SLOPES, run.deadline)
 
 
@@ -186,13 +189,14 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
 
 
 def _split(run: _Run, bounds: LayerBounds) -> Verdict:
-    """A short split search; then hidden neurons split, as long as that makes more of them stable;
-    then a split search to the end."""
-    outcome = _split_neurons(run, bounds, SHORT, _share(run, SHORT_SHARE))
-    verdict = _report(run, "split", outcome)
-    if not outcome.unfinished or run.deadline.expired():
-        return verdict
-    if isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS:
+    """Split neurons, and before that whatever may make the splits fewer."""
+    some = isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS
+    if some or run.tightened:
+        outcome = _split_neurons(run, bounds, SHORT, _share(run, SHORT_SHARE))
+        verdict = _report(run, "split", outcome)
+        if not outcome.unfinished or run.deadline.expired():
+            return verdict
+    if some:
         # Neither way of splitting is always the better one: give each its turn.
         turn = _share(run, INPUTS_SHARE)
         with run.step("search"):
@@ -200,20 +204,27 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
         verdict = _report(run, "split", outcome)
         if verdict.status in ("sat", "unsat"):
             return verdict
+    bounds, left = _sharpen(run, bounds)
+    if not left:
+        return run.verdict("unsat", "split")
+    run.query = run.query.only(left)
+    return _report(run, "split", _split_neurons(run, bounds, Split(), run.deadline))
+
+
+def _sharpen(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
+    """Bounds of hidden neurons by splits of their own, as long as that makes more of them stable;
+    where the best slopes have made none stable, splits will not either."""
     patience = _share(run, SHARPEN_SHARE)
+    left = list(range(run.query.disjuncts))
     rounds = ROUNDS
-    while len(bounds.lower) > 1 and not patience.expired():
-        before = run.statistics["unstable"]
+    while left and run.tightened and len(bounds.lower) > 1 and not patience.expired():
+        run.query = run.query.only(left)
         with run.step("sharpen"):
             sharper = sharpen_layers(run.query, bounds, rounds, patience, Splitting())
-            bounds, left = _tighter(run, refine_layers(run.query, sharper, SLOPES, patience))
-        if not left:
-            return run.verdict("unsat", "split")
-        run.query = run.query.only(left)
-        if run.statistics["unstable"] > WORTH_IT * before:
-            break
+            refined = refine_layers(run.query, sharper, SLOPES, patience)
+            bounds, left = _tighter(run, refined)
         rounds *= 2
-    return _report(run, "split", _split_neurons(run, bounds, Split(), run.deadline))
+    return bounds, left
 
 
 def _share(run: _Run, part: float) -> Deadline:
