@@ -150,7 +150,8 @@ class Certifier:
         if clip is None or first.status != "unknown":
             return first
         clipped = ball(x, epsilon, norm, clip, self.network.device)
-        return decide(replace(query, domain=clipped), judge, self.settings, deadline)
+        verdict = decide(replace(query, domain=clipped), judge, self.settings, deadline)
+        return verdict.after(first.statistics)
 
     def attack(
         self,

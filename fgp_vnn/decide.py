@@ -44,7 +44,7 @@ def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadlin
     outcome = _walk(query, small.bounds, confirm, settings, deadline, regions=PATIENCE)
     if outcome.status in ("sat", "unsat"):
         return _verdict(outcome)
-    return solve(query, confirm, settings, deadline)
+    return solve(query, confirm, settings, deadline).after(outcome.statistics)
 
 
 def shrink(query: Query) -> Condensed:
@@ -94,6 +94,7 @@ def _walk(
         signed=settings.signed,
         joint=settings.joint,
         alternate=settings.alternate,
+        lp=settings.lp,
         regions=regions,
     )
     return walk_regions(query, bounds, confirm, deadline, walk)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+BISECTIONS = 40  # a level is then known to 12 digits, and the bound at it to more
+
 
 class Domain(ABC):
     """A convex, compact set of inputs with a centre that lies in it."""
@@ -43,6 +45,10 @@ class Domain(ABC):
     @abstractmethod
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Domain:
         """The same set on another device or in another precision."""
+
+    def sharp_support(self, rows: Tensor) -> Tensor:
+        """The support where it is worth more work: up to rounding the least upper bound."""
+        return self.support(rows)
 
     def outer_support(self, rows: Tensor) -> Tensor:
         """An upper bound of sum |row_i| |x_i - center_i|, what rounding errors are weighed by."""
@@ -199,8 +205,38 @@ class Clipped(Domain):
 
     def support(self, rows: Tensor) -> Tensor:
         """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
-        room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
-        return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
+        return torch.minimum(self.ball.support(rows), (rows.abs() * self._room(rows)).sum(-1))
+
+    def sharp_support(self, rows: Tensor) -> Tensor:
+        """The least of h_ball(u) + h_clip(row - u) over all u.
+
+        Every u gives an upper bound, whatever rounding has made of it. The best one is min(|row|,
+        t room) for l2 and min(|row|, t) for l1, with signs as in the row and one number t.
+        """
+        size, room = rows.abs(), self._room(rows)
+        share = torch.ones_like(size) if isinstance(self.ball, L1Ball) else room
+        low, high = torch.zeros_like(size[..., :1]), self._high(size)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            if isinstance(self.ball, L1Ball):
+                more = (room * (size > middle)).sum(-1, keepdim=True) > self.ball.radius
+            else:
+                kept = torch.minimum(size, middle * share)
+                more = _norm(kept, keepdim=True) > middle * self.ball.radius
+            low, high = torch.where(more, middle, low), torch.where(more, high, middle)
+        part = torch.minimum(size, high * share)
+        sharp = self.ball.support(part) + ((size - part) * room).sum(-1)
+        return torch.fmin(self.support(rows), sharp)
+
+    def _high(self, size: Tensor) -> Tensor:
+        """A number t at which the ball alone binds, [..., 1]."""
+        if isinstance(self.ball, L1Ball):
+            return size.amax(-1, keepdim=True)
+        return _norm(size, keepdim=True) / max(self.ball.radius, torch.finfo(size.dtype).tiny)
+
+    def _room(self, rows: Tensor) -> Tensor:
+        """How far the clip box reaches from the centre to the side that each row points to."""
+        return torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
 
     def outer_support(self, rows: Tensor) -> Tensor:
         return self.ball.support(rows)

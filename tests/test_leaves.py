@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.leaves import decide_regions
+from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.verdict import Counterexample
 
 WIDTHS = (4, 3)
@@ -29,10 +29,13 @@ def signs_of(query: Query, points: Tensor) -> Tensor:
 
 
 def decide(
-    query: Query, signs: Tensor, disjunct: int, deadline: Deadline | None = None
+    query: Query, signs: Tensor, disjunct: int, deadline: Deadline | None = None, lp: bool = False
 ) -> tuple[Counterexample | None, int]:
     which = torch.full((len(signs),), disjunct)
-    return decide_regions(query, signs, which, exact_confirm(query), deadline or Deadline())
+    found, unsettled, _ = decide_regions(
+        query, signs, which, exact_confirm(query), deadline or Deadline(), leaf_effort(lp)
+    )
+    return found, unsettled
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "thin box", "l1"])
@@ -92,7 +95,12 @@ def test_each_region_is_asked_about_its_own_disjunct() -> None:
         query = make_query(seed)
         regions = signs_of(query, query.domain.center.unsqueeze(0)).expand(2, -1)
         both = decide_regions(
-            query, regions, torch.tensor([0, 1]), exact_confirm(query), Deadline()
+            query,
+            regions,
+            torch.tensor([0, 1]),
+            exact_confirm(query),
+            Deadline(),
+            leaf_effort(False),
         )
         each = [decide(query, regions[:1], d) for d in range(2)]
         assert (both[0] is not None) == any(found is not None for found, _ in each)
@@ -119,7 +127,9 @@ def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
         points = sample(query.domain, 60, seed)
         regions = signs_of(query, points[query.met(query.network(points))[:, 0]][:2])
         which = torch.zeros(len(regions), dtype=torch.long)
-        found, unsettled = decide_regions(query, regions, which, lambda p: None, Deadline())
+        found, unsettled, _ = decide_regions(
+            query, regions, which, lambda p: None, Deadline(), leaf_effort(False)
+        )
         assert found is None and unsettled == len(regions)
         left += unsettled
     assert left
