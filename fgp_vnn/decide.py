@@ -25,6 +25,10 @@ PATIENCE = 50_000  # regions to walk before other engines are asked
 
 def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
     """Whether a point of the domain meets a disjunct."""
+    return _decide(query, confirm, settings, deadline).after({"lps": 0} if settings.lp else {})
+
+
+def _decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
     if settings.engine == "walk":
         return _verdict(_walk_only(query, confirm, settings, deadline))
     if settings.engine not in ("auto", "bounds"):

@@ -16,9 +16,8 @@ rounding, and candidates by whoever asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,6 +29,7 @@ from fgp_vnn.halfspaces import HalfSpaces, contradiction
 
 TANGENTS = 200  # that an l2 ball gets at most
 TOLERANCE = 1e-9  # of the solver, on numbers around 1
+TINY = float(np.finfo(np.float64).tiny)
 Doubles = NDArray[np.float64]
 
 
@@ -49,101 +49,87 @@ def solve_region(
 
     A point that meets these with room to spare is the more likely to be confirmed.
     """
-    program = _Program(domain, spaces, goals, time.monotonic() + seconds)
-    evidence, offsets = _search_ball(program) if program.round else _search(program)
-    points = domain.project(program.points(offsets))
-    return Answer(evidence, points, program.solved)
+    region = _Region(domain, spaces, goals, time.monotonic() + seconds)
+    evidence, offsets = _search_ball(region) if region.round else _search(region)
+    return Answer(evidence, region.points(offsets), region.solved)
 
 
-class _Solution:
-    """An offset t from the centre, its margin s, and the multipliers of the constraints."""
+class _Optimum(NamedTuple):
+    """An offset t from the centre, and the multipliers of the constraints."""
 
-    def __init__(self, columns: Doubles, duals: Doubles, size: tuple[int, int]) -> None:
-        constraints, inputs = size
-        self.offset = columns[:inputs]
-        self.margin = float(columns[-1])
-        # The dual of a row with an upper limit is not positive; what is left of others is noise.
-        self.multipliers = np.maximum(-duals[:constraints], 0.0)
+    offset: Doubles  # [inputs]
+    multipliers: Doubles  # [constraints]
 
 
-@dataclass(eq=False)
-class _Program:
+class _Region:
     """A region in the solver's units, and how many programs it took."""
 
-    domain: Domain
-    spaces: HalfSpaces
-    goals: int
-    end: float
-    solved: int = 0
-    tangents: list[Doubles] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.units, self.low, self.high = _units(self.domain)
-        self.round = isinstance(_ball(self.domain), L2Ball)
-        rows, values = (part[0].double().cpu().numpy() for part in self.spaces[:2])
-        scaled = rows * self.units
-        size = np.abs(scaled).sum(-1) + np.abs(values)
-        self.kept = np.flatnonzero(size > 0)
-        self.size = size[self.kept]
-        self.rows = scaled[self.kept] / self.size[:, None]
-        self.values = values[self.kept] / self.size
-        self.goal = self.kept >= len(size) - self.goals
+    def __init__(self, domain: Domain, spaces: HalfSpaces, goals: int, end: float) -> None:
+        self._domain, self._spaces, self._end = domain, spaces, end
+        self._units, self._low, self._high = _units(domain)
+        ball = domain.ball if isinstance(domain, Clipped) else domain
+        self.round, self._split = isinstance(ball, L2Ball), isinstance(ball, L1Ball)
+        rows, values = (part[0].double().cpu().numpy() for part in spaces[:2])
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = rows * self._units
+            size = np.abs(scaled).sum(-1) + np.abs(values)
+        self._kept = np.flatnonzero((size > 0) & np.isfinite(size))
+        self._size = size[self._kept]
+        self.rows = scaled[self._kept] / self._size[:, None]
+        self.values = values[self._kept] / self._size
+        self._goal = self._kept >= len(size) - goals
+        self.tangents: list[Doubles] = []
+        self.solved = 0
 
     def points(self, offsets: list[Doubles]) -> Tensor:
-        """Points [points, inputs] at these offsets from the centre."""
-        center = self.domain.center
-        moved = np.array(offsets).reshape(-1, len(self.units)) * self.units
-        return center + torch.from_numpy(moved).to(center)
+        """Points [points, inputs] of the domain at, or next to, these offsets from the centre."""
+        center = self._domain.center
+        moved = np.array(offsets).reshape(-1, len(self._units)) * self._units
+        return self._domain.project(center + torch.from_numpy(moved).to(center))
 
     def proof(self, multipliers: Doubles) -> Tensor | None:
         """The multipliers [constraints], if they hold in our own arithmetic."""
-        values = self.spaces.values
+        values = self._spaces.values
         whole = np.zeros(values.shape[1])
-        whole[self.kept] = multipliers / self.size
-        # Around 1, where nothing overflows or underflows on the way.
-        whole /= max(float(np.abs(whole).max(initial=0.0)), np.finfo(np.float64).tiny)
+        whole[self._kept] = multipliers / self._size
+        whole /= max(float(whole.max(initial=0.0)), TINY)  # around 1 nothing overflows
         weights = torch.from_numpy(whole).to(values)
-        proved = bool(contradiction(self.domain, self.spaces, weights.unsqueeze(0)))
-        return weights if proved else None
+        proved = contradiction(self._domain, self._spaces, weights.unsqueeze(0))
+        return weights if bool(proved) else None
 
-    def widest(self, *, goals_only: bool = False) -> _Solution | None:
+    def met(self, offset: Doubles) -> bool:
+        """Whether the constraints hold there, as far as the solver's arithmetic goes."""
+        return bool((self.rows @ offset + self.values <= 0).all())
+
+    def widest(self, *, goals_only: bool = False) -> _Optimum | None:
         """The offset with the greatest margin to all constraints, or to the goals alone."""
-        margin = self.goal.astype(float) if goals_only else np.ones(len(self.values))
-        rows = np.column_stack([self.rows, margin])
-        limits = -self.values
+        margin = self._goal.astype(float) if goals_only else np.ones(len(self.values))
+        rows, limits = np.column_stack([self.rows, margin]), -self.values
         if self.tangents:
             cut = np.column_stack([np.array(self.tangents), np.zeros(len(self.tangents))])
             rows, limits = np.vstack([rows, cut]), np.append(limits, np.ones(len(cut)))
-        cost = np.append(np.zeros(len(self.units)), -1.0)
-        low, high = np.append(self.low, -2.0), np.append(self.high, 2.0)
-        if isinstance(_ball(self.domain), L1Ball):
-            return self._run_split(cost, rows, limits, low, high)
-        return self._run(cost, rows, limits, low, high)
-
-    def nearest(self) -> _Solution | None:
-        """The offset of least length; it has multipliers m with t = -sum m_i a_i."""
-        nothing = np.zeros(len(self.units))
-        ones = np.ones(len(self.units))
-        return self._run(nothing, self.rows, -self.values, self.low, self.high, hessian=ones)
-
-    def _run_split(
-        self, cost: Doubles, rows: Doubles, limits: Doubles, low: Doubles, high: Doubles
-    ) -> _Solution | None:
-        """With t = p - q, p and q >= 0, and sum p + sum q <= 1: an l1 ball."""
-        count = len(self.units)
-        t, s = slice(0, count), slice(count, None)
+        low, high = np.append(self._low, -2.0), np.append(self._high, 2.0)
+        count = len(self._units)
+        cost = np.append(np.zeros(count), -1.0)
+        if not self._split:
+            return self._run(cost, rows, limits, low, high)
+        # An l1 ball: t = p - q with p, q >= 0 and sum p + sum q <= 1.
+        rows = np.column_stack([rows[:, :count], -rows[:, :count], rows[:, count:]])
         total = np.append(np.ones(2 * count), 0.0)
-        solution = self._run(
-            np.concatenate([cost[t], -cost[t], cost[s]]),
-            np.vstack([np.column_stack([rows[:, t], -rows[:, t], rows[:, s]]), total]),
-            np.append(limits, 1.0),
-            np.concatenate([np.zeros(2 * count), low[s]]),
-            np.concatenate([np.maximum(high[t], 0.0), np.maximum(-low[t], 0.0), high[s]]),
-            inputs=2 * count,
-        )
-        if solution is not None:
-            solution.offset = solution.offset[:count] - solution.offset[count:]
-        return solution
+        low = np.append(np.zeros(2 * count), -2.0)
+        high = np.concatenate([high[:count].clip(0), (-self._low).clip(0), high[count:]])
+        cost = np.append(np.zeros(2 * count), -1.0)
+        optimum = self._run(cost, np.vstack([rows, total]), np.append(limits, 1.0), low, high)
+        if optimum is None:
+            return None
+        positive, negative = optimum.offset[:count], optimum.offset[count : 2 * count]
+        return optimum._replace(offset=positive - negative)
+
+    def nearest(self) -> _Optimum | None:
+        """The offset of least length; it has multipliers m with t = -sum m_i a_i."""
+        nothing = np.zeros(len(self._units))
+        square = np.ones(len(self._units))
+        return self._run(nothing, self.rows, -self.values, self._low, self._high, square)
 
     def _run(
         self,
@@ -152,67 +138,67 @@ class _Program:
         limits: Doubles,
         low: Doubles,
         high: Doubles,
-        *,
-        hessian: Doubles | None = None,
-        inputs: int | None = None,
-    ) -> _Solution | None:
-        """Minimise cost . v + v . hessian v / 2 such that rows v <= limits, low <= v <= high."""
-        size = len(self.values), len(self.units) if inputs is None else inputs
+        square: Doubles | None = None,
+    ) -> _Optimum | None:
+        """Minimise cost . v + sum square v^2 / 2 such that rows v <= limits, low <= v <= high."""
         for presolve in ("off", "on"):
-            left = self.end - time.monotonic()
+            left = self._end - time.monotonic()
             if left <= 0:
                 break
             self.solved += 1
-            solution = _highs(cost, rows, limits, low, high, hessian, presolve, left)
-            if solution is not None:
-                return _Solution(*solution, size)
+            solved = _highs(cost, rows, limits, low, high, square, presolve, left)
+            if solved is not None:
+                columns, duals = solved
+                # A row with an upper limit has a dual of at most 0; above it there is noise.
+                multipliers = (-duals[: len(self.values)]).clip(0)
+                offset = columns if square is not None else columns[:-1]
+                return _Optimum(offset, multipliers)
         return None
 
 
-def _search(program: _Program) -> tuple[Tensor | None, list[Doubles]]:
+def _search(region: _Region) -> tuple[Tensor | None, list[Doubles]]:
     """Evidence or offsets in a domain that is a polyhedron."""
-    widest = program.widest()
+    widest = region.widest()
     if widest is None:
         return None, []
-    evidence = program.proof(widest.multipliers)
+    evidence = region.proof(widest.multipliers)
     if evidence is not None:
         return evidence, []
-    deepest = program.widest(goals_only=True)
-    offsets = [widest.offset] if deepest is None else [deepest.offset, widest.offset]
-    return None, [*offsets, sum(offsets, np.zeros_like(widest.offset)) / len(offsets)]
+    deepest = region.widest(goals_only=True)
+    if deepest is None:
+        return None, [widest.offset]
+    return None, [deepest.offset, (deepest.offset + widest.offset) / 2, widest.offset]
 
 
-def _search_ball(program: _Program) -> tuple[Tensor | None, list[Doubles]]:
+def _search_ball(region: _Region) -> tuple[Tensor | None, list[Doubles]]:
     """The same where the domain is an l2 ball of radius 1, or what a box leaves of it."""
+    inside: list[Doubles] = []
     for turn in range(TANGENTS):
-        widest = program.widest()
+        widest = region.widest()
         if widest is None:
-            return None, []
-        evidence = program.proof(widest.multipliers)
+            break
+        evidence = region.proof(widest.multipliers)
         if evidence is not None:
             return evidence, []
-        inside = widest.offset / max(float(np.linalg.norm(widest.offset)), 1.0)
-        if (program.rows @ inside + program.values).max(initial=-np.inf) <= 0:
-            return None, _deepen(program, inside)
-        if turn == 0:
-            nearest = program.nearest()
-            evidence = None if nearest is None else program.proof(nearest.multipliers)
+        length = float(np.linalg.norm(widest.offset))
+        inside = [widest.offset / max(length, 1.0)]
+        if length <= 1 or region.met(inside[0]):
+            return None, _deepen(region, inside[0], inside[0])
+        nearest = region.nearest() if turn == 0 else None
+        if nearest is not None:
+            evidence = region.proof(nearest.multipliers)
             if evidence is not None:
                 return evidence, []
-            if nearest is not None and _in_ball(nearest.offset):
-                return None, _deepen(program, nearest.offset, widest.offset)
-        program.tangents.append(widest.offset / np.linalg.norm(widest.offset))
-    return None, [inside]
+            if float(np.linalg.norm(nearest.offset)) <= 1 + TOLERANCE:
+                return None, _deepen(region, nearest.offset, widest.offset)
+        region.tangents.append(widest.offset / length)
+    return None, inside
 
 
-def _in_ball(offset: Doubles) -> bool:
-    return float(np.linalg.norm(offset)) <= 1 + TOLERANCE
-
-
-def _deepen(program: _Program, inside: Doubles, *others: Doubles) -> list[Doubles]:
+def _deepen(region: _Region, inside: Doubles, widest: Doubles) -> list[Doubles]:
     """From an offset in ball and region towards those deeper in the region, as far as the ball."""
-    deepest = program.widest(goals_only=True)
-    ends = [*others] if deepest is None else [deepest.offset, *others]
+    deepest = region.widest(goals_only=True)
+    ends = [widest] if deepest is None else [deepest.offset, widest]
     return [*(_towards(inside, end) for end in ends), inside]
 
 
@@ -227,25 +213,22 @@ def _towards(inside: Doubles, end: Doubles) -> Doubles:
     return inside + min(max(float(k), 0.0), 1.0) * way
 
 
-def _ball(domain: Domain) -> Domain:
-    return domain.ball if isinstance(domain, Clipped) else domain
-
-
 def _units(domain: Domain) -> tuple[Doubles, Doubles, Doubles]:
     """What each input is measured in, and the least and the greatest offset in these units."""
     center = domain.center.double().cpu().numpy()
     ones = np.ones_like(center)
     if isinstance(domain, Box):
         return domain.radius.double().cpu().numpy(), -ones, ones
-    ball = _ball(domain)
-    if not isinstance(ball, (L1Ball, L2Ball)):
-        raise TypeError(f"no program for a {type(domain).__name__}")
-    radius = max(float(ball.radius), float(np.finfo(np.float64).tiny))
+    if isinstance(domain, (L1Ball, L2Ball)):
+        return domain.radius * ones, -ones, ones
     if not isinstance(domain, Clipped):
-        return radius * ones, -ones, ones
-    low = (domain.clip.lower.double().cpu().numpy() - center) / radius
-    high = (domain.clip.upper.double().cpu().numpy() - center) / radius
-    return radius * ones, np.maximum(low, -1.0), np.minimum(high, 1.0)
+        raise TypeError(f"no program for a {type(domain).__name__}")
+    radius = domain.ball.radius
+    low, high = (
+        ((side.double().cpu().numpy() - center) / max(radius, TINY)).clip(-1, 1)
+        for side in (domain.clip.lower, domain.clip.upper)
+    )
+    return radius * ones, low, high
 
 
 def _highs(
@@ -254,7 +237,7 @@ def _highs(
     limits: Doubles,
     low: Doubles,
     high: Doubles,
-    hessian: Doubles | None,
+    square: Doubles | None,
     presolve: str,
     seconds: float,
 ) -> tuple[Doubles, Doubles] | None:
@@ -271,11 +254,11 @@ def _highs(
     lp.a_matrix_.start_ = np.searchsorted(at, np.arange(len(rows) + 1)).astype(np.int32)
     lp.a_matrix_.index_ = columns.astype(np.int32)
     lp.a_matrix_.value_ = rows[at, columns]
-    if hessian is not None:
-        model.hessian_.dim_ = len(hessian)
-        model.hessian_.start_ = np.arange(len(hessian) + 1, dtype=np.int32)
-        model.hessian_.index_ = np.arange(len(hessian), dtype=np.int32)
-        model.hessian_.value_ = hessian
+    if square is not None:
+        model.hessian_.dim_ = len(square)
+        model.hessian_.start_ = np.arange(len(square) + 1, dtype=np.int32)
+        model.hessian_.index_ = np.arange(len(square), dtype=np.int32)
+        model.hessian_.value_ = square
     solver = highspy.Highs()
     options: dict[str, Any] = {
         "output_flag": False,

@@ -82,7 +82,7 @@ def solve(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline
 
     `confirm` takes points of the query's own domain.
     """
-    run = _Run(query, confirm, settings, deadline)
+    run = _Run(query, confirm, settings, deadline, statistics={"lps": 0} if settings.lp else {})
     with torch.no_grad():
         return _solve(run)
 

@@ -187,11 +187,12 @@ def _walk_boxes(
 ) -> Counterexample | None:
     """Walk through the regions of the boxes numbered `at`, in the query's own precision."""
     dtype = query.network.dtype
+    walk = Walk(lp=True, alternate=False)  # one box at a time: an LP is over before projections are
     for lower, upper, signs in zip(*(part[at] for part in parts), strict=True):
         box = Box(lower.to(dtype), upper.to(dtype))
         known = torch.split(signs.unsqueeze(0), list(query.network.widths), -1)
         bounds = LayerBounds.of_signs(known, dtype)
-        outcome = walk_regions(replace(query, domain=box), bounds, confirm, deadline, Walk(lp=True))
+        outcome = walk_regions(replace(query, domain=box), bounds, confirm, deadline, walk)
         statistics["lps"] += outcome.statistics["lps"]
         if outcome.status == "sat":
             return outcome.counterexample

@@ -43,7 +43,7 @@ def decide_regions(
     numbers = (network.neurons + network.outputs) * network.inputs
     batch = max(1, WORKSPACE // max(numbers, 1))
     unsettled = lps = 0
-    for some, which in zip(signs.split(batch), disjunct.split(batch), strict=True):
+    for some, which in zip(torch.split(signs, batch), torch.split(disjunct, batch), strict=True):
         settled = settle_regions(query, some, which, confirm, deadline, effort)
         lps += settled.lps
         if settled.found is not None:

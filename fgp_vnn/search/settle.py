@@ -1,4 +1,4 @@
-"""Regions that may meet a disjunct, settled: alternating projections first, then, if asked, an LP."""
+"""Regions that may meet a disjunct: settled by alternating projections, then, if asked, an LP."""
 
 from __future__ import annotations
 

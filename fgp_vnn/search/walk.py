@@ -96,9 +96,7 @@ def _begin(query: Query, bounds: LayerBounds, confirm: Confirm, walk: Walk) -> _
     visited.add(patterns.start)
     system = triangular(query, cache_first=walk.cache_first)
     at_once = walk.variant == "first-boundary"
-    boundaries = Boundaries(
-        query, confirm, alternate=walk.alternate, at_once=at_once, lp=walk.lp
-    )
+    boundaries = Boundaries(query, confirm, alternate=walk.alternate, at_once=at_once, lp=walk.lp)
     queue = PatternQueue(patterns.start)
     return _State(walk, system, boundaries, patterns, visited, queue)
 
