@@ -82,7 +82,7 @@ def test_the_sharp_support_of_a_clipped_ball_is_attained(kind: str, seed: int, i
 
 def test_the_sharp_support_is_sharper_where_ball_and_box_both_bind() -> None:
     zero, one = torch.zeros(2).double(), torch.ones(2).double()
-    ball = Clipped(L2Ball(zero, 1.0), Box(-one, torch.tensor([0.6, 1.0]).double()))
+    ball = Clipped(L2Ball(zero, 1.0), Box(-one, torch.tensor([0.6, 1.0], dtype=torch.float64)))
     row = torch.tensor([[4.0, 3.0]]).double()
     assert float(ball.support(row)) == pytest.approx(5.0)
     assert float(ball.sharp_support(row)) == pytest.approx(4 * 0.6 + 3 * 0.8, abs=1e-9)

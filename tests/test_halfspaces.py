@@ -102,3 +102,13 @@ def test_a_margin_of_nothing_is_no_evidence() -> None:
     for scale in (1.0, 1e-300, 1e300, math.inf):
         weights = torch.full((1, 2), scale, dtype=torch.float64)
         assert not contradiction(box, HalfSpaces(rows, values, values), weights)
+
+
+@pytest.mark.parametrize("kind", DOMAINS)
+def test_a_negative_multiplier_of_a_constraint_with_room_is_no_evidence(kind: str) -> None:
+    """-(a . (x - c) + b) is positive on the whole domain where the constraint always holds."""
+    for seed in range(5):
+        domain, spaces, _ = met_somewhere(seed, kind)
+        reach = domain.outer_support(spaces.rows)
+        loose = spaces._replace(values=-2 * reach)
+        assert not contradiction(domain, loose, -torch.ones_like(reach) / reach)
