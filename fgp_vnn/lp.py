@@ -29,6 +29,11 @@ from fgp_vnn.halfspaces import HalfSpaces, contradiction
 
 TANGENTS = 200  # that an l2 ball gets at most
 TOLERANCE = 1e-9  # of the solver, on numbers around 1
+# A program that fails is tried once more; 0 threads are as many as another user of HiGHS has set.
+ATTEMPTS: tuple[dict[str, Any], ...] = (
+    {"presolve": "off", "threads": 1},
+    {"presolve": "on", "threads": 0},
+)
 TINY = float(np.finfo(np.float64).tiny)
 Doubles = NDArray[np.float64]
 
@@ -141,12 +146,12 @@ class _Region:
         square: Doubles | None = None,
     ) -> _Optimum | None:
         """Minimise cost . v + sum square v^2 / 2 such that rows v <= limits, low <= v <= high."""
-        for presolve in ("off", "on"):
+        for attempt in ATTEMPTS:
             left = self._end - time.monotonic()
             if left <= 0:
                 break
             self.solved += 1
-            solved = _highs(cost, rows, limits, low, high, square, presolve, left)
+            solved = _highs(cost, rows, limits, low, high, square, attempt, left)
             if solved is not None:
                 columns, duals = solved
                 # A row with an upper limit has a dual of at most 0; above it there is noise.
@@ -238,7 +243,7 @@ def _highs(
     low: Doubles,
     high: Doubles,
     square: Doubles | None,
-    presolve: str,
+    attempt: dict[str, Any],
     seconds: float,
 ) -> tuple[Doubles, Doubles] | None:
     """The optimal columns and the duals of the rows, if HiGHS comes to an optimum in time."""
@@ -261,9 +266,8 @@ def _highs(
         model.hessian_.value_ = square
     solver = highspy.Highs()
     options: dict[str, Any] = {
+        **attempt,
         "output_flag": False,
-        "threads": 1,
-        "presolve": presolve,
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
         "time_limit": min(seconds, 1e9),

@@ -337,7 +337,7 @@ def test_with_an_lp_the_programs_are_counted(
     command = ["certify", str(small), str(points), "--epsilon", "0.1", "--json", *search]
     assert main(command) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["robust"] + said["not_robust"] == 2
+    assert said["robust"] + said["not_robust"] == 2 and said["lps"] >= 0
 
 
 @pytest.mark.parametrize("command", ["verify", "certify"])
