@@ -26,7 +26,7 @@ class HalfSpaces(NamedTuple):
     values: Tensor  # [cases, constraints]
     errors: Tensor  # [cases, constraints] how far rounding may have moved each in the domain
 
-    def at(self, cases: Tensor) -> HalfSpaces:
+    def at(self, cases: Tensor | slice) -> HalfSpaces:
         """Some of the cases."""
         return HalfSpaces(*(part[cases] for part in self))
 

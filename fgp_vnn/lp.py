@@ -16,6 +16,7 @@ rounding, and candidates by whoever asked.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,13 +49,18 @@ class Answer:
 
 
 def solve_region(
-    domain: Domain, spaces: HalfSpaces, goals: int, seconds: float = float("inf")
+    domain: Domain,
+    spaces: HalfSpaces,
+    goals: int,
+    seconds: float = float("inf"),
+    proves: Callable[[Tensor], bool] = lambda multipliers: False,
 ) -> Answer:
     """Decide one case [1, constraints, inputs], whose last `goals` constraints matter most.
 
-    A point that meets these with room to spare is the more likely to be confirmed.
+    A point that meets these with room to spare is the more likely to be confirmed. `proves` is
+    asked about multipliers [constraints] that fail by the errors of the constraints alone.
     """
-    region = _Region(domain, spaces, goals, time.monotonic() + seconds)
+    region = _Region(domain, spaces, goals, time.monotonic() + seconds, proves)
     evidence, offsets = _search_ball(region) if region.round else _search(region)
     return Answer(evidence, region.points(offsets), region.solved)
 
@@ -69,8 +75,15 @@ class _Optimum(NamedTuple):
 class _Region:
     """A region in the solver's units, and how many programs it took."""
 
-    def __init__(self, domain: Domain, spaces: HalfSpaces, goals: int, end: float) -> None:
-        self._domain, self._spaces, self._end = domain, spaces, end
+    def __init__(
+        self,
+        domain: Domain,
+        spaces: HalfSpaces,
+        goals: int,
+        end: float,
+        proves: Callable[[Tensor], bool],
+    ) -> None:
+        self._domain, self._spaces, self._end, self._proves = domain, spaces, end, proves
         self._units, self._low, self._high = _units(domain)
         ball = domain.ball if isinstance(domain, Clipped) else domain
         self.round, self._split = isinstance(ball, L2Ball), isinstance(ball, L1Ball)
@@ -99,8 +112,12 @@ class _Region:
         whole[self._kept] = multipliers / self._size
         whole /= max(float(whole.max(initial=0.0)), TINY)  # around 1 nothing overflows
         weights = torch.from_numpy(whole).to(values)
-        proved = contradiction(self._domain, self._spaces, weights.unsqueeze(0))
-        return weights if bool(proved) else None
+        proved = bool(contradiction(self._domain, self._spaces, weights.unsqueeze(0)))
+        if not proved:
+            exact = self._spaces._replace(errors=torch.zeros_like(values))
+            if bool(contradiction(self._domain, exact, weights.unsqueeze(0))):
+                proved = self._proves(weights)
+        return weights if proved else None
 
     def met(self, offset: Doubles) -> bool:
         """Whether the constraints hold there, as far as the solver's arithmetic goes."""

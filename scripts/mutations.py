@@ -214,7 +214,7 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     (
         "the solver's word for evidence",
         _LP,
-        "return weights if bool(proved) else None",
+        "return weights if proved else None",
         "return weights",
     ),
     ("a record lost", _FRONTIER, "self._size = kept", "self._size = max(kept - 1, 0)"),

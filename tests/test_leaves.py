@@ -13,6 +13,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query, ask
 from fgp_vnn.regions import affine_forms
 from fgp_vnn.search.leaves import decide_regions, leaf_effort, settle_regions
+from fgp_vnn.search.refute import Refuter
 from fgp_vnn.search.settle import Effort
 from fgp_vnn.verdict import Counterexample
 
@@ -104,7 +105,9 @@ def test_the_multipliers_of_a_closed_region_are_kept_and_prove_it(
         points = sample(query.domain, 60, seed)
         regions = signs_of(query, points[:6])
         which = torch.ones(len(regions), dtype=torch.long)
-        settled = settle_regions(query, regions, which, lambda p: None, Deadline(), effort)
+        settled = settle_regions(
+            query, regions, which, lambda p: None, Deadline(), effort, Refuter(query)
+        )
         for region, weights in zip(regions, settled.multipliers, strict=True):
             if not bool(weights.any()):
                 continue

@@ -12,6 +12,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.leaves import leaf_effort, settle_regions
+from fgp_vnn.search.refute import Refuter
 from fgp_vnn.verdict import Counterexample
 
 
@@ -21,7 +22,9 @@ def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None,
     signs = torch.cat([torch.where(part >= 0, 1, -1).to(torch.int8) for part in z], -1)
     which = torch.zeros(1, dtype=torch.long)
     effort = leaf_effort(False)
-    settled = settle_regions(query, signs, which, confirm_in(query), Deadline(), effort)
+    settled = settle_regions(
+        query, signs, which, confirm_in(query), Deadline(), effort, Refuter(query)
+    )
     return settled.found, bool(settled.closed)
 
 

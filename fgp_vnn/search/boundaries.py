@@ -12,6 +12,7 @@ from fgp_vnn.falsify import offer
 from fgp_vnn.halfspaces import HalfSpaces, binding
 from fgp_vnn.query import Query
 from fgp_vnn.search.outcome import Confirm
+from fgp_vnn.search.refute import Refuter
 from fgp_vnn.search.settle import Effort, settle
 from fgp_vnn.search.triangular import RegionForms, Triangular
 from fgp_vnn.verdict import Counterexample
@@ -30,6 +31,7 @@ class Boundaries:
         self, query: Query, confirm: Confirm, *, alternate: bool, at_once: bool, lp: bool
     ) -> None:
         self._query, self._confirm = query, confirm
+        self._refuter = Refuter(query)
         self._quick = Effort(QUICK)
         self._last = Effort((MEDIUM if lp else LONG) if alternate else 0, lp)
         self._at_once = at_once or not alternate  # there is nothing that is worth a wait
@@ -63,7 +65,7 @@ class Boundaries:
             self._unsettled += len(pairs)
             return None
         spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
-        found, closed = self._settle(system, spaces, deadline, effort)
+        found, closed = self._settle(system, spaces, sign[:, region], deadline, effort)
         if found is not None:
             return found
         if self._at_once:
@@ -88,8 +90,9 @@ class Boundaries:
             on = pattern(words)
             forms = system.forms(on)
             region = torch.arange(len(words), device=words.device)
-            spaces = region_spaces(self._query, system, forms, on * 2 - 1, disjunct, region)
-            found, closed = self._settle(system, spaces, deadline, self._last)
+            sign = on * 2 - 1
+            spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
+            found, closed = self._settle(system, spaces, sign, deadline, self._last)
             if found is not None:
                 return found
             self._unsettled += len(words) - int(closed.sum())
@@ -119,12 +122,22 @@ class Boundaries:
         return self._offer(torch.cat(beyond))
 
     def _settle(
-        self, system: Triangular, spaces: HalfSpaces, deadline: Deadline, effort: Effort
+        self,
+        system: Triangular,
+        spaces: HalfSpaces,
+        sign: Tensor,
+        deadline: Deadline,
+        effort: Effort,
     ) -> tuple[Counterexample | None, Tensor]:
+        """Settle cases in the regions with these signs [neurons, cases]."""
         if effort.steps:
             self._count("alternations", len(spaces.values))
         goals = len(self._query.disjunct)
-        settled = settle(system.domain, spaces, goals, self._offer, deadline, effort)
+
+        def proves(case: int, multipliers: Tensor) -> bool:
+            return self._refuter(sign[:, case], multipliers)
+
+        settled = settle(system.domain, spaces, goals, self._offer, deadline, effort, proves)
         if effort.lp:
             self._count("lps", settled.lps)
         return settled.found, settled.closed

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import offer
 from fgp_vnn.halfspaces import HalfSpaces, binding
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms, affine_forms, empty
 from fgp_vnn.search.outcome import Confirm
+from fgp_vnn.search.refute import Refuter
 from fgp_vnn.search.settle import Effort, Settled, settle
 from fgp_vnn.verdict import Counterexample
 
@@ -33,18 +35,20 @@ def decide_regions(
     confirm: Confirm,
     deadline: Deadline,
     effort: Effort,
+    bounds: LayerBounds | None = None,
 ) -> tuple[Counterexample | None, int, int]:
     """A counterexample in one of the regions, or how many of them could not be settled; and how
     many LPs it took.
 
-    Each region [regions, neurons] is asked about one disjunct [regions].
+    Each region [regions, neurons] is asked about one disjunct [regions]; `bounds` are those of the
+    whole domain, computed if they are needed and not given.
     """
-    network = query.network
+    network, refuter = query.network, Refuter(query, bounds)
     numbers = (network.neurons + network.outputs) * network.inputs
     batch = max(1, WORKSPACE // max(numbers, 1))
     unsettled = lps = 0
     for some, which in zip(torch.split(signs, batch), torch.split(disjunct, batch), strict=True):
-        settled = settle_regions(query, some, which, confirm, deadline, effort)
+        settled = settle_regions(query, some, which, confirm, deadline, effort, refuter)
         lps += settled.lps
         if settled.found is not None:
             return settled.found, 0, lps
@@ -59,6 +63,7 @@ def settle_regions(
     confirm: Confirm,
     deadline: Deadline,
     effort: Effort,
+    refuter: Refuter,
 ) -> Settled:
     """Which of the regions [regions, neurons] are proved not to meet their disjunct [regions].
 
@@ -83,7 +88,10 @@ def settle_regions(
     def hand_over(points: Tensor) -> Counterexample | None:
         return offer(query, confirm, points, network(points))
 
-    settled = settle(domain, spaces, network.outputs, hand_over, deadline, effort)
+    def proves(case: int, multipliers: Tensor) -> bool:
+        return refuter(signs[open_[case]], multipliers)
+
+    settled = settle(domain, spaces, network.outputs, hand_over, deadline, effort, proves)
     closed = closed.index_copy(0, open_, settled.closed)
     multipliers[open_] = settled.multipliers
     return Settled(settled.found, closed, multipliers, settled.lps)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -45,8 +47,12 @@ def settle(
     confirm: Confirm,
     deadline: Deadline,
     effort: Effort,
+    proves: Callable[[int, Tensor], bool],
 ) -> Settled:
-    """Settle cases whose last `goals` constraints are the disjunct's rows."""
+    """Settle cases whose last `goals` constraints are the disjunct's rows.
+
+    `proves` is a second opinion on a case's multipliers [constraints] that rounding spoils.
+    """
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))
     if effort.steps and not deadline.expired():
@@ -54,7 +60,7 @@ def settle(
         settled = Settled(*done)
     if not effort.lp or settled.found is not None:
         return settled
-    return _solve_rest(domain, spaces, goals, confirm, deadline, settled)
+    return _solve_rest(domain, spaces, goals, confirm, deadline, settled, proves)
 
 
 def _solve_rest(
@@ -64,16 +70,18 @@ def _solve_rest(
     confirm: Confirm,
     deadline: Deadline,
     settled: Settled,
+    proves: Callable[[int, Tensor], bool],
 ) -> Settled:
     """Hand the open cases to HiGHS, one after the other."""
     from fgp_vnn.lp import solve_region
 
     closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
     lps = 0
-    for case in torch.nonzero(~closed).flatten():
+    for case in torch.nonzero(~closed).flatten().tolist():
         if deadline.expired():
             break
-        answer = solve_region(domain, spaces.at(case.unsqueeze(0)), goals, deadline.left())
+        one = spaces.at(slice(case, case + 1))
+        answer = solve_region(domain, one, goals, deadline.left(), partial(proves, case))
         lps += answer.solved
         if answer.multipliers is not None:
             closed[case], multipliers[case] = True, answer.multipliers

@@ -111,6 +111,7 @@ def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | N
         search.confirm,
         search.setting.deadline,
         search.effort,
+        search.setting.bounds,
     )
     if search.effort.lp:
         search.statistics["lps"] += lps
