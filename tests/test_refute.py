@@ -57,7 +57,7 @@ def test_what_an_lp_closes_is_refuted_backwards_too(kind: str) -> None:
     seen = 0
     for seed in range(24):
         query = make_query(seed, random_domain(seed, kind))
-        regions = signs_of(query, sample(query.domain, 20, seed)[:15]).unique(dim=0)
+        regions = signs_of(query, sample(query.domain, 20, seed)[:15])
         refuter, which = Refuter(query), torch.zeros(len(regions), dtype=torch.long)
         settled = settle_regions(
             query, regions, which, lambda p: None, Deadline(), ONLY_LP, refuter

@@ -185,11 +185,18 @@ def _walk_boxes(
     deadline: Deadline,
     statistics: dict[str, int],
 ) -> Counterexample | None:
-    """Walk through the regions of the boxes numbered `at`, in the query's own precision."""
-    dtype = query.network.dtype
+    """Walk through the regions of the boxes numbered `at`, in the query's own precision.
+
+    Single precision has rounded the domain outwards: what lies outside of it is cut off again.
+    """
+    dtype, root = query.network.dtype, query.domain.box()
     walk = Walk(lp=True, alternate=False)  # one box at a time: an LP is over before projections are
     for lower, upper, signs in zip(*(part[at] for part in parts), strict=True):
-        box = Box(lower.to(dtype), upper.to(dtype))
+        box = Box(
+            torch.maximum(lower.to(dtype), root.lower), torch.minimum(upper.to(dtype), root.upper)
+        )
+        if bool((box.lower > box.upper).any()):
+            continue
         known = torch.split(signs.unsqueeze(0), list(query.network.widths), -1)
         bounds = LayerBounds.of_signs(known, dtype)
         outcome = walk_regions(replace(query, domain=box), bounds, confirm, deadline, walk)

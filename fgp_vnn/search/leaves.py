@@ -20,7 +20,7 @@ from fgp_vnn.verdict import Counterexample
 
 STEPS = 2000  # of alternating projections
 BEFORE_LP = 200  # where an LP comes after them
-WORKSPACE = 1 << 24  # numbers that the forms of a batch may take
+WORKSPACE = 1 << 22  # numbers that the forms of a batch may take
 
 
 def leaf_effort(lp: bool) -> Effort:
