@@ -247,7 +247,7 @@ def _units(domain: Domain) -> tuple[Doubles, Doubles, Doubles]:
         raise TypeError(f"no program for a {type(domain).__name__}")
     radius = domain.ball.radius
     low, high = (
-        ((side.double().cpu().numpy() - center) / max(radius, TINY)).clip(-1, 1)
+        ((side.double().cpu().numpy() - center) / (radius or 1.0)).clip(-1, 1)
         for side in (domain.clip.lower, domain.clip.upper)
     )
     return radius * ones, low, high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import highspy
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from random_networks import DOMAINS, generator, normal, random_domain
 from scipy.optimize import linprog
 
-from fgp_vnn.domain import Domain
+from fgp_vnn.domain import Box, Clipped, Domain
 from fgp_vnn.halfspaces import HalfSpaces, contradiction
 from fgp_vnn.lp import Answer, solve_region
 
@@ -140,6 +141,23 @@ def test_without_constraints_any_point_will_do() -> None:
         spaces = HalfSpaces(*(torch.zeros(s).double() for s in ((1, 3, 2), (1, 3), (1, 3))))
         answer = solve_region(domain, spaces, 1)
         assert answer.multipliers is None and len(answer.points)
+
+
+@pytest.mark.parametrize("kind", ["l2", "l1", "clipped l2", "clipped l1", "box"])
+def test_a_domain_of_one_point_is_decided_by_its_values(kind: str) -> None:
+    domain = random_domain(0, kind)
+    center = domain.center
+    point: Domain = Box(center, center)
+    if isinstance(domain, Clipped):
+        point = replace(domain, ball=replace(domain.ball, radius=0.0))
+    elif not isinstance(domain, Box):
+        point = replace(domain, radius=0.0)  # type: ignore[type-var]
+    rows, zero = torch.ones(1, 2, 2).double(), torch.zeros(1, 2).double()
+    for value, empty in ((0.5, True), (-0.5, False)):
+        values = torch.tensor([[value, -1.0]], dtype=torch.float64)
+        answer = solve_region(point, HalfSpaces(rows, values, zero), 1)
+        assert (answer.multipliers is not None) == empty
+        assert empty or torch.equal(answer.points, center.expand_as(answer.points))
 
 
 def test_numbers_that_overflowed_prove_nothing() -> None:
