@@ -146,11 +146,14 @@ class Certifier:
             clipped = ball(x, epsilon, norm, clip, self.network.device)
             return decide(replace(query, domain=clipped), judge, self.settings, deadline)
         small, lift = self.space.restrict(query, whole)
-        first = decide(small, lifted(lift, judge), self.settings, deadline)
+        # In the whole ball an LP finds points that the clip box shuts out.
+        settings = replace(self.settings, lp=self.settings.lp and clip is None)
+        first = decide(small, lifted(lift, judge), settings, deadline)
         if clip is None or first.status != "unknown":
             return first
         clipped = ball(x, epsilon, norm, clip, self.network.device)
-        return decide(replace(query, domain=clipped), judge, self.settings, deadline)
+        verdict = decide(replace(query, domain=clipped), judge, self.settings, deadline)
+        return verdict.after(first.statistics)
 
     def attack(
         self,

@@ -25,6 +25,10 @@ PATIENCE = 50_000  # regions to walk before other engines are asked
 
 def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
     """Whether a point of the domain meets a disjunct."""
+    return _decide(query, confirm, settings, deadline).after({"lps": 0} if settings.lp else {})
+
+
+def _decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
     if settings.engine == "walk":
         return _verdict(_walk_only(query, confirm, settings, deadline))
     if settings.engine not in ("auto", "bounds"):
@@ -44,7 +48,7 @@ def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadlin
     outcome = _walk(query, small.bounds, confirm, settings, deadline, regions=PATIENCE)
     if outcome.status in ("sat", "unsat"):
         return _verdict(outcome)
-    return solve(query, confirm, settings, deadline)
+    return solve(query, confirm, settings, deadline).after(outcome.statistics)
 
 
 def shrink(query: Query) -> Condensed:
@@ -94,6 +98,7 @@ def _walk(
         signed=settings.signed,
         joint=settings.joint,
         alternate=settings.alternate,
+        lp=settings.lp,
         regions=regions,
     )
     return walk_regions(query, bounds, confirm, deadline, walk)

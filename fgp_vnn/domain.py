@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+BISECTIONS = 26  # the level is then known to 8 digits, and the bound at it to twice as many
+
 
 class Domain(ABC):
     """A convex, compact set of inputs with a centre that lies in it."""
@@ -43,6 +45,10 @@ class Domain(ABC):
     @abstractmethod
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Domain:
         """The same set on another device or in another precision."""
+
+    def sharp_support(self, rows: Tensor) -> Tensor:
+        """The support where it is worth more work: up to rounding the least upper bound."""
+        return self.support(rows)
 
     def outer_support(self, rows: Tensor) -> Tensor:
         """An upper bound of sum |row_i| |x_i - center_i|, what rounding errors are weighed by."""
@@ -199,8 +205,25 @@ class Clipped(Domain):
 
     def support(self, rows: Tensor) -> Tensor:
         """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
-        room = torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
-        return torch.minimum(self.ball.support(rows), (rows.abs() * room).sum(-1))
+        return torch.minimum(self.ball.support(rows), (rows.abs() * self._room(rows)).sum(-1))
+
+    def sharp_support(self, rows: Tensor) -> Tensor:
+        """The least of h_ball(u) + h_clip(row - u) over all u.
+
+        Every u gives an upper bound, whatever rounding has made of it. The best one is min(|row|,
+        t) for l1 and min(|row|, t room) for l2, with signs as in the row and one number t.
+        """
+        size, room = rows.abs(), self._room(rows)
+        if isinstance(self.ball, L1Ball):
+            part = torch.minimum(size, _l1_level(size, room, self.ball.radius))
+        else:
+            part = torch.minimum(size, room * _l2_level(size, room, self.ball.radius))
+        sharp = self.ball.support(part) + ((size - part) * room).sum(-1)
+        return torch.fmin(self.support(rows), sharp)
+
+    def _room(self, rows: Tensor) -> Tensor:
+        """How far the clip box reaches from the centre to the side that each row points to."""
+        return torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
 
     def outer_support(self, rows: Tensor) -> Tensor:
         return self.ball.support(rows)
@@ -226,3 +249,21 @@ class Clipped(Domain):
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Clipped:
         return Clipped(self.ball.to(device, dtype), self.clip.to(device, dtype))
+
+
+def _l1_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
+    """The |row_i| [..., 1] at which the ball is used up by larger ones, each with all its room."""
+    size, order = size.sort(dim=-1, descending=True)
+    used = room.gather(-1, order).cumsum(-1) >= radius
+    return torch.where(used, size, torch.zeros_like(size)).amax(-1, keepdim=True)
+
+
+def _l2_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
+    """The t [..., 1] for which row / t, cut to the room, has the length of the radius, or 0."""
+    low = torch.zeros_like(size[..., :1])
+    high = _norm(size, keepdim=True) / max(radius, torch.finfo(size.dtype).tiny)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        more = _norm(torch.minimum(size, middle * room), keepdim=True) > middle * radius
+        low, high = torch.where(more, middle, low), torch.where(more, high, middle)
+    return high

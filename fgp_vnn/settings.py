@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
 
 from fgp_vnn.errors import InputError
@@ -22,6 +23,7 @@ class Settings:
     variant: str = "full-queue"  # of the walk: go on past an inconclusive boundary, or stop
     attack: bool = True
     alternate: bool = True  # settle inconclusive boundaries by alternating projections
+    lp: bool = False  # hand what projections leave inconclusive to an LP, on HiGHS
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
     memory: float | None = None  # gigabytes that bounds may take; None: half of what is free
@@ -43,6 +45,8 @@ class Settings:
             value = getattr(self, name)
             if value not in allowed:
                 raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        if self.lp and find_spec("highspy") is None:
+            raise InputError("--lp needs HiGHS: pip install 'fgp-vnn[lp]'")
         if self.memory is not None and not self.memory > 0:
             raise InputError(
                 f"memory is {self.memory!r}; it must be a positive number of gigabytes"

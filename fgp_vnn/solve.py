@@ -85,7 +85,7 @@ def solve(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline
 
     `confirm` takes points of the query's own domain.
     """
-    run = _Run(query, confirm, settings, deadline)
+    run = _Run(query, confirm, settings, deadline, statistics={"lps": 0} if settings.lp else {})
     with torch.no_grad():
         return _solve(run)
 
@@ -177,13 +177,14 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
         walk = Walk(
             variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
             alternate=settings.alternate,
+            lp=settings.lp,
         )
         with run.step("search"):
             outcome = walk_regions(run.query, bounds, run.confirm, run.deadline, walk)
         return _report(run, "walk", outcome)
     if _by_inputs(run):
         with run.step("search"):
-            outcome = split_inputs(run.query, run.confirm, run.deadline, Subdivision())
+            outcome = split_inputs(run.query, run.confirm, run.deadline, _subdivision(run))
         return _report(run, "split", outcome)
     return _split(run, bounds)
 
@@ -200,7 +201,7 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
         # Neither way of splitting is always the better one: give each its turn.
         turn = _share(run, INPUTS_SHARE)
         with run.step("search"):
-            outcome = split_inputs(run.query, run.confirm, turn, Subdivision())
+            outcome = split_inputs(run.query, run.confirm, turn, _subdivision(run))
         verdict = _report(run, "split", outcome)
         if verdict.status in ("sat", "unsat"):
             return verdict
@@ -235,7 +236,12 @@ def _share(run: _Run, part: float) -> Deadline:
 
 def _split_neurons(run: _Run, bounds: LayerBounds, split: Split, deadline: Deadline) -> Outcome:
     with run.step("search"):
+        split = replace(split, lp=run.settings.lp)
         return split_neurons(run.query, bounds, run.confirm, deadline, split)
+
+
+def _subdivision(run: _Run) -> Subdivision:
+    return Subdivision(lp=run.settings.lp)
 
 
 def _by_inputs(run: _Run) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +32,12 @@ class Verdict:
     reason: str = ""  # why a verdict other than sat and unsat was given
     seconds: dict[str, float] = field(default_factory=dict)  # per step, and "total"
     statistics: dict[str, int] = field(default_factory=dict)  # regions, bundles, ...
+
+    def after(self, earlier: dict[str, int]) -> Verdict:
+        """The same with what earlier steps have counted."""
+        names = {**earlier, **self.statistics}
+        sums = {name: earlier.get(name, 0) + self.statistics.get(name, 0) for name in names}
+        return replace(self, statistics=sums)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

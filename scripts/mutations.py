@@ -36,6 +36,9 @@ _BUNDLES = _in("search/bundles.py", "bundles")
 _SPLIT = _in("search/split.py", "split")
 _INPUTS = _in("search/inputs.py", "inputs")
 _LEAVES = _in("search/leaves.py", "leaves")
+_HALFSPACES = _in("halfspaces.py", "halfspaces")
+_DOMAIN = _in("domain.py", "domain")
+_LP = _in("lp.py", "lp")
 _FRONTIER = _in("search/frontier.py", "frontier")
 _QUERY = _in("query.py", "query", "split")
 _CONFIRM = _in("confirm.py", "confirm")
@@ -204,6 +207,36 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
         _LEAVES,
         ".gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)",
         ".any(-1)",
+    ),
+    (
+        "negative multipliers as evidence",
+        _HALFSPACES,
+        "multipliers.clamp(min=0))",
+        "multipliers)",
+    ),
+    (
+        "rounding of the evidence dropped",
+        _HALFSPACES,
+        " - 1.01 * (multipliers * terms).sum(-1)",
+        "",
+    ),
+    (
+        "evidence that a tie is empty",
+        _HALFSPACES,
+        "domain.sharp_support(-total) > 0",
+        "domain.sharp_support(-total) > -1e-6",
+    ),
+    (
+        "the box's part of a clipped ball dropped",
+        _DOMAIN,
+        " + ((size - part) * room).sum(-1)",
+        "",
+    ),
+    (
+        "the solver's word for evidence",
+        _LP,
+        "return weights if proved else None",
+        "return weights",
     ),
     ("a record lost", _FRONTIER, "self._size = kept", "self._size = max(kept - 1, 0)"),
     (

@@ -81,9 +81,9 @@ def _inputs(query: Query, deadline: Deadline) -> str:
     return split_inputs(query, exact_confirm(query), deadline, Subdivision()).status
 
 
-def _pipeline(engine: str) -> Decide:
+def _pipeline(engine: str, *, alternate: bool = True, lp: bool = False) -> Decide:
     def decide(query: Query, deadline: Deadline) -> str:
-        settings = Settings(engine=engine, attack=False)
+        settings = Settings(engine=engine, attack=False, alternate=alternate, lp=lp)
         return solve(query, exact_confirm(query), settings, deadline).status
 
     return decide
@@ -95,6 +95,8 @@ ENGINES: dict[str, Decide] = {
     "auto": _pipeline("auto"),
     "split": _pipeline("split"),
     "walk": _pipeline("walk"),
+    "auto, lp": _pipeline("auto", lp=True),
+    "walk, lp": _pipeline("walk", alternate=False, lp=True),
 }
 
 

@@ -320,6 +320,44 @@ def test_json_tells_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(said["statistics"], dict)
 
 
+def test_with_an_lp_the_programs_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = ["--engine", "walk", "--no-attack", "--no-alternate", "--lp"]
+    prop = BENCHMARK / "vnnlib" / "dense_32x2_mmr_conjunction_0.2.vnnlib"
+    model = BENCHMARK / "onnx" / "dense_32x2_mmr.onnx"
+    assert main(["verify", str(model), str(prop), "--json", *search[:-1]]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "unknown"
+    assert main(["verify", str(model), str(prop), "--json", *search]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["status"] == "sat" and said["statistics"]["lps"] > 0
+    points = tmp_path / "points.npy"
+    np.save(points, np.full((2, 4), 0.5, np.float32))
+    small = small_model(tmp_path)
+    command = ["certify", str(small), str(points), "--epsilon", "0.1", "--json", *search]
+    assert main(command) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["robust"] + said["not_robust"] == 2 and said["lps"] >= 0
+
+
+@pytest.mark.parametrize("command", ["verify", "certify"])
+def test_without_highs_the_extra_is_named(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    points = tmp_path / "points.npy"
+    np.save(points, np.zeros((1, 64), np.float32))
+    rest = [str(SAFE)] if command == "verify" else [str(points), "--epsilon", "0.01"]
+    assert main([command, str(MODEL), *rest]) == 0
+    capsys.readouterr()
+    assert main([command, str(MODEL), *rest, "--lp"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "pip install 'fgp-vnn[lp]'" in error
+
+
 def test_a_verdict_without_a_decision_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

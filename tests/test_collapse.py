@@ -153,7 +153,9 @@ def test_verdicts_are_those_of_the_whole_network(domain_kind: str) -> None:
 
 
 @settings(max_examples=20)
-@given(seed=st.integers(0, 10_000), below=st.floats(1e-14, 1e-10), sign=st.sampled_from((1.0, -1.0)))
+@given(
+    seed=st.integers(0, 10_000), below=st.floats(1e-14, 1e-10), sign=st.sampled_from((1.0, -1.0))
+)
 def test_a_sign_known_but_for_rounding_is_taken_as_known_at_the_price_of_a_defect(
     seed: int, below: float, sign: float
 ) -> None:

@@ -47,6 +47,47 @@ def test_no_point_goes_beyond_the_reach_to_either_side(kind: str, seed: int, inp
     assert torch.equal(domain.reach(rows), domain.reach(-rows))
 
 
+@kinds
+@given(seed=seeds, inputs=st.integers(1, 5))
+def test_no_point_goes_beyond_the_sharp_support(kind: str, seed: int, inputs: int) -> None:
+    domain = random_domain(seed, kind, inputs=inputs)
+    rows = rows_for(seed, inputs)
+    values = offsets(domain, sample(domain, 60, seed)) @ rows.T  # [points, rows]
+    sharp = domain.sharp_support(rows)
+    assert bool((values.amax(0) <= sharp + 1e-12).all())
+    assert bool((sharp <= domain.support(rows)).all())
+
+
+@pytest.mark.parametrize("kind", ["clipped l2", "clipped l1"])
+@given(seed=seeds, inputs=st.integers(1, 5))
+def test_the_sharp_support_of_a_clipped_ball_is_attained(kind: str, seed: int, inputs: int) -> None:
+    """By row / k cut to the box, for the best k, in l2; by filling the best inputs first in l1."""
+    domain = random_domain(seed, kind, inputs=inputs, size=0.5)
+    assert isinstance(domain, Clipped)
+    rows = rows_for(seed, inputs)
+    low, high = (side - domain.center for side in (domain.clip.lower, domain.clip.upper))
+    for row, sharp in zip(rows, domain.sharp_support(rows).tolist(), strict=True):
+        if isinstance(domain.ball, L1Ball):
+            best, left = 0.0, domain.ball.radius
+            for i in row.abs().argsort(descending=True).tolist():
+                taken = min(left, float(high[i] if row[i] > 0 else -low[i]))
+                best, left = best + float(row[i].abs()) * taken, left - taken
+            assert sharp == pytest.approx(best, abs=1e-9)
+            continue
+        scales = torch.logspace(-6, 6, 4000, dtype=torch.float64).unsqueeze(-1)
+        points = torch.minimum(torch.maximum(scales * row, low), high)
+        inside = points[points.norm(dim=-1) <= domain.ball.radius]
+        assert float((inside @ row).max()) == pytest.approx(sharp, rel=0.01, abs=1e-4)
+
+
+def test_the_sharp_support_is_sharper_where_ball_and_box_both_bind() -> None:
+    zero, one = torch.zeros(2).double(), torch.ones(2).double()
+    ball = Clipped(L2Ball(zero, 1.0), Box(-one, torch.tensor([0.6, 1.0], dtype=torch.float64)))
+    row = torch.tensor([[4.0, 3.0]]).double()
+    assert float(ball.support(row)) == pytest.approx(5.0)
+    assert float(ball.sharp_support(row)) == pytest.approx(4 * 0.6 + 3 * 0.8, abs=1e-9)
+
+
 @exact_kinds
 @given(seed=seeds, inputs=st.integers(1, 5))
 def test_the_maximiser_attains_the_support(kind: str, seed: int, inputs: int) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from exact import TOLERANCE, least_worst, polytope
 from random_cases import exact_confirm, random_case, sliver, tie, wrong
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
 
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.inputs import Subdivision, split_inputs
@@ -72,6 +74,19 @@ def test_a_tie_is_never_proved_and_ends() -> None:
         refused = split_inputs(tie, lambda points: None, Deadline.after(0.3), Subdivision())
         assert refused.status in ("unknown", "timeout")
         assert refused.reason
+
+
+def test_with_an_lp_what_single_precision_adds_to_a_box_is_cut_off_again() -> None:
+    """0.1 lies above its nearest float32 from below: the unsafe set lies between the two."""
+    relu = Dense((0,), (torch.eye(1).double(),), torch.tensor([-0.15]).double())
+    output = Dense((0, 1), (torch.eye(1).double(), torch.eye(1).double()), torch.zeros(1).double())
+    network = Network((relu,), output, 1)
+    box = Box(torch.tensor([0.1], dtype=torch.float64), torch.tensor([0.2], dtype=torch.float64))
+    limit = np.array([0.1 - 1e-10])
+    query = ask(network, box, [Conjunction(np.ones((1, 1)), limit, np.zeros(1, bool))])
+    for lp, status in ((False, "unknown"), (True, "unsat")):
+        found = split_inputs(query, exact_confirm(query), Deadline(), Subdivision(lp=lp))
+        assert found.status == status
 
 
 def test_other_domains_are_refused() -> None:

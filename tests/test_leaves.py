@@ -11,10 +11,14 @@ from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.leaves import decide_regions
+from fgp_vnn.regions import affine_forms
+from fgp_vnn.search.leaves import decide_regions, leaf_effort, settle_regions
+from fgp_vnn.search.refute import Refuter
+from fgp_vnn.search.settle import Effort
 from fgp_vnn.verdict import Counterexample
 
 WIDTHS = (4, 3)
+ONLY_LP = Effort(0, lp=True)
 
 
 def make_query(seed: int, domain_kind: str = "box") -> Query:
@@ -29,10 +33,16 @@ def signs_of(query: Query, points: Tensor) -> Tensor:
 
 
 def decide(
-    query: Query, signs: Tensor, disjunct: int, deadline: Deadline | None = None
+    query: Query,
+    signs: Tensor,
+    disjunct: int,
+    deadline: Deadline | None = None,
+    effort: Effort | None = None,
 ) -> tuple[Counterexample | None, int]:
     which = torch.full((len(signs),), disjunct)
-    return decide_regions(query, signs, which, exact_confirm(query), deadline or Deadline())
+    time, effort = deadline or Deadline(), effort or leaf_effort(False)
+    found, unsettled, _ = decide_regions(query, signs, which, exact_confirm(query), time, effort)
+    return found, unsettled
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "thin box", "l1"])
@@ -57,6 +67,59 @@ def test_a_region_is_settled_only_as_the_oracle_has_it(domain_kind: str) -> None
                 found_some += found is not None
                 vacant += closed and exact == float("inf")
     assert settled > 5 and found_some > 5 and vacant > 2
+
+
+@pytest.mark.parametrize("domain_kind", ["box", "thin box", "l1"])
+def test_with_an_lp_every_region_is_decided_as_the_oracle_has_it(domain_kind: str) -> None:
+    closed = found_some = 0
+    for seed in range(8):
+        query = make_query(seed, domain_kind)
+        regions = signs_of(query, sample(query.domain, 8, seed)[:3])
+        for disjunct in range(2):
+            for region in regions:
+                exact = least(
+                    query.network,
+                    polytope(query.domain),
+                    rows=query.rows_of(disjunct),
+                    signs=[s.double() for s in torch.split(region, list(WIDTHS))],
+                )
+                if abs(exact) <= TOLERANCE:
+                    continue
+                found, unsettled = decide(query, region.unsqueeze(0), disjunct, effort=ONLY_LP)
+                assert not unsettled
+                assert (found is not None) == (exact < 0)
+                closed += exact > 0
+                found_some += exact < 0
+    assert closed > 5 and found_some > 5
+
+
+@pytest.mark.parametrize("domain_kind", ["box", "l1", "l2", "clipped l2", "clipped l1"])
+@pytest.mark.parametrize("effort", [Effort(200), ONLY_LP], ids=["projections", "lp"])
+def test_the_multipliers_of_a_closed_region_are_kept_and_prove_it(
+    domain_kind: str, effort: Effort
+) -> None:
+    """The weighted sum of a region's constraints is positive on the whole domain."""
+    kept = 0
+    for seed in range(16):
+        query = make_query(seed, domain_kind)
+        points = sample(query.domain, 60, seed)
+        regions = signs_of(query, points[:6])
+        which = torch.ones(len(regions), dtype=torch.long)
+        settled = settle_regions(
+            query, regions, which, lambda p: None, Deadline(), effort, Refuter(query)
+        )
+        for region, weights in zip(regions, settled.multipliers, strict=True):
+            if not bool(weights.any()):
+                continue
+            pattern = torch.split((region > 0).unsqueeze(0), list(WIDTHS), -1)
+            forms = affine_forms(query.network, query.domain, pattern)
+            offsets = points - query.domain.center
+            z = torch.cat([offsets @ form.columns[0] + form.values for form in forms], -1)
+            sides = torch.cat([-region.double(), (query.disjunct == 1).double()])
+            assert bool((weights >= 0).all())
+            assert bool(((z * sides) @ weights > 0).all())
+            kept += 1
+    assert kept > 1
 
 
 @pytest.mark.parametrize("domain_kind", ["l2", "clipped l2", "clipped l1"])
@@ -92,7 +155,12 @@ def test_each_region_is_asked_about_its_own_disjunct() -> None:
         query = make_query(seed)
         regions = signs_of(query, query.domain.center.unsqueeze(0)).expand(2, -1)
         both = decide_regions(
-            query, regions, torch.tensor([0, 1]), exact_confirm(query), Deadline()
+            query,
+            regions,
+            torch.tensor([0, 1]),
+            exact_confirm(query),
+            Deadline(),
+            leaf_effort(False),
         )
         each = [decide(query, regions[:1], d) for d in range(2)]
         assert (both[0] is not None) == any(found is not None for found, _ in each)
@@ -119,7 +187,9 @@ def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
         points = sample(query.domain, 60, seed)
         regions = signs_of(query, points[query.met(query.network(points))[:, 0]][:2])
         which = torch.zeros(len(regions), dtype=torch.long)
-        found, unsettled = decide_regions(query, regions, which, lambda p: None, Deadline())
+        found, unsettled, _ = decide_regions(
+            query, regions, which, lambda p: None, Deadline(), leaf_effort(False)
+        )
         assert found is None and unsettled == len(regions)
         left += unsettled
     assert left

@@ -8,18 +8,24 @@ import torch
 from exact import TOLERANCE, least, polytope
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
 
+from fgp_vnn.deadline import Deadline
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.regions import affine_forms
-from fgp_vnn.search.projections import settle
+from fgp_vnn.search.leaves import leaf_effort, settle_regions
+from fgp_vnn.search.refute import Refuter
 from fgp_vnn.verdict import Counterexample
 
 
 def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None, bool]:
     """Settle disjunct 0 in the region of a point."""
-    pattern = [z >= 0 for z in query.network.preactivations(point.unsqueeze(0))[:-1]]
-    forms = affine_forms(query.network, query.domain, pattern)
-    return settle(query, pattern, forms[:-1], forms[-1], 0, 0, confirm_in(query))
+    z = query.network.preactivations(point.unsqueeze(0))[:-1]
+    signs = torch.cat([torch.where(part >= 0, 1, -1).to(torch.int8) for part in z], -1)
+    which = torch.zeros(1, dtype=torch.long)
+    effort = leaf_effort(False)
+    settled = settle_regions(
+        query, signs, which, confirm_in(query), Deadline(), effort, Refuter(query)
+    )
+    return settled.found, bool(settled.closed)
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "l1"])

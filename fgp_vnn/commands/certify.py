@@ -38,6 +38,7 @@ COLUMNS = (
     "witness_label",
     "witness",
     "reason",
+    "lps",
 )
 
 
@@ -151,6 +152,7 @@ def certify_point(
         "seconds": round(result.seconds, 6),
         "regions": result.statistics.get("regions", 0),
         "reason": result.reason,
+        "lps": result.statistics.get("lps"),
     }
     witness = result.witness
     if result.status in ("unknown", "timeout"):
@@ -172,6 +174,9 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
         summary[status] = sum(row["status"] == status for row in rows)
     seconds = [float(row["seconds"]) for row in rows]
     summary["median_seconds"] = statistics.median(seconds) if seconds else 0.0
+    lps = [int(row["lps"]) for row in rows if row.get("lps") not in (None, "")]
+    if lps:
+        summary["lps"] = sum(lps)
     if count and all(row.get("y") not in (None, "") for row in rows):
         right = [row for row in rows if int(row["y"]) == int(row["label"])]
         broken = [r for r in right if r["status"] == "not_robust" or r.get("attacked") == "broken"]
@@ -185,6 +190,8 @@ def describe(summary: dict[str, Any]) -> str:
     """The summary in a few lines."""
     counts = ", ".join(f"{summary[s]} {s.replace('_', ' ')}" for s in STATUSES)
     lines = [f"{summary['points']} points: {counts}; median {summary['median_seconds']:.4f} s"]
+    if "lps" in summary:
+        lines[0] += f"; {summary['lps']} LPs"
     if "vra" in summary:
         lines.append(
             f"accuracy {summary['accuracy']:.3f}, verified robust accuracy {summary['vra']:.3f}, "

@@ -47,6 +47,11 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="leave inconclusive boundaries unknown, as the paper does",
     )
+    parser.add_argument(
+        "--lp",
+        action="store_true",
+        help="settle by an LP, on HiGHS, what projections leave inconclusive",
+    )
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +70,7 @@ def set_threads(threads: int) -> None:
 
 def search_settings(args: argparse.Namespace) -> dict[str, object]:
     names = ("engine", "variant", "device", "precision", "memory", "seed", "attack", "alternate")
-    return {name: getattr(args, name) for name in names}
+    return {name: getattr(args, name) for name in (*names, "lp")}
 
 
 def read_timeout(text: str | None) -> float | None:

@@ -9,13 +9,16 @@ from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import offer
+from fgp_vnn.halfspaces import HalfSpaces, binding
 from fgp_vnn.query import Query
 from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.search.projections import HalfSpaces, alternate, binding
+from fgp_vnn.search.refute import Refuter
+from fgp_vnn.search.settle import Effort, settle
 from fgp_vnn.search.triangular import RegionForms, Triangular
 from fgp_vnn.verdict import Counterexample
 
 QUICK = 60  # steps spent on a boundary when it is met; the rest waits until the queue is empty
+MEDIUM = 200  # where an LP comes after them
 LONG = 4000
 WAITING = 256  # boundaries that wait at most
 OVERSHOOTS = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # of a projection, to get across in float32
@@ -24,12 +27,17 @@ OVERSHOOTS = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # of a projection, to get across in 
 class Boundaries:
     """The boundaries of one walk; `open` counts those that nothing has settled."""
 
-    def __init__(self, query: Query, confirm: Confirm, *, alternate: bool, at_once: bool) -> None:
+    def __init__(
+        self, query: Query, confirm: Confirm, *, alternate: bool, at_once: bool, lp: bool
+    ) -> None:
         self._query, self._confirm = query, confirm
-        self._alternate, self._at_once = alternate, at_once
+        self._refuter = Refuter(query)
+        self._quick = Effort(QUICK)
+        self._last = Effort((MEDIUM if lp else LONG) if alternate else 0, lp)
+        self._at_once = at_once or not alternate  # there is nothing that is worth a wait
         self._waiting: list[tuple[Tensor, Tensor]] = []  # packed patterns and disjuncts
         self._unsettled = self._waits = 0
-        self.statistics: dict[str, int] = {}
+        self.statistics: dict[str, int] = {"lps": 0} if lp else {}
 
     @property
     def open(self) -> int:
@@ -50,12 +58,14 @@ class Boundaries:
             return None
         disjunct, region = pairs.unbind(1)
         found = self._project(system, forms, disjunct, region)
-        if found is not None or not self._alternate:
-            self._unsettled += len(pairs)
+        if found is not None:
             return found
-        steps = LONG if self._at_once else QUICK
+        effort = self._last if self._at_once else self._quick
+        if effort == Effort(0):
+            self._unsettled += len(pairs)
+            return None
         spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
-        found, closed = self._settle(system, spaces, deadline, steps)
+        found, closed = self._settle(system, spaces, sign[:, region], deadline, effort)
         if found is not None:
             return found
         if self._at_once:
@@ -80,8 +90,9 @@ class Boundaries:
             on = pattern(words)
             forms = system.forms(on)
             region = torch.arange(len(words), device=words.device)
-            spaces = region_spaces(self._query, system, forms, on * 2 - 1, disjunct, region)
-            found, closed = self._settle(system, spaces, deadline, LONG)
+            sign = on * 2 - 1
+            spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
+            found, closed = self._settle(system, spaces, sign, deadline, self._last)
             if found is not None:
                 return found
             self._unsettled += len(words) - int(closed.sum())
@@ -111,10 +122,25 @@ class Boundaries:
         return self._offer(torch.cat(beyond))
 
     def _settle(
-        self, system: Triangular, spaces: HalfSpaces, deadline: Deadline, steps: int
+        self,
+        system: Triangular,
+        spaces: HalfSpaces,
+        sign: Tensor,
+        deadline: Deadline,
+        effort: Effort,
     ) -> tuple[Counterexample | None, Tensor]:
-        self._count("alternations", len(spaces.values))
-        return alternate(system.domain, spaces, self._offer, deadline, steps=steps)
+        """Settle cases in the regions with these signs [neurons, cases]."""
+        if effort.steps:
+            self._count("alternations", len(spaces.values))
+        goals = len(self._query.disjunct)
+
+        def proves(case: int, multipliers: Tensor) -> bool:
+            return self._refuter(sign[:, case], multipliers)
+
+        settled = settle(system.domain, spaces, goals, self._offer, deadline, effort, proves)
+        if effort.lp:
+            self._count("lps", settled.lps)
+        return settled.found, settled.closed
 
     def _offer(self, points: Tensor) -> Counterexample | None:
         return offer(self._query, self._confirm, points, self._query.network(points))

@@ -7,7 +7,7 @@ unstable in the box it came from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -23,7 +23,13 @@ from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.outcome import Confirm, Outcome
+from fgp_vnn.search.settle import method
+from fgp_vnn.search.walk import Walk, walk_regions
+from fgp_vnn.verdict import Counterexample
 
+SMALL = 2.0**-10  # parts of the root's sides from which on a box may be among the last
+SMALLEST = 2.0**-20  # and from which on it is, whatever is unstable in it
+FEW_UNSTABLE = 6
 DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
 DESCENT = Attack(steps=12, first_step=0.1, last_step=0.002)
 
@@ -35,6 +41,7 @@ class Subdivision:
     batch: int = 256
     budget: int = 2 << 30  # bytes for waiting boxes
     coarse: bool = True  # in float32 first
+    lp: bool = False  # boxes that no split decides are walked through, with HiGHS at the end
 
 
 class _Parts(NamedTuple):
@@ -71,7 +78,7 @@ def split_inputs(
     frontier = Frontier(subdivision.budget)
     signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
     parts = _Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
-    statistics = {"boxes": 0, "stuck": 0}
+    statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if subdivision.lp else {})}
     batches = 0
     while True:
         statistics["boxes"] += len(parts.lower)
@@ -82,6 +89,10 @@ def split_inputs(
         if found is None and batches % DESCEND_EVERY == 0:
             starts = ((parts.lower + parts.upper) / 2).repeat(query.disjuncts, 1)
             found = descend(coarse, confirm, deadline, DESCENT, starts)
+        if found is None and subdivision.lp:
+            rest = _last_boxes(box, bounded)
+            found = _walk_boxes(query, bounded.left, rest, confirm, deadline, statistics)
+            bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
         _keep_open(query, frontier, bounded)
@@ -91,8 +102,12 @@ def split_inputs(
         parts = _next(frontier, subdivision, statistics)
         if not len(parts.lower):
             break
+    if statistics["stuck"] and deadline.expired():
+        return Outcome("timeout", reason="time is up in the last boxes", statistics=statistics)
     if statistics["stuck"]:
         reason = f"{statistics['stuck']} boxes are too small to be split further"
+        if subdivision.lp:
+            reason = f"{statistics['stuck']} boxes could not be settled by {method(True)}"
         return Outcome("unknown", reason=reason, statistics=statistics)
     return Outcome("unsat", statistics=statistics)
 
@@ -143,6 +158,53 @@ def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bo
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
     exact = _bound(query, _Parts(lower, upper, parts.signs[again]), None)
     return bounded._replace(closed=bounded.closed.index_copy(0, again, exact.closed))
+
+
+def _last_boxes(root: Box, bounded: _Bounded) -> Tensor:
+    """The open boxes that are better decided region by region than split once more.
+
+    Where no neuron is unstable there is nothing that a smaller box could make tighter; and where
+    a box has become small and is still open, it lies at a boundary that halving never gets past.
+    """
+    lower, upper, signs = bounded.left
+    middle = (lower + upper) / 2
+    stuck = ~((lower < middle) & (middle < upper)).any(-1)
+    unstable = (signs == 0).sum(-1)
+    tiny = torch.finfo(lower.dtype).tiny
+    size = ((upper - lower) / (root.upper - root.lower).clamp(min=tiny)).amax(-1)
+    few = (size < SMALL) & (unstable <= FEW_UNSTABLE)
+    last = stuck | few | (size < SMALLEST) | (unstable == 0)
+    return torch.nonzero(~bounded.closed & last).flatten()
+
+
+def _walk_boxes(
+    query: Query,
+    parts: _Parts,
+    at: Tensor,
+    confirm: Confirm,
+    deadline: Deadline,
+    statistics: dict[str, int],
+) -> Counterexample | None:
+    """Walk through the regions of the boxes numbered `at`, in the query's own precision.
+
+    Single precision has rounded the domain outwards: what lies outside of it is cut off again.
+    """
+    dtype, root = query.network.dtype, query.domain.box()
+    walk = Walk(lp=True, alternate=False)  # one box at a time: an LP is over before projections are
+    for lower, upper, signs in zip(*(part[at] for part in parts), strict=True):
+        box = Box(
+            torch.maximum(lower.to(dtype), root.lower), torch.minimum(upper.to(dtype), root.upper)
+        )
+        if bool((box.lower > box.upper).any()):
+            continue
+        known = torch.split(signs.unsqueeze(0), list(query.network.widths), -1)
+        bounds = LayerBounds.of_signs(known, dtype)
+        outcome = walk_regions(replace(query, domain=box), bounds, confirm, deadline, walk)
+        statistics["lps"] += outcome.statistics["lps"]
+        if outcome.status == "sat":
+            return outcome.counterexample
+        statistics["stuck"] += outcome.status != "unsat"
+    return None
 
 
 def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights: Tensor) -> Tensor:

@@ -1,24 +1,74 @@
-"""Leaves of the split search: regions, decided exactly by projections."""
+"""Leaves of the split search: regions, decided exactly by projections, in batches."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.falsify import offer
+from fgp_vnn.halfspaces import HalfSpaces, binding
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms, affine_forms, empty
 from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.search.projections import settle
+from fgp_vnn.search.refute import Refuter
+from fgp_vnn.search.settle import Effort, Settled, settle
 from fgp_vnn.verdict import Counterexample
+
+STEPS = 2000  # of alternating projections
+BEFORE_LP = 200  # where an LP comes after them
+WORKSPACE = 1 << 22  # numbers that the forms of a batch may take
+
+
+def leaf_effort(lp: bool) -> Effort:
+    """What is spent on a region that bounds leave open."""
+    return Effort(BEFORE_LP if lp else STEPS, lp)
 
 
 def decide_regions(
-    query: Query, signs: Tensor, disjunct: Tensor, confirm: Confirm, deadline: Deadline
-) -> tuple[Counterexample | None, int]:
-    """A counterexample in one of the regions, or how many of them could not be settled.
+    query: Query,
+    signs: Tensor,
+    disjunct: Tensor,
+    confirm: Confirm,
+    deadline: Deadline,
+    effort: Effort,
+    bounds: LayerBounds | None = None,
+) -> tuple[Counterexample | None, int, int]:
+    """A counterexample in one of the regions, or how many of them could not be settled; and how
+    many LPs it took.
 
-    Each region [regions, neurons] is asked about one disjunct [regions].
+    Each region [regions, neurons] is asked about one disjunct [regions]; `bounds` are those of the
+    whole domain, computed if they are needed and not given.
+    """
+    network, refuter = query.network, Refuter(query, bounds)
+    numbers = (network.neurons + network.outputs) * network.inputs
+    batch = max(1, WORKSPACE // max(numbers, 1))
+    unsettled = lps = 0
+    for some, which in zip(torch.split(signs, batch), torch.split(disjunct, batch), strict=True):
+        settled = settle_regions(query, some, which, confirm, deadline, effort, refuter)
+        lps += settled.lps
+        if settled.found is not None:
+            return settled.found, 0, lps
+        unsettled += int((~settled.closed).sum())
+    return None, unsettled, lps
+
+
+def settle_regions(
+    query: Query,
+    signs: Tensor,
+    disjunct: Tensor,
+    confirm: Confirm,
+    deadline: Deadline,
+    effort: Effort,
+    refuter: Refuter,
+) -> Settled:
+    """Which of the regions [regions, neurons] are proved not to meet their disjunct [regions].
+
+    The multipliers are those of the neurons, then of the query's rows; none where one constraint
+    alone closes a region.
     """
     network, domain = query.network, query.domain
     pattern = torch.split(signs > 0, list(network.widths), -1)
@@ -28,14 +78,46 @@ def decide_regions(
     gone = empty(hidden, pattern).expand(len(signs))
     least = output.values - domain.support(-output.columns.transpose(-1, -2)) - output.error
     shut = query.closed(least).gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)
-    unsettled = 0
-    for region in torch.nonzero(~gone & ~shut).flatten().tolist():
-        if deadline.expired():
-            unsettled += 1
-            continue
-        which = int(disjunct[region])
-        found, closed = settle(query, pattern, hidden, output, region, which, confirm)
-        if found is not None:
-            return found, 0
-        unsettled += not closed
-    return None, unsettled
+    closed = gone | shut
+    multipliers = least.new_zeros(len(signs), network.neurons + network.outputs)
+    open_ = torch.nonzero(~closed).flatten()
+    if not len(open_):
+        return Settled(None, closed, multipliers)
+    spaces = _half_spaces(query, [p[open_] for p in pattern], hidden, output, open_, disjunct)
+
+    def hand_over(points: Tensor) -> Counterexample | None:
+        return offer(query, confirm, points, network(points))
+
+    def proves(case: int, multipliers: Tensor) -> bool:
+        return refuter(signs[open_[case]], multipliers)
+
+    settled = settle(domain, spaces, network.outputs, hand_over, deadline, effort, proves)
+    closed = closed.index_copy(0, open_, settled.closed)
+    multipliers[open_] = settled.multipliers
+    return Settled(settled.found, closed, multipliers, settled.lps)
+
+
+def _half_spaces(
+    query: Query,
+    pattern: Sequence[Tensor],
+    hidden: Sequence[Forms],
+    output: Forms,
+    at: Tensor,
+    disjunct: Tensor,
+) -> HalfSpaces:
+    """-s z <= 0 for the neurons of the regions numbered `at`, g <= 0 for their disjunct's rows."""
+    mine = disjunct[at].unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
+    weights = [1 - 2 * on.to(output.values.dtype) for on in pattern]
+    rows, values, errors = [], [], []
+    for forms, weight in zip((*hidden, output), (*weights, mine.to(output.values)), strict=True):
+        # The first layer's forms are the same in all regions, and there once.
+        one = len(forms.values) == 1
+        columns, value, error = (
+            part.expand(len(at), *part.shape[1:]) if one else part[at]
+            for part in (forms.columns, forms.values, forms.error)
+        )
+        rows.append((columns * weight.unsqueeze(1)).transpose(1, 2))
+        values.append(value * weight)
+        errors.append(error * weight.abs())
+    parts = (torch.cat(part, 1) for part in (rows, values, errors))
+    return binding(query.domain, HalfSpaces(*parts))

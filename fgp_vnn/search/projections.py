@@ -3,54 +3,53 @@
 Wanted: a point of the domain in the half-spaces a_i . (x - c) + b_i <= 0 (the region's neurons and
 a disjunct's rows). For multipliers m >= 0 let x(m) be the projection onto the domain of
 c - sum m_i a_i: an ascent of the concave dual of "the point nearest to c", whose gradient at m is
-the value of the constraints at x(m). Points x(m) are candidates. And whatever the iteration, if
-
-    sum m_i b_i - h(-sum m_i a_i) > 0
-
-then the weighted sum of the constraints is positive on the whole domain: the intersection is empty.
+the value of the constraints at x(m). Points x(m) are candidates, and the multipliers of any
+iteration may be evidence that there is no such point (`halfspaces.contradiction`). A box is a cube
+for this purpose: its inputs are measured in units of its own sides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.domain import Domain
-from fgp_vnn.query import Query
-from fgp_vnn.regions import Forms
+from fgp_vnn.domain import Box, Domain
+from fgp_vnn.halfspaces import HalfSpaces, combine, contradiction, weigh
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.verdict import Counterexample
 
-STEPS = 2000
 LOOK = 20  # steps between two looks at what has been reached
 
 
-class HalfSpaces(NamedTuple):
-    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none."""
+class Alternated(NamedTuple):
+    """What alternating projections came to."""
 
-    rows: Tensor  # [cases, constraints, inputs]
-    values: Tensor  # [cases, constraints]
-    errors: Tensor  # [cases, constraints] how far rounding may have moved each in the domain
+    found: Counterexample | None
+    empty: Tensor  # [cases] proved to hold no point of the domain
+    multipliers: Tensor  # [cases, constraints] the evidence where a case is proved
 
 
 def alternate(
-    domain: Domain, spaces: HalfSpaces, confirm: Confirm, deadline: Deadline, *, steps: int = STEPS
-) -> tuple[Counterexample | None, Tensor]:
-    """A counterexample, or which cases [cases] are proved to hold no point of the domain."""
+    domain: Domain, spaces: HalfSpaces, confirm: Confirm, deadline: Deadline, *, steps: int
+) -> Alternated:
+    """Look for a counterexample in the cases, or for evidence that they hold no point."""
     cases = spaces.values.shape[0]
     empty = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
     left = torch.arange(cases, device=empty.device)
-    now = _scaled(spaces)
+    evidence = torch.zeros_like(spaces.values)
+    sides, tiny = _sides(domain), torch.finfo(spaces.values.dtype).tiny
+    size, now = _scaled(spaces._replace(rows=spaces.rows * sides))
     step = _step_length(now.rows)
     multipliers = torch.zeros_like(now.values)
     ahead, momentum = multipliers, 1.0
     for count in range(1, steps + 1):
-        point = domain.project(domain.center - _weigh(ahead, now.rows))
-        slack = _along(now.rows, point - domain.center) + now.values
+        point = domain.project(domain.center - combine(ahead, now.rows) * sides)
+        # Where a side is 0, so are the rows, and what is divided by it.
+        offset = (point - domain.center) / sides.clamp(min=tiny)
+        slack = _along(now.rows, offset) + now.values
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
         ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
@@ -61,17 +60,19 @@ def alternate(
         if bool(inside.any()) or count % (10 * LOOK) == 0 or count == steps:
             found = confirm(point)
             if found is not None:
-                return found, empty
-        proved = _contradiction(domain, now, multipliers)
+                return Alternated(found, empty, evidence)
+        weights = multipliers / size
+        proved = contradiction(domain, spaces, weights)
         empty[left[proved]] = True
+        evidence[left[proved]] = weights[proved]
         if deadline.expired() or bool(proved.all()):
             break
         if bool(proved.any()):
             kept = torch.nonzero(~proved).flatten()
-            now = HalfSpaces(*(part[kept] for part in now))
-            left, step = left[kept], step[kept]
+            spaces, now = spaces.at(kept), now.at(kept)
+            left, step, size = left[kept], step[kept], size[kept]
             multipliers, ahead = multipliers[kept], ahead[kept]
-    return None, empty
+    return Alternated(None, empty, evidence)
 
 
 def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Tensor, Tensor]:
@@ -81,65 +82,35 @@ def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Te
     The weighted sum of the constraints is positive in t times the domain while
     sum m_i b_i > t h(-sum m_i a_i).
     """
-    now = _scaled(spaces)
+    _, now = _scaled(spaces)
     step = _step_length(now.rows)
     multipliers = torch.zeros_like(now.values)
     best = multipliers.new_zeros(len(multipliers))
     ahead, momentum = multipliers, 1.0
     for count in range(1, steps + 1):
-        slack = now.values - _along(now.rows, _weigh(ahead, now.rows))
+        slack = now.values - _along(now.rows, combine(ahead, now.rows))
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
         ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
         multipliers, momentum = new, following
         if count % LOOK == 0:
-            total, gap = _gap(domain, now, multipliers)
+            total, gap = weigh(domain, now, multipliers)
             reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
             best = torch.maximum(best, gap.clamp(min=0) / reach)
-    return best, domain.center - _weigh(multipliers, now.rows)
+    return best, domain.center - combine(multipliers, now.rows)
 
 
-def settle(
-    query: Query,
-    pattern: Sequence[Tensor],
-    hidden: Sequence[Forms],
-    output: Forms,
-    region: int,
-    disjunct: int,
-    confirm: Confirm,
-) -> tuple[Counterexample | None, bool]:
-    """A counterexample in one region, or whether the disjunct is proved not to be met in it."""
-    rows, values, errors = [], [], []
-    for forms, on in zip(hidden, pattern, strict=True):
-        at = region if forms.values.shape[0] > 1 else 0
-        sign = 1 - 2 * on[region].to(forms.values.dtype)
-        rows.append((forms.columns[at] * sign).T)
-        values.append(forms.values[at] * sign)
-        errors.append(forms.error[at])
-    chosen = query.disjunct == disjunct
-    rows.append(output.columns[region].T[chosen])
-    values.append(output.values[region][chosen])
-    errors.append(output.error[region][chosen])
-    parts = (torch.cat(part).unsqueeze(0) for part in (rows, values, errors))
-    spaces = binding(query.domain, HalfSpaces(*parts))
-    found, empty = alternate(query.domain, spaces, confirm, Deadline())
-    return found, bool(empty)
+def _sides(domain: Domain) -> Tensor:
+    """What the inputs [inputs] are measured in; a ball has the same size along all of them."""
+    return domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
 
 
-def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
-    """The same without the constraints that hold on the whole domain."""
-    most = spaces.values + domain.support(spaces.rows) + spaces.errors
-    binds = (most > 0).to(spaces.values.dtype)
-    rows = spaces.rows * binds.unsqueeze(-1)
-    return HalfSpaces(rows, spaces.values * binds, spaces.errors * binds)
-
-
-def _scaled(spaces: HalfSpaces) -> HalfSpaces:
-    """With rows of length 1."""
+def _scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
+    """The lengths of the rows [cases, constraints], and the same with rows of length 1."""
     size: Tensor = torch.linalg.vector_norm(spaces.rows, dim=-1)
     size = torch.where(size > 0, size, torch.ones_like(size))
     rows = spaces.rows / size.unsqueeze(-1)
-    return HalfSpaces(rows, spaces.values / size, spaces.errors / size)
+    return size, HalfSpaces(rows, spaces.values / size, spaces.errors / size)
 
 
 def _step_length(rows: Tensor) -> Tensor:
@@ -151,32 +122,12 @@ def _step_length(rows: Tensor) -> Tensor:
     vector = rows.new_ones(rows.shape[:2])
     growth = vector.new_ones(len(vector), 1)
     for _ in range(8):
-        vector = _along(rows, _weigh(vector, rows))
+        vector = _along(rows, combine(vector, rows))
         growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True).clamp(min=0.1)
         vector = vector / growth
     return 1 / (1.1 * growth)
 
 
-def _weigh(multipliers: Tensor, rows: Tensor) -> Tensor:
-    """sum m_i a_i, [cases, inputs]."""
-    return torch.bmm(multipliers.unsqueeze(1), rows).squeeze(1)
-
-
 def _along(rows: Tensor, points: Tensor) -> Tensor:
     """a_i . point, [cases, constraints]."""
     return torch.bmm(rows, points.unsqueeze(-1)).squeeze(-1)
-
-
-def _contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """Where the weighted sum of the constraints is positive on the domain, rounding included."""
-    total, gap = _gap(domain, spaces, multipliers)
-    return gap - domain.support(-total) > 0
-
-
-def _gap(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> tuple[Tensor, Tensor]:
-    """sum m_i a_i, and sum m_i b_i less what rounding may have added to it on the domain."""
-    rows, values, errors = spaces
-    unit = torch.finfo(rows.dtype).eps * 2 * (rows.shape[1] + rows.shape[2] + 10)
-    terms = errors + unit * (values.abs() + domain.outer_support(rows))
-    gap = (multipliers * values).sum(-1) - 1.01 * (multipliers * terms).sum(-1)
-    return _weigh(multipliers, rows), gap

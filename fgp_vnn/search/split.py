@@ -19,8 +19,9 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
 from fgp_vnn.search.bundles import set_out as set_out_bundles
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.leaves import decide_regions
+from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.outcome import Confirm, Outcome
+from fgp_vnn.search.settle import Effort, method
 from fgp_vnn.verdict import Counterexample
 
 HARDLY_CLOSED = 0.8  # the part of the leaves that is open if so few have been closed
@@ -34,6 +35,7 @@ class Split(Splitting):
     budget: int = 2 << 30  # bytes for waiting bundles
     bundles: int | None = None  # give up after so many
     trial: int | None = None  # after so many, give up if hardly any has been closed
+    lp: bool = False  # regions that projections leave open go to HiGHS
 
 
 @dataclass(eq=False)
@@ -41,6 +43,7 @@ class _Search:
     setting: Setting
     confirm: Confirm
     frontier: Frontier
+    effort: Effort
     unsettled: int = 0
     statistics: dict[str, int] = field(default_factory=lambda: {"bundles": 0})
 
@@ -50,7 +53,8 @@ def split_neurons(
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
     setting, root = set_out_bundles(query, bounds, deadline, split)
-    search = _Search(setting, confirm, Frontier(split.budget))
+    search = _Search(setting, confirm, Frontier(split.budget), leaf_effort(split.lp))
+    search.statistics.update({"lps": 0} if split.lp else {})
     found = _process(search, root)
     while found is None and len(search.frontier):
         if deadline.expired():
@@ -65,8 +69,11 @@ def split_neurons(
         found = _process(search, halves(parents, taken["neuron"]))
     if found is not None:
         return Outcome("sat", found, statistics=search.statistics)
+    if search.unsettled and deadline.expired():
+        reason = "time is up in the last regions"
+        return Outcome("timeout", reason=reason, statistics=search.statistics, unfinished=True)
     if search.unsettled:
-        reason = f"{search.unsettled} regions could not be settled by projections"
+        reason = f"{search.unsettled} regions could not be settled by {method(split.lp)}"
         return Outcome("unknown", reason=reason, statistics=search.statistics)
     return Outcome("unsat", statistics=search.statistics)
 
@@ -111,13 +118,17 @@ def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | N
     lowers = (lo.expand(len(signs), -1) for lo in bounded.bounds.lower)
     lower = torch.cat([bounded.bundles.alpha[:, :0], *lowers], -1)
     stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
-    found, unsettled = decide_regions(
+    found, unsettled, lps = decide_regions(
         search.setting.query,
         torch.where(signs == 0, stable, signs)[at],
         bounded.bundles.disjunct[at],
         search.confirm,
         search.setting.deadline,
+        search.effort,
+        search.setting.bounds,
     )
+    if search.effort.lp:
+        search.statistics["lps"] += lps
     search.statistics["leaves"] = search.statistics.get("leaves", 0) + len(at)
     search.unsettled += unsettled
     return found

@@ -22,6 +22,7 @@ from fgp_vnn.search.joint import excluded, misses, press
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.patterns import Patterns
 from fgp_vnn.search.queue import PatternQueue
+from fgp_vnn.search.settle import method
 from fgp_vnn.search.triangular import Triangular, triangular
 from fgp_vnn.search.visited import Visited
 from fgp_vnn.verdict import Counterexample
@@ -40,6 +41,7 @@ class Walk:
     signed: bool = True  # regions that miss the domain by one constraint are dropped
     joint: bool = True  # and those that miss it by several constraints together
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
+    lp: bool = False  # and what these leave by HiGHS
     regions: int | None = None  # give up after so many
 
 
@@ -84,7 +86,7 @@ def walk_regions(
         return _end(state, Outcome("unsat"))
     if deadline.expired():
         return _end(state, Outcome("timeout", reason="time is up in the walk"))
-    reason = f"{boundaries.open} decision boundaries could not be settled by projections"
+    reason = f"{boundaries.open} decision boundaries could not be settled by {method(walk.lp)}"
     return _end(state, Outcome("unknown", reason=reason))
 
 
@@ -94,7 +96,7 @@ def _begin(query: Query, bounds: LayerBounds, confirm: Confirm, walk: Walk) -> _
     visited.add(patterns.start)
     system = triangular(query, cache_first=walk.cache_first)
     at_once = walk.variant == "first-boundary"
-    boundaries = Boundaries(query, confirm, alternate=walk.alternate, at_once=at_once)
+    boundaries = Boundaries(query, confirm, alternate=walk.alternate, at_once=at_once, lp=walk.lp)
     queue = PatternQueue(patterns.start)
     return _State(walk, system, boundaries, patterns, visited, queue)
 

@@ -1,0 +1,92 @@
+"""Regions that may meet a disjunct: settled by alternating projections, then, if asked, an LP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Domain
+from fgp_vnn.halfspaces import HalfSpaces
+from fgp_vnn.search.outcome import Confirm
+from fgp_vnn.search.projections import alternate
+from fgp_vnn.verdict import Counterexample
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What may be spent on cases that are open."""
+
+    steps: int  # of alternating projections
+    lp: bool = False  # hand what is left to HiGHS
+
+
+class Settled(NamedTuple):
+    """A counterexample, or the cases that are proved to hold none, with the evidence."""
+
+    found: Counterexample | None
+    closed: Tensor  # [cases]
+    multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
+    lps: int = 0  # programs that were solved
+
+
+def method(lp: bool) -> str:
+    """What has left something open, for a reason; with an LP only rounding does."""
+    return "an LP: a tie up to rounding" if lp else "projections (try --lp)"
+
+
+def settle(
+    domain: Domain,
+    spaces: HalfSpaces,
+    goals: int,
+    confirm: Confirm,
+    deadline: Deadline,
+    effort: Effort,
+    proves: Callable[[int, Tensor], bool],
+) -> Settled:
+    """Settle cases whose last `goals` constraints are the disjunct's rows.
+
+    `proves` is a second opinion on a case's multipliers [constraints] that rounding spoils.
+    """
+    closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
+    settled = Settled(None, closed, torch.zeros_like(spaces.values))
+    if effort.steps and not deadline.expired():
+        done = alternate(domain, spaces, confirm, deadline, steps=effort.steps)
+        settled = Settled(*done)
+    if not effort.lp or settled.found is not None:
+        return settled
+    return _solve_rest(domain, spaces, goals, confirm, deadline, settled, proves)
+
+
+def _solve_rest(
+    domain: Domain,
+    spaces: HalfSpaces,
+    goals: int,
+    confirm: Confirm,
+    deadline: Deadline,
+    settled: Settled,
+    proves: Callable[[int, Tensor], bool],
+) -> Settled:
+    """Hand the open cases to HiGHS, one after the other."""
+    from fgp_vnn.lp import solve_region
+
+    closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
+    lps = 0
+    for case in torch.nonzero(~closed).flatten().tolist():
+        if deadline.expired():
+            break
+        one = spaces.at(slice(case, case + 1))
+        answer = solve_region(domain, one, goals, deadline.left(), partial(proves, case))
+        lps += answer.solved
+        if answer.multipliers is not None:
+            closed[case], multipliers[case] = True, answer.multipliers
+        elif len(answer.points):
+            found = confirm(answer.points)
+            if found is not None:
+                return Settled(found, closed, multipliers, lps)
+    return Settled(None, closed, multipliers, lps)
