@@ -47,6 +47,16 @@ def evaluate(
     return [np.asarray(value) for value in values]
 
 
+def probe(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, str]]:
+    """The outputs of a node, each with its name, if its first operand had the value given."""
+    copy = NodeProto.FromString(node.SerializeToString())
+    copy.input[0] = graph.constant(value, "probe")
+    names = [name for name in copy.output if name]
+    values = evaluate(graph, [copy], names, single=True)
+    del graph.constants[copy.input[0]]
+    return list(zip(values, names, strict=True))
+
+
 def _shape_of(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     """A Shape or Size node of a tensor whose shape is known is a constant."""
     if node.op_type not in ("Shape", "Size") or node.input[0] not in graph.shapes:

@@ -12,7 +12,7 @@ from onnx import NodeProto
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.clean import axes_of
 from fgp_vnn.network.graph import Array, Graph, label
-from fgp_vnn.network.windows import padding
+from fgp_vnn.network.windows import extents, padding
 
 
 def reduction_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
@@ -34,9 +34,7 @@ def pool_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
     shape = graph.shape(node.input[0])
     image, result = shape[2:], graph.shape(node.output[0])[2:]
     kernel: list[int] = given.get("kernel_shape", list(image))
-    rank = len(kernel)
-    strides = given.get("strides", [1] * rank)
-    dilations = given.get("dilations", [1] * rank)
+    strides, dilations = extents(given, len(kernel))
     starts, _ = padding(given, kernel, image, result)
     inside: list[Array] = []
     flat: list[Array] = []

@@ -87,9 +87,9 @@ def _abs(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
 def _clip(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
     low, high = given.get("min", -np.inf), given.get("max", np.inf)
     if len(node.input) > 1 and node.input[1]:
-        low = float(_constant(w, node, 1))
+        low = float(_constant(w, node, 1).item())
     if len(node.input) > 2 and node.input[2]:
-        high = float(_constant(w, node, 2))
+        high = float(_constant(w, node, 2).item())
     if low > high:
         raise UnsupportedError(f"{label(node)} has a lower bound above its upper bound")
     return _clipped(w, node.input[0], low, high)
