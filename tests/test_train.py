@@ -12,6 +12,7 @@ import torch
 
 from train import BUNDLED, main
 from training.architectures import build, input_shape
+from training.ball import Ball
 from training.data import load_dataset, split
 from training.export import to_onnx
 from training.fit import Recipe, train
@@ -92,7 +93,7 @@ def test_interval_bounds_hold_for_sampled_points(architecture: str) -> None:
 
 def test_the_attack_stays_in_the_ball_and_in_the_image() -> None:
     x, y = inputs("6x2", 50), DIGITS.test_y[:50]
-    point = attack(fresh("6x2"), x, y, 0.05)
+    point = attack(fresh("6x2"), x, y, Ball("linf", 0.05))
     assert (point - x).abs().max() <= 0.05 + 1e-6
     assert point.min() >= 0 and point.max() <= 1
 

@@ -45,7 +45,8 @@ class _Norm:
 
 def _lengths(x: Tensor) -> Tensor:
     """The l2 norm of each x [batch, ...], shaped so that x can be divided by it."""
-    return x.flatten(1).norm(dim=1).clamp(min=1e-12).reshape(-1, *[1] * (x.dim() - 1))
+    lengths = torch.linalg.vector_norm(x.flatten(1), dim=1)
+    return lengths.clamp(min=1e-12).reshape(-1, *[1] * (x.dim() - 1))
 
 
 def _noise_l2(x: Tensor) -> Tensor:
@@ -69,6 +70,6 @@ NORMS = {
         noise=_noise_l2,
         direction=lambda gradient: gradient / _lengths(gradient),
         project=_project_l2,
-        dual=lambda rows: rows.norm(dim=-1),
+        dual=lambda rows: torch.linalg.vector_norm(rows, dim=-1),
     ),
 }
