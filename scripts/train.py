@@ -37,6 +37,9 @@ BUNDLED = (
     Recipe("conv_small", "standard"),
     Recipe("conv_small", "stable"),
     Recipe("conv_deep", "pgd"),
+    Recipe("conv_6-12-32", "mmr", norm="l2", epsilon=0.4, epochs=80),
+    Recipe("conv_6-12-32", "pgd", epochs=80),
+    Recipe("conv_8-16-40", "stable", l1=1e-4, epochs=80),
 )
 
 

@@ -45,7 +45,7 @@ class _Norm:
 
 def _lengths(x: Tensor) -> Tensor:
     """The l2 norm of each x [batch, ...], shaped so that x can be divided by it."""
-    lengths = torch.linalg.vector_norm(x.flatten(1), dim=1)
+    lengths: Tensor = torch.linalg.vector_norm(x.flatten(1), dim=1)
     return lengths.clamp(min=1e-12).reshape(-1, *[1] * (x.dim() - 1))
 
 

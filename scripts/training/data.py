@@ -52,9 +52,9 @@ def load_dataset(source: str) -> Dataset:
     if not path.is_file():
         raise ValueError(f"no such data set: {source} (give `digits` or an npz file)")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             given = {name: arrays[name] for name in ("x", "y") if name in arrays}
-    except (OSError, ValueError, AttributeError, TypeError, BadZipFile) as error:
+    except (OSError, EOFError, ValueError, AttributeError, TypeError, BadZipFile) as error:
         raise ValueError(f"{source} is not an npz file with arrays x and y") from error
     for name in ("x", "y"):
         if name not in given:

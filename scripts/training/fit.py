@@ -97,11 +97,11 @@ def _backward(
     size = samples_at_once(model, inputs[:1]) if method.gradients else len(chosen)
     for part in torch.split(chosen, size):
         loss = method.loss(model, inputs[part], data.train_y[part], goal, progress)
-        (loss * (len(part) / len(chosen))).backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss * (len(part) / len(chosen)))
     if recipe.l1 > 0:
         weights = [p for p in model.parameters() if p.dim() > 1]
-        size_of_weights = torch.stack([weight.abs().sum() for weight in weights]).sum()
-        (recipe.l1 * 0.1**progress * size_of_weights).backward()  # type: ignore[no-untyped-call]
+        total = torch.stack([weight.abs().sum() for weight in weights]).sum()
+        torch.autograd.backward(recipe.l1 * 0.1**progress * total)
 
 
 def accuracies(model: nn.Sequential, recipe: Recipe, data: Dataset) -> tuple[float, float]:
