@@ -220,8 +220,9 @@ def widened(array: Array, where: str) -> Array:
 
 
 def narrowed(array: Array) -> Array:
-    """Floating-point values as float32."""
-    return array.astype(np.float32) if array.dtype.kind == "f" else array
+    """Floating-point values as float32, infinite where they are too large for it."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32) if array.dtype.kind == "f" else array
 
 
 def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:

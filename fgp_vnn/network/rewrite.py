@@ -61,8 +61,9 @@ class _Writer:
         first, second = groups[: len(groups) - half], groups[len(groups) - half :]
         second = np.concatenate([second, first[half:]])  # an odd one is its own partner
         first, second = np.where(first < 0, second, first), np.where(second < 0, first, second)
-        both = np.stack([first.ravel(), second.ravel()])
-        pairs, number = np.unique(both, axis=1, return_inverse=True)
+        base = int(groups.max()) + 2  # a pair as one number: sorting columns would take long
+        both, number = np.unique((first + 1) * base + second + 1, return_inverse=True)
+        pairs = np.stack(np.divmod(both, base)) - 1  # [2, pairs]
         single = pairs[0] == pairs[1]
         parts = []
         if not single.all():
