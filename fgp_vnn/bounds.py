@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.domain import Domain
+from fgp_vnn.domain import Box, Domain
 from fgp_vnn.memory import DEFAULT, rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.rounding import Rounding as Rounding
@@ -248,7 +248,9 @@ def root_bounds(
         if prior is not None:
             lower = torch.maximum(lower, prior.lower[k])
             upper = torch.minimum(upper, prior.upper[k])
-        if k > 0 and backward_pass:
+        # Of an operator, intervals know the box around a ball only.
+        exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
+        if backward_pass and not exact:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper, within)
         # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
         lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)

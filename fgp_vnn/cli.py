@@ -17,6 +17,7 @@ COMMANDS = {
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
     "supports": "say whether a network and a property can be read, without analysing them",
+    "networks": "list the networks of folders with their sizes, or why they cannot be read",
     "bench": "run a folder of instances, and resume it where it was left",
     "compare": "run several tools on the same instances, and check their counterexamples",
     "report": "make one HTML page of a run or a comparison",

@@ -246,6 +246,29 @@ def test_supports_accepts_what_can_be_read(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "supported\n"
 
 
+def test_networks_lists_sizes_and_reasons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = Builder([1, 3])
+    relu = builder.op("Relu", builder.op("Gemm", "x", builder.random(3, 2), builder.random(2)))
+    builder.save(tmp_path / "a.onnx", relu)
+    builder.save(tmp_path / "b.onnx", builder.op("Sigmoid", relu))
+    assert main(["networks", str(tmp_path / "a.onnx")]) == 0
+    capsys.readouterr()
+    assert main(["networks", str(tmp_path)]) == 2
+    first, second, last = capsys.readouterr().out.splitlines()
+    assert first.endswith("a.onnx: 3 inputs, 2 outputs, 2 neurons in 1 layer; 1 Gemm, 1 Relu")
+    assert second.startswith(f"{tmp_path / 'b.onnx'}: refused: operator Sigmoid")
+    assert last == "2 networks: 1 can be read, 1 refused"
+
+
+def test_networks_refuses_a_folder_without_any(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["networks", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

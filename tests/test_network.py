@@ -160,6 +160,34 @@ def test_weights_are_copied_exactly(tmp_path: Path) -> None:
     np.testing.assert_array_equal(output.bias.numpy(), bias.astype(np.float64))
 
 
+def convolved_sum(b: Builder) -> str:
+    image = b.op("Relu", b.op("Reshape", "x", b.ints(1, 1, 2, 2)))
+    first, second = (b.op("Conv", v, b.random(1, 1, 1, 1), b.const([c])) for v, c in (
+        (b.op("Neg", image), 100.0), (image, -100.0)))  # fmt: skip
+    return str(b.op("Add", first, second))
+
+
+def sum_of_sources(b: Builder) -> str:
+    image = b.op("Reshape", "x", b.ints(1, 1, 2, 2))
+    first, second = (b.op("Conv", v, b.random(1, 1, 1, 1), b.const([c])) for v, c in (
+        (b.op("Relu", image), 100.0), (image, -100.0)))  # fmt: skip
+    return str(b.op("Add", first, second))
+
+
+@pytest.mark.parametrize("case", [convolved_sum, sum_of_sources])
+@pytest.mark.parametrize("dense_entries", [1000_000, 0], ids=["matrices", "operators"])
+def test_offsets_that_cancel_still_count_as_large(
+    tmp_path: Path, case: Callable[[Builder], str], dense_entries: int
+) -> None:
+    """The rounding of 100 - 100 is that of 100, and `magnitude` is what it is bounded by."""
+    builder = Builder([1, 4])
+    path = builder.save(tmp_path / "net.onnx", case(builder))
+    output = load_network(path, dense_entries=dense_entries).network.output
+    nothing = [torch.zeros(4, dtype=torch.float64) for _ in output.sources]
+    assert not output.bias.any()
+    assert bool((output.magnitude(nothing) >= 200).all())
+
+
 def test_gzipped_file_is_the_same_network(tmp_path: Path) -> None:
     builder = Builder([1, 4])
     path = builder.save(tmp_path / "net.onnx", residual(builder))

@@ -109,6 +109,12 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
         "Cast", "x", to=TensorProto.INT64), to=TensorProto.FLOAT), ["Cast", "cast0"]),
     ("max pool with indices", lambda b: b.op("MaxPool", b.op(
         "Reshape", "x", b.ints(1, 1, 4)), outputs=2, kernel_shape=[2])[0], ["MaxPool", "indices"]),
+    ("cubic interpolation", lambda b: b.op("Resize", b.op(
+        "Reshape", "x", b.ints(1, 1, 2, 2)), "", b.const([1, 1, 2, 2]), mode="cubic"),
+        ["Resize", "resize1", "nearest and linear"]),
+    ("training of a norm", lambda b: b.op("BatchNormalization", b.op(
+        "Reshape", "x", b.ints(1, 1, 4)), *(b.positive(1) for _ in range(4)),
+        outputs=3, training_mode=1)[0], ["BatchNorm"]),
     ("slopes that vary", lambda b: b.op("PRelu", "x", "x"), ["PRelu", "not constant"]),
     ("clip the wrong way", lambda b: b.op(
         "Clip", "x", b.const(1.0), b.const(0.0)), ["Clip", "above"]),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from fgp_vnn.commands.networks import find_networks
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network import load_network
 
@@ -19,19 +20,20 @@ BENCHMARKS = (
 REFUSED = {"dist_shift_2023": "Sigmoid", "lsnc_relu": "both depend on the input"}
 
 
-def networks(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.onnx*") if path.is_file())
+def test_every_benchmark_is_named_here(shared_data: Path) -> None:
+    folders = {path.name for path in (shared_data / "vnncomp").iterdir()}
+    assert folders == {*BENCHMARKS, *REFUSED}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_benchmark_loads(shared_data: Path, benchmark: str) -> None:
-    for path in networks(shared_data / "vnncomp" / benchmark):
+    for path in find_networks(shared_data / "vnncomp" / benchmark):
         assert_loads(path)
 
 
 def test_networks_of_the_paper_load(shared_data: Path) -> None:
-    for path in networks(shared_data / "paper"):
+    for path in find_networks(shared_data / "paper"):
         assert_loads(path)
 
 
@@ -39,7 +41,7 @@ def test_networks_of_the_paper_load(shared_data: Path) -> None:
 def test_benchmark_that_is_not_piecewise_linear_is_refused(
     shared_data: Path, benchmark: str
 ) -> None:
-    for path in networks(shared_data / "vnncomp" / benchmark):
+    for path in find_networks(shared_data / "vnncomp" / benchmark):
         with pytest.raises(UnsupportedError, match=REFUSED[benchmark]):
             load_network(path)
 

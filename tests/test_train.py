@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from train import BUNDLED, main
 from training.architectures import build, input_shape
+from training.ball import NORMS, Ball
 from training.data import load_dataset, split
 from training.export import to_onnx
 from training.fit import Recipe, train
-from training.linear import affine_forms, interval_bounds
-from training.methods import METHODS, attack
+from training.linear import affine_forms, interval_bounds, samples_at_once
+from training.methods import METHODS, Goal, attack, mmr
 
 DIGITS = load_dataset("digits")
-ARCHITECTURES = ["6x2", "conv_small", "conv_deep", "conv_paper"]
+ARCHITECTURES = ["6x2", "conv_small", "conv_deep", "conv_paper", "conv_2-3-5"]
 
 
 def inputs(architecture: str, count: int) -> torch.Tensor:
@@ -90,11 +93,62 @@ def test_interval_bounds_hold_for_sampled_points(architecture: str) -> None:
             assert ((lower - 1e-5 <= value) & (value <= upper + 1e-5)).all()
 
 
-def test_the_attack_stays_in_the_ball_and_in_the_image() -> None:
-    x, y = inputs("6x2", 50), DIGITS.test_y[:50]
-    point = attack(fresh("6x2"), x, y, 0.05)
-    assert (point - x).abs().max() <= 0.05 + 1e-6
+def test_the_paper_s_network_has_its_layers() -> None:
+    paper, named = (build(name, (3, 32, 32), 10) for name in ("conv_paper", "conv_16-32-100"))
+    shapes = [tuple(p.shape) for p in paper.parameters() if p.dim() > 1]
+    assert shapes == [(16, 3, 4, 4), (32, 16, 4, 4), (100, 2048), (10, 100)]
+    assert shapes == [tuple(p.shape) for p in named.parameters() if p.dim() > 1]
+    assert all(layer.stride == (2, 2) for layer in paper if isinstance(layer, torch.nn.Conv2d))
+
+
+@pytest.mark.parametrize("architecture", ["6x2", "conv_2-3-5"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_attack_stays_in_the_ball_and_in_the_image(norm: str, architecture: str) -> None:
+    x, y = inputs(architecture, 50), DIGITS.test_y[:50]
+    model, ball = fresh(architecture), Ball(norm, 0.05)
+    point = attack(model, x, y, ball)
+    step = (point - x).flatten(1)
+    length = step.abs().amax(1) if norm == "linf" else step.norm(dim=1)
+    assert length.max() <= 0.05 + 1e-6
     assert point.min() >= 0 and point.max() <= 1
+    loss = torch.nn.functional.cross_entropy
+    assert loss(model(point), y) > loss(model(x), y)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_distance_to_a_hyperplane_is_where_the_ball_touches_it(norm: str) -> None:
+    rows = torch.randn(3, 4, 5)
+    value = torch.rand(3, 4) + 0.5
+    radius = Ball(norm, 1.0).distance(value, rows)
+    steepest = rows.sign() if norm == "linf" else rows / rows.norm(dim=-1, keepdim=True)
+    touched = value - (rows * steepest).sum(-1) * radius
+    torch.testing.assert_close(touched, torch.zeros(3, 4))
+
+
+def test_the_margin_loss_of_a_batch_is_the_mean_of_its_parts() -> None:
+    """So that a batch may be taken in parts that fit into memory."""
+    x, y = inputs("conv_2-3-5", 7), DIGITS.test_y[:7]
+    model, goal = fresh("conv_2-3-5"), Goal(Ball("l2", 0.4), 0.05, 0.5)
+    whole, first, rest = (
+        mmr(model, x[s], y[s], goal, 0.7) for s in (slice(7), slice(3), slice(3, 7))
+    )
+    torch.testing.assert_close(whole, (3 * first + 4 * rest) / 7)
+
+
+def test_fewer_samples_are_taken_at_once_of_larger_images() -> None:
+    small, large = (
+        samples_at_once(build("conv_paper", shape, 10), torch.zeros(1, *shape))
+        for shape in ((1, 8, 8), (3, 32, 32))
+    )
+    assert 1 <= large < small
+
+
+def test_the_l1_weight_makes_weights_smaller() -> None:
+    plain, sparse = (
+        train(Recipe("6x2", "standard", epochs=3, l1=l1), DIGITS) for l1 in (0.0, 1e-2)
+    )
+    size = [sum(float(p.detach().abs().sum()) for p in m.parameters()) for m in (plain, sparse)]
+    assert size[1] < 0.8 * size[0]
 
 
 def test_the_regularisers_do_what_they_are_for() -> None:
@@ -103,11 +157,12 @@ def test_the_regularisers_do_what_they_are_for() -> None:
     plain, margin, stable = (
         train(Recipe("16x2", method, epochs=20), DIGITS) for method in ("standard", "mmr", "stable")
     )
+    euclidean = train(Recipe("16x2", "mmr", epochs=12, norm="l2", epsilon=0.4), DIGITS)
 
     @torch.no_grad()
-    def nearest(model: torch.nn.Sequential) -> float:
+    def nearest(model: torch.nn.Sequential, norm: str = "linf") -> float:
         *hidden, _ = affine_forms(model, x)
-        scaled = [value.abs() / rows.abs().sum(2).clamp(min=1e-6) for value, rows in hidden]
+        scaled = [Ball(norm, 1.0).distance(value.abs(), rows) for value, rows in hidden]
         return float(torch.cat(scaled, 1).amin(1).mean())
 
     @torch.no_grad()
@@ -116,6 +171,7 @@ def test_the_regularisers_do_what_they_are_for() -> None:
         return sum(float(((low < 0) & (high > 0)).sum(1).float().mean()) for low, high in bounds)
 
     assert nearest(margin) > 1.5 * nearest(plain)
+    assert nearest(euclidean, "l2") > 1.5 * nearest(plain, "l2")
     assert unstable(stable) < 0.7 * unstable(plain)
 
 
@@ -138,6 +194,9 @@ def test_the_command_writes_a_network_for_an_npz_data_set(
         (["--data", "nowhere.npz"], "nowhere.npz"),
         (["--architecture", "0x3"], "0x3"),
         (["--architecture", "resnet"], "resnet"),
+        (["--architecture", "conv_4"], "conv_4"),
+        (["--architecture", "conv_2-2-2-2-2-4"], "too small"),
+        (["--epochs", "0"], "epoch"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(
@@ -148,11 +207,35 @@ def test_bad_options_are_refused_in_one_line(
     assert said in error and error.count("\n") == 1
 
 
-def test_arrays_that_are_no_data_set_are_refused() -> None:
-    with pytest.raises(ValueError, match="one class each"):
-        split(np.zeros((9, 4)), np.zeros(8))
-    with pytest.raises(ValueError, match="not finite"):
-        split(np.full((9, 4), np.nan), np.zeros(9))
+@pytest.mark.parametrize(
+    ("x", "y", "said"),
+    [
+        (np.zeros((9, 4)), np.zeros(8), "one class each"),
+        (np.full((9, 4), np.nan), np.zeros(9), "not finite"),
+        (np.zeros((9, 4)), np.full(9, -1), "class numbers"),
+        (np.zeros((9, 4)), np.full(9, 0.5), "class numbers"),
+        (np.full((9, 4), "a"), np.zeros(9), "numbers"),
+    ],
+)
+def test_arrays_that_are_no_data_set_are_refused(
+    x: NDArray[Any], y: NDArray[Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        split(x, y)
+
+
+@pytest.mark.parametrize("data", [b"", b"nothing", b"PK\x03\x04 truncated"])
+def test_a_file_that_is_no_archive_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "data.npz").write_bytes(data)
+    with pytest.raises(ValueError, match="not an npz file"):
+        load_dataset(str(tmp_path / "data.npz"))
+
+
+def test_bytes_are_pixels_and_other_numbers_keep_their_range() -> None:
+    grey = split(np.full((10, 6, 6), 255, dtype=np.uint8), np.arange(10) % 2)
+    assert grey.shape == (1, 6, 6) and float(grey.train_x.max()) == 1 and grey.range == (0, 1)
+    assert split(np.linspace(-2, 3, 20).reshape(10, 2), np.arange(10)).range[0] == -2
+    assert DIGITS.range == (0, 1)
 
 
 def test_a_convolution_needs_images() -> None:
@@ -161,4 +244,4 @@ def test_a_convolution_needs_images() -> None:
 
 
 def test_the_bundled_networks_have_different_names() -> None:
-    assert len({recipe.name for recipe in BUNDLED}) == len(BUNDLED) == 12
+    assert len({recipe.name for recipe in BUNDLED}) == len(BUNDLED) == 15

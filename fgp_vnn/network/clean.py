@@ -13,9 +13,9 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, version_converter
 
 from fgp_vnn.errors import UnsupportedError
-from fgp_vnn.network.fold import evaluate, fold
+from fgp_vnn.network.explicit import explicit, pad_with_zeros
+from fgp_vnn.network.fold import fold, probe
 from fgp_vnn.network.graph import Array, Graph, attributes, label, make_node
-from fgp_vnn.network.windows import padding
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
 _RAISED = 13
@@ -61,13 +61,13 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         return [make_node("Identity", node.input, node.output[0])]
     if node.op_type in _REDUCTIONS:
         return [_reduction(graph, node, given)]
-    if node.op_type == "Conv" and given.get("auto_pad", b"NOTSET").startswith(b"SAME"):
-        return [_explicit(graph, node, given)]
     if node.op_type == "Pad":
         return _pad(graph, node, given)
+    if given.get("mode") == b"cubic":
+        raise UnsupportedError(f"{label(node)} is supported in the modes nearest and linear only")
     if node.op_type in _REARRANGED and _rearranges(graph, node, given):
         return _rearranged(graph, node)
-    return None
+    return explicit(graph, node, given)
 
 
 def _reshape(graph: Graph, source: str, target: str) -> NodeProto:
@@ -105,15 +105,6 @@ def _reduction(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProt
     return make_node(node.op_type, node.input[:1], node.output[0], axes=axes, keepdims=keep)
 
 
-def _explicit(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProto:
-    """A convolution with its automatic padding written out."""
-    kernel = list(graph.shape(node.input[1])[2:])
-    image, result = graph.shape(node.input[0])[2:], graph.shape(node.output[0])[2:]
-    starts, ends = padding(given, kernel, image, result)
-    kept = {name: value for name, value in given.items() if name != "auto_pad"}
-    return make_node("Conv", node.input, node.output[0], **kept | {"pads": [*starts, *ends]})
-
-
 def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto]:
     """Padding with zeros, then the sum with what stands at the edges if that is not zero."""
     source, target = node.input[0], node.output[0]
@@ -122,14 +113,10 @@ def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto
     if not all(name in graph.constants for name in node.input[1:] if name):
         raise UnsupportedError(f"{label(node)} has pads or a value that are not constant")
     shape = graph.shape(source)
-    ((edges, _),) = _probed(graph, node, np.zeros(shape))
+    ((edges, _),) = probe(graph, node, np.zeros(shape))
     padded = graph.fresh("padded") if edges.any() else target
     pads = _all_pads(graph, node, given, len(shape))
-    if graph.opset < 11:
-        result = [make_node("Pad", [source], padded, pads=pads)]
-    else:
-        operand = graph.constant(np.asarray(pads, dtype=np.int64), "pads")
-        result = [make_node("Pad", [source, operand], padded)]
+    result = [pad_with_zeros(graph, source, pads, padded)]
     if edges.any():
         offset = graph.constant(edges.astype(np.float64), "edges")
         result.append(make_node("Add", [padded, offset], target))
@@ -173,17 +160,7 @@ def _indices(graph: Graph, node: NodeProto) -> list[tuple[Array, str]]:
     if prod(shape) > _LARGEST:
         raise UnsupportedError(f"{label(node)} works on more than {_LARGEST} entries")
     numbers = np.arange(prod(shape), dtype=np.float32).reshape(shape)
-    return [(value.astype(np.int64), name) for value, name in _probed(graph, node, numbers)]
-
-
-def _probed(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, str]]:
-    """The outputs of a node, each with its name, if its first operand had the value given."""
-    probe = NodeProto.FromString(node.SerializeToString())
-    probe.input[0] = graph.constant(value, "probe")
-    names = [name for name in probe.output if name]
-    values = evaluate(graph, [probe], names, single=True)
-    del graph.constants[probe.input[0]]
-    return list(zip(values, names, strict=True))
+    return [(value.astype(np.int64), name) for value, name in probe(graph, node, numbers)]
 
 
 def _cut_softmax(graph: Graph) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from fgp_vnn.network.graph import Array, Graph, attributes, widened
+from fgp_vnn.network.graph import Array, Graph, attributes, narrowed, widened
 from fgp_vnn.network.runtime import open_program
 
 _ROUNDS = 20
@@ -36,7 +36,7 @@ def evaluate(
         if name in graph.constants
     }
     if single:
-        read = {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in read.items()}
+        read = {name: narrowed(array) for name, array in read.items()}
     initializers = [numpy_helper.from_array(array, name) for name, array in read.items()]
     outputs = [ValueInfoProto(name=name) for name in wanted]
     proto = helper.make_graph(list(nodes), "constants", [], outputs, initializers)
@@ -45,6 +45,16 @@ def evaluate(
     )
     values = open_program(model.SerializeToString()).run(list(wanted), {})
     return [np.asarray(value) for value in values]
+
+
+def probe(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, str]]:
+    """The outputs of a node, each with its name, if its first operand had the value given."""
+    copy = NodeProto.FromString(node.SerializeToString())
+    copy.input[0] = graph.constant(value, "probe")
+    names = [name for name in copy.output if name]
+    values = evaluate(graph, [copy], names, single=True)
+    del graph.constants[copy.input[0]]
+    return list(zip(values, names, strict=True))
 
 
 def _shape_of(graph: Graph, node: NodeProto) -> list[NodeProto] | None:

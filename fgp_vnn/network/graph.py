@@ -77,32 +77,41 @@ class Graph:
         self.nodes = kept[::-1]
         self.constants = {name: a for name, a in self.constants.items() if name in needed}
 
-    def model(self, *, declared: Collection[str] = ()) -> ModelProto:
-        """The graph as an ONNX model in double precision.
+    def model(self, *, declared: Collection[str] = (), single: bool = False) -> ModelProto:
+        """The graph as an ONNX model in double precision, or in single as in the file.
 
         The constants in `declared` become inputs behind the real one: their values are not needed,
         and to write them out would take long.
         """
-        inputs = [(self.input, TensorProto.DOUBLE, self.input_shape)]
+        kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
+        constants = {n: a for n, a in self.constants.items() if n not in declared}
+        if single:
+            constants = {n: narrowed(a) for n, a in constants.items()}
+        inputs = [(self.input, kind, self.input_shape)]
         for name in declared:
             array = self.constants[name]
-            inputs.append((name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+            floats = array.dtype.kind == "f"
+            given = kind if floats else helper.np_dtype_to_tensor_dtype(array.dtype)
+            inputs.append((name, given, array.shape))
         graph = helper.make_graph(
             self.nodes,
             "network",
             [helper.make_tensor_value_info(*given) for given in inputs],
-            [helper.make_tensor_value_info(self.output, TensorProto.DOUBLE, None)],
-            [numpy_helper.from_array(a, n) for n, a in self.constants.items() if n not in declared],
+            [helper.make_tensor_value_info(self.output, kind, None)],
+            [numpy_helper.from_array(array, name) for name, array in constants.items()],
         )
         return helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8
         )
 
     def infer_shapes(self) -> None:
-        """Fill `shapes` with what ONNX can tell without running the network."""
+        """Fill `shapes` with what ONNX can tell without running the network.
+
+        In single precision: the scales of a Resize are read in no other.
+        """
         large = {name for name, array in self.constants.items() if array.size > _SMALL}
-        inferred = onnx.shape_inference.infer_shapes(self.model(declared=large), data_prop=True)
-        proto = inferred.graph
+        model = self.model(declared=large, single=True)
+        proto = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
         for value in (*proto.input, *proto.value_info, *proto.output):
             tensor = value.type.tensor_type
             dims = tensor.shape.dim
@@ -208,6 +217,12 @@ def widened(array: Array, where: str) -> Array:
     if not np.isfinite(result).all():
         raise InputError(f"{where} has NaN or infinite values")
     return result
+
+
+def narrowed(array: Array) -> Array:
+    """Floating-point values as float32, infinite where they are too large for it."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32) if array.dtype.kind == "f" else array
 
 
 def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:

@@ -12,7 +12,9 @@ from onnx import NodeProto
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.clean import axes_of
 from fgp_vnn.network.graph import Array, Graph, label
-from fgp_vnn.network.windows import padding
+from fgp_vnn.network.windows import extents, padding
+
+ABSENT = -1  # in place of an index
 
 
 def reduction_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
@@ -26,17 +28,11 @@ def reduction_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Ar
 
 
 def pool_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
-    """Flat indices [members, results] of each window of a MaxPool.
-
-    A place outside of the image is given the index of one inside in the same window, which leaves
-    the maximum as it is.
-    """
+    """Flat indices [members, results] of each window of a MaxPool; ABSENT outside of the image."""
     shape = graph.shape(node.input[0])
     image, result = shape[2:], graph.shape(node.output[0])[2:]
     kernel: list[int] = given.get("kernel_shape", list(image))
-    rank = len(kernel)
-    strides = given.get("strides", [1] * rank)
-    dilations = given.get("dilations", [1] * rank)
+    strides, dilations = extents(given, len(kernel))
     starts, _ = padding(given, kernel, image, result)
     inside: list[Array] = []
     flat: list[Array] = []
@@ -52,7 +48,6 @@ def pool_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
     member, within = np.stack(flat), np.stack(inside)  # [members, places]
     if not within.any(0).all():
         raise UnsupportedError(f"{label(node)} has windows outside of the image")
-    some = member[within.argmax(0), np.arange(member.shape[1])]  # [places]
-    member = np.where(within, member, some)
     channels = np.arange(prod(shape[:2])) * prod(image)
-    return (member[:, None, :] + channels[None, :, None]).reshape(len(member), -1)
+    every = member[:, None, :] + channels[None, :, None]
+    return np.where(within[:, None, :], every, ABSENT).reshape(len(member), -1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,7 @@ class LoadedNetwork:
     runtime: Runtime
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
+    operators: Mapping[str, int]  # how often the file has each
     comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are kept
 
 
@@ -51,7 +54,8 @@ def load_network(path: Path | str, *, dense_entries: int = 2_000_000) -> LoadedN
 
 
 def _load(data: bytes, dense_entries: int) -> LoadedNetwork:
-    model = raise_opset(_parse(data))
+    given = _parse(data)
+    model = raise_opset(given)
     graph = read_graph(model)
     softmax = clean_graph(graph)
     rewrite(graph)
@@ -60,7 +64,14 @@ def _load(data: bytes, dense_entries: int) -> LoadedNetwork:
     runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(graph.output, (network.outputs,))
     _compare(network, runtime, softmax)
-    return LoadedNetwork(network, runtime, graph.input_shape, output_shape, softmax is not None)
+    return LoadedNetwork(
+        network,
+        runtime,
+        graph.input_shape,
+        output_shape,
+        Counter(node.op_type for node in given.graph.node),
+        softmax is not None,
+    )
 
 
 def _parse(data: bytes) -> onnx.ModelProto:

@@ -15,6 +15,7 @@ from torch import Tensor, fx, nn
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.affinity import absolute_part, linear_part
 from fgp_vnn.network.convert import convert
+from fgp_vnn.network.filters import filter_matrices
 from fgp_vnn.network.graph import Graph
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.operator import Operator
@@ -118,19 +119,30 @@ class _Reader:
         dense = entries <= self._dense_limit(cut)
         factors = self._products(cut) if dense else []
         if factors:
-            return Dense(cut.sources, (_composed(factors),), bias, terms=self._terms(cut, factors))
+            offset = self._offset_terms(cut, copies=len(factors) == 1)
+            sizes = None if offset is None else (_composed([f.abs() for f in factors]), offset)
+            return Dense(cut.sources, (_composed(factors),), bias, terms=sizes)
+        filters = self._filters(cut) if dense else None
+        if filters is not None:
+            offset = self._offset_terms(cut, copies=True)
+            terms = None if offset is None else (*(weight.abs() for weight in filters), offset)
+            return Dense(cut.sources, filters, bias, terms=terms)
         linear, absolute = (self._extract(m, cut) for m in (self._linear, self._absolute))
         operator = Operator(cut.sources, linear, absolute, shapes, bias)
         return _dense(operator) if dense else operator
 
-    def _terms(self, cut: _Cut, factors: list[Tensor]) -> tuple[Tensor, ...] | None:
-        """What the entries of a chain of products are made of; None where they are copies."""
-        offsets = [n for n in cut.inside if self._type(n) in ("Add", "Sub", "Gemm")]
-        if len(factors) == 1 and len(offsets) <= 1:
+    def _offset_terms(self, cut: _Cut, *, copies: bool) -> Tensor | None:
+        """The sizes of what the offsets are made of; None where they, and all entries, are copies
+        of the file's numbers."""
+        adding = [n for n in cut.inside if self._type(n) in ("Add", "Sub", "Gemm", "Conv")]
+        if copies and len(adding) <= 1:
             return None
         zeros = [torch.zeros(self._shapes[s], dtype=torch.float64) for s in cut.sources]
-        offset = cast(Tensor, self._extract(self._absolute, cut)(*zeros)).reshape(-1)
-        return _composed([factor.abs() for factor in factors]), offset.clone()
+        return cast(Tensor, self._extract(self._absolute, cut)(*zeros)).reshape(-1).clone()
+
+    def _filters(self, cut: _Cut) -> tuple[Tensor, ...] | None:
+        found = filter_matrices(self._module, cut.end, self.plan.stops, self._type)
+        return None if found is None else tuple(found[s] for s in cut.sources)
 
     def _dense_limit(self, cut: _Cut) -> int:
         types = {self._type(node) for node in cut.inside}
@@ -244,7 +256,8 @@ def _dense(operator: Operator) -> Dense:
     offset = operator.magnitude(none)
     weights = _matrices(operator, operator.linear)
     sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
-    terms = None if all(map(_same_size, weights, sums)) else (*sums, offset)
+    copies = all(map(_same_size, (*weights, operator.bias), (*sums, offset)))
+    terms = None if copies else (*sums, offset)
     return Dense(operator.sources, weights, operator.bias, terms=terms)
 
 

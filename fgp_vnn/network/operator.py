@@ -38,7 +38,8 @@ class Operator(AffineMap):
     @property
     def operations(self) -> int:
         """Sums have at most as many terms as there are sources or weights per output."""
-        weights = [t for t in self.module.state_dict().values() if t.is_floating_point()]
+        tensors = self.module.state_dict().values()
+        weights = [t for t in tensors if t.is_floating_point() and t.numel()]
         terms = sum(t.numel() // t.shape[0] if t.dim() else 1 for t in weights)
         return terms + len(self.module.graph.nodes) + sum(prod(shape) for shape in self.shapes)
 

@@ -13,8 +13,8 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.errors import UnsupportedError
-from fgp_vnn.network.graph import Graph, attributes, label, make_node
-from fgp_vnn.network.groups import pool_groups, reduction_groups
+from fgp_vnn.network.graph import Array, Graph, attributes, label, make_node
+from fgp_vnn.network.groups import ABSENT, pool_groups, reduction_groups
 
 _NO_BOUND = 3e38  # a clip bound as large as float32 goes is none
 
@@ -42,25 +42,39 @@ class _Writer:
     def minimum(self, a: str, b: str) -> str:
         return self.put("Sub", a, self.relu(self.put("Sub", a, b)))
 
-    def largest(self, x: str, groups: Any, shape: Sequence[int]) -> str:
+    def largest(self, x: str, groups: Array, shape: Sequence[int]) -> str:
         """The maximum of each column of `groups` [members, results], flat indices into x.
 
-        All pairs of a round share one ReLU layer, so there are log2(members) layers.
+        ABSENT members do not count. All pairs of a round share one ReLU layer, so there are
+        log2(members) layers; a pair that several columns have is compared once.
         """
-        flat = self.put("Reshape", x, np.asarray([-1], dtype=np.int64))
-        members, results = groups.shape
-        current = self.put("Gather", flat, groups.reshape(-1), axis=0)
-        while members > 1:
-            half = members // 2
-            index = np.arange(members * results)
-            first, second, rest = np.split(index, [half * results, 2 * half * results])
-            a, b = (self.put("Gather", current, part, axis=0) for part in (first, second))
-            larger = self.maximum(a, b)
-            if len(rest):
-                odd = self.put("Gather", current, rest, axis=0)
-                larger = self.put("Concat", larger, odd, axis=0)
-            current, members = larger, members - half
-        return self.put("Reshape", current, np.asarray(shape, dtype=np.int64))
+        current = self.put("Reshape", x, np.asarray([-1], dtype=np.int64))
+        while len(groups) > 1:
+            current, groups = self._round(current, groups)
+        taken = self.put("Gather", current, groups[0], axis=0)
+        return self.put("Reshape", taken, np.asarray(shape, dtype=np.int64))
+
+    def _round(self, x: str, groups: Array) -> tuple[str, Array]:
+        """The larger ones of the first half of the members and the second, and what is left over;
+        with the groups that are numbers of these values."""
+        half = len(groups) // 2
+        first, second = groups[: len(groups) - half], groups[len(groups) - half :]
+        second = np.concatenate([second, first[half:]])  # an odd one is its own partner
+        first, second = np.where(first < 0, second, first), np.where(second < 0, first, second)
+        base = int(groups.max()) + 2  # a pair as one number: sorting columns would take long
+        both, number = np.unique((first + 1) * base + second + 1, return_inverse=True)
+        pairs = np.stack(np.divmod(both, base)) - 1  # [2, pairs]
+        single = pairs[0] == pairs[1]
+        parts = []
+        if not single.all():
+            a, b = (self.put("Gather", x, side[~single], axis=0) for side in pairs)
+            parts.append(self.maximum(a, b))
+        if single.any():
+            parts.append(self.put("Gather", x, pairs[0][single].clip(min=0), axis=0))
+        values = parts[0] if len(parts) == 1 else self.put("Concat", *parts, axis=0)
+        place = np.argsort(np.argsort(single, kind="stable"))  # the pairs first, then the singles
+        joined = place[number.reshape(-1)].reshape(first.shape)
+        return values, np.where(first < 0, ABSENT, joined)
 
 
 _Rule = Callable[[_Writer, NodeProto, dict[str, Any]], str]
@@ -87,9 +101,9 @@ def _abs(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
 def _clip(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
     low, high = given.get("min", -np.inf), given.get("max", np.inf)
     if len(node.input) > 1 and node.input[1]:
-        low = float(_constant(w, node, 1))
+        low = float(_constant(w, node, 1).item())
     if len(node.input) > 2 and node.input[2]:
-        high = float(_constant(w, node, 2))
+        high = float(_constant(w, node, 2).item())
     if low > high:
         raise UnsupportedError(f"{label(node)} has a lower bound above its upper bound")
     return _clipped(w, node.input[0], low, high)

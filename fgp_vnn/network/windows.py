@@ -1,9 +1,15 @@
-"""The padding of convolutions and pools, which ONNX writes in two ways."""
+"""The windows of convolutions and pools, whose padding ONNX writes in two ways."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+
+def extents(given: dict[str, Any], rank: int) -> tuple[list[int], list[int]]:
+    """The strides and the dilations of each axis."""
+    strides = given.get("strides", [1] * rank)
+    return list(strides), list(given.get("dilations", [1] * rank))
 
 
 def padding(
@@ -17,8 +23,7 @@ def padding(
         return pads[:rank], pads[rank:]
     if automatic == b"VALID":
         return [0] * rank, [0] * rank
-    strides = given.get("strides", [1] * rank)
-    dilations = given.get("dilations", [1] * rank)
+    strides, dilations = extents(given, rank)
     less, more = [], []
     for n, out, k, s, d in zip(image, result, kernel, strides, dilations, strict=True):
         total = max(0, (out - 1) * s + (k - 1) * d + 1 - n)

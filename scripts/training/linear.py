@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+_ENTRIES = 100_000_000  # of gradients that are held at once, in float32
+
 
 def weighted(layer: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The layer with another weight and bias in place of its own."""
@@ -16,6 +18,16 @@ def weighted(layer: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -
     if isinstance(layer, nn.Conv2d):
         return functional.conv2d(x, weight, bias, layer.stride, layer.padding)
     raise TypeError(f"no affine form for {type(layer).__name__}")
+
+
+def samples_at_once(model: nn.Sequential, x: Tensor) -> int:
+    """How many samples like x [1, ...] may be given to `affine_forms` at once."""
+    values, size = 0, x.numel()
+    with torch.no_grad():
+        for layer in model:
+            x = layer(x)
+            values += x.numel()
+    return max(1, _ENTRIES // (size * values))
 
 
 def affine_forms(model: nn.Sequential, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -1,40 +1,61 @@
-"""Training losses, each a function of (model, inputs, classes, epsilon, progress)."""
+"""Training losses, each a function of (model, inputs, classes, goal, progress)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from training.ball import Ball
 from training.linear import affine_forms, interval_bounds
 
-Loss = Callable[[nn.Sequential, Tensor, Tensor, float, float], Tensor]
-
 PGD_STEPS = 7
-MMR_WEIGHT = 0.5
-STABILITY_WEIGHT = 0.01
 
 
-def standard(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float, progress: float) -> Tensor:
+@dataclass(frozen=True)
+class Goal:
+    """What a loss aims at."""
+
+    ball: Ball  # in which the class is to stay the same
+    box: float  # the l-infinity radius in which ReLUs are to keep their sign
+    weight: float  # of the regulariser
+
+
+Loss = Callable[[nn.Sequential, Tensor, Tensor, Goal, float], Tensor]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A loss, the weight of its regulariser, and whether it needs the gradients of all neurons."""
+
+    loss: Loss
+    weight: float = 0.0
+    gradients: bool = False
+
+
+def standard(model: nn.Sequential, x: Tensor, y: Tensor, goal: Goal, progress: float) -> Tensor:
     """Cross entropy."""
     return functional.cross_entropy(model(x), y)
 
 
-def pgd(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float, progress: float) -> Tensor:
-    """Cross entropy at adversarial inputs of the l-infinity ball (Madry et al. 2018)."""
-    return functional.cross_entropy(model(attack(model, x, y, _ramp(epsilon, progress))), y)
+def pgd(model: nn.Sequential, x: Tensor, y: Tensor, goal: Goal, progress: float) -> Tensor:
+    """Cross entropy at adversarial inputs of the ball (Madry et al. 2018)."""
+    ball = replace(goal.ball, epsilon=_ramp(goal.ball.epsilon, progress))
+    return functional.cross_entropy(model(attack(model, x, y, ball)), y)
 
 
-def mmr(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float, progress: float) -> Tensor:
-    """Cross entropy and the maximum-margin regulariser (Croce et al. 2019), l-infinity.
+def mmr(model: nn.Sequential, x: Tensor, y: Tensor, goal: Goal, progress: float) -> Tensor:
+    """Cross entropy and the maximum-margin regulariser (Croce et al. 2019).
 
-    The distance of x to a hyperplane w.x = b is |w.x - b| / |w|_1. Both the nearest boundaries
-    of its region and the decision boundaries are pushed out to a margin.
+    The distance of x to a hyperplane w.x = b is |w.x - b| by the dual norm of w. Both the nearest
+    boundaries of its region and the decision boundaries are pushed out to a margin.
     """
+    ball = goal.ball
     *hidden, (logits, gradient) = affine_forms(model, x)
-    distances = torch.cat([_distance(value.abs(), rows) for value, rows in hidden], 1)
+    distances = torch.cat([ball.distance(value.abs(), rows) for value, rows in hidden], 1)
     # As in the paper, the share of hyperplanes that counts falls during training.
     nearest = max(1, round(distances.shape[1] * (0.2 - 0.15 * progress)))
     region = distances.topk(nearest, 1, largest=False).values
@@ -42,40 +63,41 @@ def mmr(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float, progress: fl
     gap = logits.gather(1, index) - logits  # [batch, classes]
     rows = gradient.gather(1, index[:, :, None].expand(-1, 1, gradient.shape[2])) - gradient
     others = functional.one_hot(y, logits.shape[1]) == 0
-    decision = _distance(gap, rows)[others].reshape(len(y), -1).amin(1)
-    penalty = _hinge(region, epsilon) + _hinge(decision, epsilon)
-    return functional.cross_entropy(logits, y) + _ramp(MMR_WEIGHT, progress) * penalty
+    decision = ball.distance(gap, rows)[others].reshape(len(y), -1).amin(1)
+    penalty = _hinge(region, ball.epsilon) + _hinge(decision, ball.epsilon)
+    return functional.cross_entropy(logits, y) + _ramp(goal.weight, progress) * penalty
 
 
-def stable(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float, progress: float) -> Tensor:
+def stable(model: nn.Sequential, x: Tensor, y: Tensor, goal: Goal, progress: float) -> Tensor:
     """PGD training and the ReLU stability regulariser (Xiao et al. 2019): -tanh(1 + l u)."""
-    lower, upper = (x - epsilon).clamp(min=0), (x + epsilon).clamp(max=1)
+    ball = goal.ball
+    lower, upper = (x - goal.box).clamp(min=ball.low), (x + goal.box).clamp(max=ball.high)
     bounds = interval_bounds(model, lower, upper)
     unstable = torch.stack([-torch.tanh(1 + low * up).sum(1).mean() for low, up in bounds]).sum()
-    return pgd(model, x, y, epsilon, progress) + STABILITY_WEIGHT * unstable
+    return pgd(model, x, y, goal, progress) + goal.weight * unstable
 
 
-METHODS: dict[str, Loss] = {"standard": standard, "pgd": pgd, "mmr": mmr, "stable": stable}
+METHODS = {
+    "standard": Method(standard),
+    "pgd": Method(pgd),
+    "mmr": Method(mmr, weight=0.5, gradients=True),
+    "stable": Method(stable, weight=0.01),
+}
 
 
-def attack(model: nn.Sequential, x: Tensor, y: Tensor, epsilon: float) -> Tensor:
-    """Projected gradient ascent of the loss in the l-infinity ball, clipped to [0, 1]."""
+def attack(model: nn.Sequential, x: Tensor, y: Tensor, ball: Ball) -> Tensor:
+    """Projected gradient ascent of the loss in the ball."""
     parameters = list(model.parameters())
     for parameter in parameters:
         parameter.requires_grad_(False)
-    point = (x + epsilon * (2 * torch.rand_like(x) - 1)).clamp(0, 1)
+    point = ball.random(x)
     for _ in range(PGD_STEPS):
         point.requires_grad_(True)
         (gradient,) = torch.autograd.grad(functional.cross_entropy(model(point), y), point)
-        step = point.detach() + epsilon * 2.5 / PGD_STEPS * gradient.sign()
-        point = torch.max(torch.min(step, x + epsilon), x - epsilon).clamp(0, 1)
+        point = ball.project(ball.ascend(point.detach(), gradient, 2.5 / PGD_STEPS), x)
     for parameter in parameters:
         parameter.requires_grad_(True)
     return point
-
-
-def _distance(value: Tensor, rows: Tensor) -> Tensor:
-    return value / rows.abs().sum(2).clamp(min=1e-6)
 
 
 def _hinge(distance: Tensor, margin: float) -> Tensor:

@@ -34,6 +34,9 @@ RADII = {
     "dense_32x2_stable": (0.02, 0.05, 0.08, 0.15),
     "dense_48x3_mmr": (0.02, 0.03, 0.05, 0.15),
     "dense_48x3_stable": (0.02, 0.04, 0.08, 0.15),
+    "conv_6-12-32_mmr": (0.03, 0.06, 0.08, 0.1, 0.15),
+    "conv_6-12-32_pgd": (0.04, 0.08, 0.1, 0.12, 0.15),
+    "conv_8-16-40_stable": (0.03, 0.06, 0.08, 0.1, 0.15),
 }
 
 # Instances of another shape than one class against all others.
@@ -44,6 +47,9 @@ SPECIAL = {
     "dense_24x3_standard": [("conjunction", 0.08)],
     "dense_32x2_mmr": [("conjunction", 0.2)],
     "dense_48x3_mmr": [("targeted", 0.05)],
+    "conv_6-12-32_mmr": [("targeted", 0.09)],
+    "conv_6-12-32_pgd": [("conjunction", 0.14)],
+    "conv_8-16-40_stable": [("two_boxes", 0.05)],
 }
 
 Box = tuple[NDArray[np.float64], NDArray[np.float64]]  # lower and upper bounds, [inputs] each
