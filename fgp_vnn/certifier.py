@@ -19,6 +19,7 @@ from fgp_vnn.decide import decide, lifted
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.errors import InputError
 from fgp_vnn.falsify import falsify
+from fgp_vnn.memory import budget
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import AffineMap, Combination, Dense
 from fgp_vnn.query import Query
@@ -170,7 +171,10 @@ class Certifier:
                 query, lift = self.space.restrict(query, query.domain)
                 confirm = lifted(lift, confirm)
             attack = replace(LONG, seed=self.settings.seed)
-            return falsify(query, confirm, Deadline.after(timeout), attack)
+            memory = budget(self.settings.memory)
+            return falsify(
+                query, confirm, Deadline.after(timeout), attack, memory=memory.at_once
+            )
 
     def query(self, domain: Domain, label: int) -> Query:
         """Can another class reach the label's output in the domain?"""

@@ -24,7 +24,7 @@ class Settings:
     alternate: bool = True  # settle inconclusive boundaries by alternating projections
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
-    memory: float | None = None  # gigabytes that bounds may take; None: half of what is free
+    memory: float | None = None  # gigabytes for the whole process; None: half of what is free more
     seed: int = 0
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
     reduce: bool = True  # the walk works in the row space of the first layer, for l2

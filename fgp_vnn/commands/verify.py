@@ -35,7 +35,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--precision", choices=PRECISIONS, default="float64")
     parser.add_argument(
-        "--memory", type=float, help="gigabytes for bounds; half of what is free if not given"
+        "--memory", type=float, help="gigabytes for everything; if not given, half of what is free"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
     parser.add_argument(

@@ -15,6 +15,7 @@ from torch import Tensor
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import offer
+from fgp_vnn.memory import USUAL, Memory, ascents_at_once, parts
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
 from fgp_vnn.search.bundles import set_out as set_out_bundles
@@ -29,7 +30,7 @@ class Split(Splitting):
     """How to search."""
 
     batch: int = 256
-    budget: int = 2 << 30  # bytes for waiting bundles
+    memory: Memory = USUAL
     bundles: int | None = None  # give up after so many
 
 
@@ -37,6 +38,7 @@ class Split(Splitting):
 class _Search:
     setting: Setting
     confirm: Confirm
+    memory: Memory
     frontier: Frontier
     unsettled: int = 0
     statistics: dict[str, int] = field(default_factory=lambda: {"bundles": 0})
@@ -47,8 +49,11 @@ def split_neurons(
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
     setting, root = set_out_bundles(query, bounds, deadline, split)
-    search = _Search(setting, confirm, Frontier(split.budget))
-    found = _process(search, root)
+    search = _Search(setting, confirm, split.memory, Frontier(split.memory.waiting))
+    fit = ascents_at_once(query.network, len(query.network.layers), split.memory.at_once)
+    found = None
+    for some in parts(len(root.signs), fit):
+        found = found or _process(search, root.at(root.disjunct[some]))
     while found is None and len(search.frontier):
         if deadline.expired():
             reason = f"time is up with {len(search.frontier)} bundles open"
@@ -56,7 +61,7 @@ def split_neurons(
         if split.bundles is not None and search.statistics["bundles"] >= split.bundles:
             reason = f"{len(search.frontier)} bundles are open"
             return Outcome("unknown", reason=reason, unfinished=True, statistics=search.statistics)
-        taken = search.frontier.pop(max(split.batch // 2, 1))
+        taken = search.frontier.pop(max(min(split.batch, fit) // 2, 1))
         floats = (taken[n].to(query.network.dtype) for n in ("alpha", "beta", "weights"))
         parents = Bundles(taken["disjunct"], taken["signs"], *floats)
         found = _process(search, halves(parents, taken["neuron"]))
@@ -103,6 +108,7 @@ def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | N
         bounded.bundles.disjunct[at],
         search.confirm,
         search.setting.deadline,
+        memory=search.memory.at_once,
     )
     search.statistics["leaves"] = search.statistics.get("leaves", 0) + len(at)
     search.unsettled += unsettled
