@@ -172,9 +172,7 @@ class Certifier:
                 confirm = lifted(lift, confirm)
             attack = replace(LONG, seed=self.settings.seed)
             memory = budget(self.settings.memory)
-            return falsify(
-                query, confirm, Deadline.after(timeout), attack, memory=memory.at_once
-            )
+            return falsify(query, confirm, Deadline.after(timeout), attack, memory=memory.at_once)
 
     def query(self, domain: Domain, label: int) -> Query:
         """Can another class reach the label's output in the domain?"""

@@ -111,7 +111,8 @@ def measure(instance: Instance, timeout: float, memory: float | None) -> Measure
 
 def _environment() -> dict[str, str]:
     package = str(Path(__file__).resolve().parent.parent)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
+    path = os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": path}
 
 
 if __name__ == "__main__":
