@@ -99,7 +99,7 @@ def test_a_disk_that_takes_nothing_keeps_the_old_file_and_loses_no_verdict(tmp_p
         capture_output=True,
         text=True,
         env={**ENVIRONMENT, "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=no_files,  # noqa: PLW1509 - nothing else runs in this process
+        preexec_fn=no_files,
         timeout=120,
         check=False,
     )
