@@ -73,6 +73,8 @@ class Certifier:
     def of(cls, model: str | Path | LoadedNetwork | Network | Module, **settings: Any) -> Certifier:
         """From an ONNX file, a loaded network or a torch module."""
         chosen = make_settings(settings)
+        if chosen.float32_semantics:
+            raise InputError("float32 semantics are for properties of ONNX files: use verify")
         network, run, shape = _open(model)
         if network.outputs < 2:
             raise InputError(f"the network has {network.outputs} output; classes need two")

@@ -26,6 +26,7 @@ class Settings:
     precision: Literal["float64", "float32"] = "float64"
     memory: float | None = None  # gigabytes for the whole process; None: half of what is free more
     seed: int = 0
+    float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
     reduce: bool = True  # the walk works in the row space of the first layer, for l2
     signed: bool = True  # the walk drops regions that miss the domain by one constraint
@@ -43,6 +44,10 @@ class Settings:
             value = getattr(self, name)
             if value not in allowed:
                 raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        if self.float32_semantics and self.engine == "walk":
+            raise InputError(
+                "the walk is about real arithmetic; float32 semantics need another engine"
+            )
         if self.memory is not None and not self.memory > 0:
             raise InputError(
                 f"memory is {self.memory!r}; it must be a positive number of gigabytes"

@@ -167,6 +167,7 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
     """The walk where regions are few, input splits where inputs are, else neuron splits."""
     settings = run.settings
     few = run.statistics.get("unstable", 0) <= FEW_NEURONS
+    few = few and not settings.float32_semantics  # what the walk reaches, it reaches by continuity
     if settings.engine == "walk" or (settings.engine == "auto" and few):
         walk = Walk(
             variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",

@@ -109,6 +109,8 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
         "Cast", "x", to=TensorProto.INT64), to=TensorProto.FLOAT), ["Cast", "cast0"]),
     ("max pool with indices", lambda b: b.op("MaxPool", b.op(
         "Reshape", "x", b.ints(1, 1, 4)), outputs=2, kernel_shape=[2])[0], ["MaxPool", "indices"]),
+    ("cubic resize", lambda b: b.op("Resize", b.op("Reshape", "x", b.ints(1, 1, 2, 2)), b.const(
+        []), b.const([1, 1, 2, 2]), mode="cubic"), ["Resize", "cubic"]),
     ("slopes that vary", lambda b: b.op("PRelu", "x", "x"), ["PRelu", "not constant"]),
     ("clip the wrong way", lambda b: b.op(
         "Clip", "x", b.const(1.0), b.const(0.0)), ["Clip", "above"]),

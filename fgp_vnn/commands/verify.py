@@ -28,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
     parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    parser.add_argument(
+        "--float32-semantics",
+        action="store_true",
+        help="unsat only if it holds for every order of evaluation in float32",
+    )
     add_threads(parser)
     add_search_arguments(parser)
 
@@ -119,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
 
             set_threads(args.threads)
             left = None if timeout is None else max(deadline.left(), LEAST_SECONDS)
-            verdict = verify(args.model, args.property, timeout=left, **search_settings(args))
+            settings = search_settings(args) | {"float32_semantics": args.float32_semantics}
+            verdict = verify(args.model, args.property, timeout=left, **settings)
             conclude()
             finish(verdict)
     return 0

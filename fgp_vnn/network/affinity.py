@@ -14,7 +14,7 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.errors import UnsupportedError
-from fgp_vnn.network.graph import Graph, label
+from fgp_vnn.network.graph import Graph, attributes, label
 
 _EVERY = frozenset(range(1 << 10))
 
@@ -78,6 +78,8 @@ def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
                 f"{label(node)} multiplies two values that both depend on the input; "
                 "only products with constants are piecewise linear"
             )
+        if node.op_type == "Resize" and attributes(node).get("mode") == b"cubic":
+            raise UnsupportedError(f"{label(node)} is cubic; nearest and linear are supported")
         if not varying <= rule.varying:
             raise UnsupportedError(
                 f"{label(node)} is supported only where nothing but its data depends on the input "
@@ -110,6 +112,9 @@ def absolute_part(graph: Graph) -> Graph:
                 # BatchNormalization subtracts its mean, operand 3.
                 sign = -1 if (node.op_type, i) == ("BatchNormalization", 3) else 1
                 node.input[i] = result.constant(sign * np.abs(graph.constants[name]), "absolute")
+        for attribute in node.attribute:
+            if node.op_type == "Gemm" and attribute.name in ("alpha", "beta"):
+                attribute.f = abs(attribute.f)
         node.op_type = _UNSIGNED.get(node.op_type, node.op_type)
 
     return _edited(graph, edit)

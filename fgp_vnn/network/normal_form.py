@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from onnx import NodeProto
@@ -54,6 +54,30 @@ def normal_form(graph: Graph, *, dense_entries: int) -> Network:
     reader = _Reader(graph, dense_entries)
     *layers, output = (reader.affine_map(end) for end in reader.plan.ends)
     return Network(tuple(layers), output, prod(graph.input_shape))
+
+
+class Absolute(NamedTuple):
+    """A map by the absolute values of its terms, and the tensor of the graph that it ends in."""
+
+    terms: Operator  # its `magnitude` adds up what the file's own operators add up
+    end: str
+
+
+def absolute_maps(graph: Graph) -> list[Absolute]:
+    """The same maps as those of `normal_form`, as the file's operators compute them."""
+    graph = _named(graph)
+    reader = _Reader(graph, 0)
+    made = {node.name: node.output[0] for node in graph.nodes}
+    made[graph.nodes[-1].name] = graph.nodes[-1].input[
+        0
+    ]  # the Identity at the end is not the file's
+    result = []
+    for end in reader.plan.ends:
+        name = graph.input if end.op == "placeholder" else made.get(str(end.target))
+        if name is None:
+            raise UnsupportedError(f"the tensor {end.name!r} is not one of the file's")
+        result.append(Absolute(reader.operator(end), name))
+    return result
 
 
 def _named(graph: Graph) -> Graph:
@@ -112,16 +136,25 @@ class _Reader:
     def affine_map(self, end: fx.Node) -> AffineMap:
         cut = self._cut(end)
         shapes = tuple(self._shapes[s] for s in cut.sources)
-        zeros = [torch.zeros(shape, dtype=torch.float64) for shape in shapes]
-        bias = cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
+        bias = self._bias(cut)
         entries = bias.numel() * sum(prod(shape) for shape in shapes)
         dense = entries <= self._dense_limit(cut)
         factors = self._products(cut) if dense else []
         if factors:
             return Dense(cut.sources, (_composed(factors),), bias, terms=self._terms(cut, factors))
-        linear, absolute = (self._extract(m, cut) for m in (self._linear, self._absolute))
-        operator = Operator(cut.sources, linear, absolute, shapes, bias)
+        operator = self.operator(end)
         return _dense(operator) if dense else operator
+
+    def operator(self, end: fx.Node) -> Operator:
+        """The map to a node as a program."""
+        cut = self._cut(end)
+        shapes = tuple(self._shapes[s] for s in cut.sources)
+        linear, absolute = (self._extract(m, cut) for m in (self._linear, self._absolute))
+        return Operator(cut.sources, linear, absolute, shapes, self._bias(cut))
+
+    def _bias(self, cut: _Cut) -> Tensor:
+        zeros = [torch.zeros(self._shapes[s], dtype=torch.float64) for s in cut.sources]
+        return cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
 
     def _terms(self, cut: _Cut, factors: list[Tensor]) -> tuple[Tensor, ...] | None:
         """What the entries of a chain of products are made of; None where they are copies."""
