@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Hidden counterexamples against every engine.")
     parser.add_argument("--seeds", type=int, default=5, help="networks of each kind")
     parser.add_argument("--trained", type=int, default=3, help="networks that are trained")
-    parser.add_argument("--epochs", type=int, default=600, help="of their training")
+    parser.add_argument("--epochs", type=int, default=1500, help="of their training")
     parser.add_argument("--limit", type=float, default=2.0, help="seconds per engine and instance")
     chosen = parser.parse_args(argv)
     torch.set_num_threads(1)

@@ -51,7 +51,8 @@ def signs_apart(w: Single, x: Single, b: Single) -> Single:
 def in_blocks(w: Single, x: Single, b: Single) -> Single:
     terms = w * x
     parts = [terms[:, i : i + 4].sum(1, dtype=np.float32) for i in range(0, len(x), 4)]
-    return np.add.accumulate(np.stack([*parts, b]), axis=0, dtype=np.float32)[-1]
+    total: Single = np.add.accumulate(np.stack([*parts, b]), axis=0, dtype=np.float32)[-1]
+    return total
 
 
 def fused(w: Single, x: Single, b: Single) -> Single:

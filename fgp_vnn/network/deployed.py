@@ -116,10 +116,9 @@ def _losses(graph: Graph) -> dict[str, Loss]:
         if node.op_type == "Relu":
             loss = Loss()
         else:
-            before = sum if node.op_type in _SUMS else max
-            lost = gain * before(loss.underflows for loss in read)
-            products = steps * max(gain, 1.0) if node.op_type in _PRODUCTS else 0.0
-            loss = Loss(max(loss.roundings for loss in read) + steps, lost + products)
+            lost = sum(loss.underflows for loss in read)
+            lost += steps if node.op_type in _PRODUCTS else 0
+            loss = Loss(max(loss.roundings for loss in read) + steps, max(gain, 1.0) * lost)
         losses.update(dict.fromkeys(node.output, loss))
     # A wider accumulator is rounded once more when it is stored.
     return {name: Loss(n + 2, lost) if n else Loss() for name, (n, lost) in losses.items()}

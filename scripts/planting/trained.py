@@ -11,47 +11,47 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from planting.instance import Planted
 from training.architectures import build
 from training.methods import attack
 
 DEPTH = 0.7  # of the radius: how far out the planted points may be
-MARGIN = 0.02  # between the classes, both at planted and at attacked points
-WINDOW = 40  # perturbations of each box that are remembered
+MARGIN = 0.2  # by which the right class should lead at attacked points, the wrong one at planted
+CAUTION = 0.3  # what attacked points count, beside planted ones
+WINDOW = 100  # perturbations of each box that are remembered
 RESTARTS = 8  # of the attack, in each epoch
 
 
 def train_planted(
     seed: int,
     *,
-    architecture: str = "64x2",
-    shape: tuple[int, ...] = (10,),
-    boxes: int = 6,
-    radius: float = 0.25,
-    epochs: int = 600,
+    architecture: str = "128x3",
+    shape: tuple[int, ...] = (8,),
+    boxes: int = 2,
+    radius: float = 0.2,
+    epochs: int = 1500,
     on_epoch: Callable[[], None] = lambda: None,
 ) -> list[Planted]:
     """A network trained on a few boxes, and those of its planted points that hold."""
     torch.manual_seed(seed)
-    model = build(architecture, shape, 3)
+    model = build(architecture, shape, 2)
     center = radius + (1 - 2 * radius) * torch.rand(boxes, *shape)
-    label = torch.randint(3, (boxes,))
-    target = (label + torch.randint(1, 3, (boxes,))) % 3
+    label = torch.arange(boxes) % 2
     point = center + DEPTH * radius * (2 * torch.rand(boxes, *shape) - 1)
     window = center.unsqueeze(1)  # [boxes, remembered, *shape]
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, epochs)
     for _ in range(epochs):
         many, labels = _each(center, RESTARTS), _each(label, RESTARTS)
         found = attack(model, many, labels, radius).reshape(boxes, RESTARTS, *shape)
         window = torch.cat([found, window], 1)[:, :WINDOW].detach()
-        around = window.flatten(0, 1)
-        loss = _hinge(model(point), target) + functional.cross_entropy(model(center), label)
-        loss = loss + _hinge(model(around), _each(label, window.shape[1]))
+        around = _hinge(model(window.flatten(0, 1)), _each(label, window.shape[1]))
+        loss = _hinge(model(point), 1 - label) + CAUTION * around
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
+        schedule.step()
         on_epoch()
     model.eval()
     return _kept(f"trained_{architecture}_{seed}", model, center, point, label, radius)
@@ -78,7 +78,8 @@ def _each(values: Tensor, times: int) -> Tensor:
 
 
 def _hinge(logits: Tensor, wanted: Tensor) -> Tensor:
-    """How far the wanted class is from leading by the margin."""
+    """How far the wanted class is from leading by the margin, where it does not."""
     index = wanted.unsqueeze(1)
     others = logits.scatter(1, index, -torch.inf).amax(1)
-    return (others - logits.gather(1, index).squeeze(1) + MARGIN).clamp(min=0).mean()
+    missing = (others - logits.gather(1, index).squeeze(1) + MARGIN).clamp(min=0)
+    return missing.sum() / (missing > 0).sum().clamp(min=1)
