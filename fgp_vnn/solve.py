@@ -179,9 +179,8 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
         return _report(run, "walk", outcome)
     if _by_inputs(run):
         with run.step("search"):
-            outcome = split_inputs(
-                run.query, run.confirm, run.deadline, Subdivision(memory=run.memory)
-            )
+            boxes = Subdivision(memory=run.memory)
+            outcome = split_inputs(run.query, run.confirm, run.deadline, boxes)
         return _report(run, "split", outcome)
     return _split(run, bounds)
 
@@ -263,18 +262,17 @@ def _attack(run: _Run, attack: Attack) -> Counterexample | None:
         return None
     with run.step("attack"):
         seeded = replace(attack, seed=run.settings.seed)
-        memory = run.memory.at_once
-        return falsify(run.query, run.confirm, run.deadline, seeded, memory=memory)
+        return falsify(run.query, run.confirm, run.deadline, seeded, memory=run.memory.at_once)
 
 
 def _left(run: _Run, bounds: LayerBounds, ascent: Ascent | None) -> list[int]:
     """The disjuncts that linear bounds, plain or optimised, do not close."""
     query, network, depth = run.query, run.query.network, len(run.query.network.layers)
-    at_once = run.memory.at_once
-    if ascent is None:
-        fit = rows_at_once(network, depth, 1, at_once)
-    else:
-        fit = ascents_at_once(network, depth, at_once)
+    limit = run.memory.at_once
+    plain = ascent is None
+    fit = (
+        rows_at_once(network, depth, 1, limit) if plain else ascents_at_once(network, depth, limit)
+    )
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
     least = [_least(run, rows[:, some], bounds, ascent) for some in parts(network.outputs, fit)]
     closed: list[bool] = query.closed(torch.cat(least, -1))[0].tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -15,12 +14,12 @@ from torch import Tensor, fx, nn
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.affinity import absolute_part, linear_part
 from fgp_vnn.network.convert import convert
+from fgp_vnn.network.densify import as_dense
 from fgp_vnn.network.graph import Graph
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.operator import Operator
 
 _PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
-_CHUNK_ENTRIES = 4_000_000
 
 _PRODUCTS = {"Gemm", "MatMul"}
 _RESHAPES = {"Identity", "Reshape"}
@@ -143,7 +142,7 @@ class _Reader:
         if factors:
             return Dense(cut.sources, (_composed(factors),), bias, terms=self._terms(cut, factors))
         operator = self.operator(end)
-        return _dense(operator) if dense else operator
+        return as_dense(operator) if dense else operator
 
     def operator(self, end: fx.Node) -> Operator:
         """The map to a node as a program."""
@@ -269,42 +268,3 @@ def _composed(factors: list[Tensor]) -> Tensor:
         return factors[0].clone(memory_format=torch.contiguous_format)
     product: Tensor = torch.linalg.multi_dot(factors)
     return product.contiguous()
-
-
-def _dense(operator: Operator) -> Dense:
-    """The matrices of an operator, and of its terms where an entry is made of several."""
-    none = [operator.bias.new_zeros(prod(shape)) for shape in operator.shapes]
-    offset = operator.magnitude(none)
-    weights = _matrices(operator, operator.linear)
-    sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
-    terms = None if all(map(_same_size, weights, sums)) else (*sums, offset)
-    return Dense(operator.sources, weights, operator.bias, terms=terms)
-
-
-def _same_size(weight: Tensor, terms: Tensor) -> bool:
-    return bool((weight.abs() == terms).all())
-
-
-def _matrices(
-    operator: Operator, apply: Callable[[Sequence[Tensor]], Tensor]
-) -> tuple[Tensor, ...]:
-    """A matrix [outputs, n_s] per source, column by column: exact copies of single weights."""
-    weights = []
-    sizes = [prod(shape) for shape in operator.shapes]
-    for which, size in enumerate(sizes):
-        columns = []
-        for units in _identity(size, max(size, operator.outputs)):
-            values = [units if s == which else units.new_zeros(1, n) for s, n in enumerate(sizes)]
-            columns.append(apply(values))
-        weights.append(torch.cat(columns).T.contiguous())
-    return tuple(weights)
-
-
-def _identity(size: int, width: int) -> Iterator[Tensor]:
-    """The rows of the identity matrix, in chunks that bound memory."""
-    step = max(1, _CHUNK_ENTRIES // width)
-    for start in range(0, size, step):
-        stop = min(size, start + step)
-        units = torch.zeros(stop - start, size, dtype=torch.float64)
-        units[:, start:stop] = torch.eye(stop - start, dtype=torch.float64)
-        yield units
