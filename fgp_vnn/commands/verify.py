@@ -128,6 +128,8 @@ def run(args: argparse.Namespace) -> int:
             verdict = verify(args.model, args.property, timeout=left, **settings)
             conclude()
             finish(verdict)
+    if args.own_process:
+        os._exit(0)  # half a second sooner than by unloading the libraries one by one
     return 0
 
 
