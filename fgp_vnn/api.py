@@ -13,7 +13,10 @@ from fgp_vnn.confirm import Judge
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.errors import InputError, UnsupportedError
-from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.float32 import deployed, received
+from fgp_vnn.memory import budget
+from fgp_vnn.network import LoadedNetwork, Network, load_network
+from fgp_vnn.network.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.query import ask
 from fgp_vnn.settings import Settings
@@ -32,7 +35,10 @@ def verify(
     loaded = load_network(Path(model))
     check_fit(loaded, loaded_property, str(model), str(prop))
     load = time.perf_counter() - begin
-    verdict = solve_property(loaded, loaded_property, chosen, deadline)
+    if chosen.float32_semantics:
+        verdict = _solve_deployed(model, loaded, loaded_property, chosen, deadline)
+    else:
+        verdict = solve_property(loaded, loaded_property, chosen, deadline)
     seconds = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=seconds)
 
@@ -64,20 +70,55 @@ def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> N
 
 
 def solve_property(
-    loaded: LoadedNetwork, prop: Property, settings: Settings, deadline: Deadline
+    loaded: LoadedNetwork,
+    prop: Property,
+    settings: Settings,
+    deadline: Deadline,
+    deployment: Deployment | None = None,
 ) -> Verdict:
-    """Decide a property box by box: broken if one is, proved if all are."""
+    """Decide a property box by box: broken if one is, proved if all are.
+
+    With a deployment, proofs are about every float32 evaluation of the network.
+    """
     device = pick_device(settings.device, settings.precision)
-    network = loaded.network.to(device, getattr(torch, settings.precision))
+    dtype = getattr(torch, settings.precision)
+    network = loaded.network.to(device, dtype)
     verdicts: list[Verdict] = []
     for case in prop.cases:
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+        if deployment is not None:
+            domain = received(domain)
+            network = _deployed(loaded, domain, deployment, settings, deadline).to(device, dtype)
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         verdicts.append(solve(query, judge, settings, deadline))
         if verdicts[-1].status == "sat":
             break
     return _combine(verdicts)
+
+
+def _solve_deployed(
+    model: str | Path, loaded: LoadedNetwork, prop: Property, settings: Settings, deadline: Deadline
+) -> Verdict:
+    """A verdict on every float32 evaluation; `sat` or `unknown` where these cannot be bounded."""
+    try:
+        deployment = read_deployment(model)
+        return solve_property(loaded, prop, settings, deadline, deployment)
+    except UnsupportedError as error:
+        tried = solve_property(loaded, prop, replace(settings, engine="attack"), deadline)
+        return replace(tried, reason=str(error)) if tried.status == "unknown" else tried
+
+
+def _deployed(
+    loaded: LoadedNetwork,
+    box: Box,
+    deployment: Deployment,
+    settings: Settings,
+    deadline: Deadline,
+) -> Network:
+    memory = budget(settings.memory).at_once
+    with torch.no_grad():
+        return deployed(loaded.network, box, deployment, memory=memory, deadline=deadline)
 
 
 def _combine(verdicts: list[Verdict]) -> Verdict:

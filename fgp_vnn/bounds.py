@@ -230,6 +230,7 @@ def root_bounds(
     network: Network,
     domain: Domain,
     *,
+    known: LayerBounds | None = None,
     prior: LayerBounds | None = None,
     backward_pass: bool = True,
     memory: int = DEFAULT,
@@ -238,11 +239,12 @@ def root_bounds(
     """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
     neurons that the intervals leave unstable, as many at a time as fit into `memory` bytes.
 
-    `prior` are bounds that hold anyway. When time is up, what is left keeps its intervals.
+    `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
+    that hold anyway. When time is up, what is left keeps its intervals.
     """
     within = _Within(memory, deadline)
-    bounds = LayerBounds((), ())
-    for k in range(len(network.layers)):
+    bounds = known or LayerBounds((), ())
+    for k in range(len(bounds.lower), len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
         if prior is not None:

@@ -19,6 +19,7 @@ from fgp_vnn.decide import decide, lifted
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.errors import InputError
 from fgp_vnn.falsify import falsify
+from fgp_vnn.memory import budget
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import AffineMap, Combination, Dense
 from fgp_vnn.query import Query
@@ -72,6 +73,8 @@ class Certifier:
     def of(cls, model: str | Path | LoadedNetwork | Network | Module, **settings: Any) -> Certifier:
         """From an ONNX file, a loaded network or a torch module."""
         chosen = make_settings(settings)
+        if chosen.float32_semantics:
+            raise InputError("float32 semantics are for properties of ONNX files: use verify")
         network, run, shape = _open(model)
         if network.outputs < 2:
             raise InputError(f"the network has {network.outputs} output; classes need two")
@@ -173,7 +176,8 @@ class Certifier:
                 query, lift = self.space.restrict(query, query.domain)
                 confirm = lifted(lift, confirm)
             attack = replace(LONG, seed=self.settings.seed)
-            return falsify(query, confirm, Deadline.after(timeout), attack)
+            memory = budget(self.settings.memory)
+            return falsify(query, confirm, Deadline.after(timeout), attack, memory=memory.at_once)
 
     def query(self, domain: Domain, label: int) -> Query:
         """Can another class reach the label's output in the domain?"""

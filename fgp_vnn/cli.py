@@ -42,6 +42,7 @@ def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fgp-vnn", description="Verify neural networks by Fast Geometric Projections."
     )
+    parser.set_defaults(own_process=argv is None)  # or a call from somebody else's
     parser.add_argument("--version", action="version", version=f"fgp-vnn {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = list(sys.argv[1:] if argv is None else argv)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding
+from fgp_vnn.deadline import Deadline
 from fgp_vnn.memory import DEFAULT, rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
@@ -26,10 +27,10 @@ _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
 
 def collapse(
-    query: Query, bounds: LayerBounds, *, memory: int = DEFAULT
+    query: Query, bounds: LayerBounds, *, memory: int = DEFAULT, deadline: Deadline | None = None
 ) -> tuple[Query, LayerBounds]:
     """Leave the stable neurons out; the old query where that would not make it smaller, or where
-    it would take more than `memory` bytes."""
+    it would take more than `memory` bytes or more time than there is."""
     network = query.network
     signs = [_Signs(lo[0], up[0]) for lo, up in zip(bounds.lower, bounds.upper, strict=True)]
     unstable = [torch.nonzero(~(sign.on | sign.off)).flatten() for sign in signs]
@@ -37,14 +38,20 @@ def collapse(
     size = _size(network, unstable, kept)
     if size >= _entries(network) or _FORMS * 8 * size > memory:
         return query, bounds
-    pieces = _Pieces(query, signs, Rounding(network, query.domain, bounds), unstable, kept, memory)
-    layers = tuple(_compose(pieces, k, unstable[k]) for k in kept)
-    outputs = torch.arange(network.outputs, device=network.device)
-    output = _compose(pieces, len(network.layers), outputs)
-    small = Network(layers, output, network.inputs)
+    rounding = Rounding(network, query.domain, bounds)
+    pieces = _Pieces(query, signs, rounding, unstable, kept, memory, deadline)
+    every = torch.arange(network.outputs, device=network.device)
+    wanted = [*((k, unstable[k]) for k in kept), (len(network.layers), every)]
+    composed: list[Dense] = []
+    for target, outputs in wanted:
+        small = _compose(pieces, target, outputs)
+        if small is None:
+            return query, bounds
+        composed.append(small)
     lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
     upper = tuple(bounds.upper[k][:, unstable[k]] for k in kept)
-    return replace(query, network=small), LayerBounds(lower, upper)
+    network = Network(tuple(composed[:-1]), composed[-1], network.inputs)
+    return replace(query, network=network), LayerBounds(lower, upper)
 
 
 class _Signs:
@@ -70,12 +77,18 @@ class _Pieces(NamedTuple):
     unstable: list[Tensor]
     kept: list[int]  # the layers with unstable neurons
     memory: int  # bytes
+    deadline: Deadline | None
 
 
-def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
-    """Some outputs of map number `target` in terms of x and the earlier unstable neurons."""
+def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
+    """Some outputs of map number `target` in terms of x and the earlier unstable neurons; None
+    when time is up."""
     some = rows_at_once(pieces.query.network, target, 1, pieces.memory)
-    parts = [_compose_rows(pieces, target, rows) for rows in torch.split(outputs, some)]
+    parts: list[Dense] = []
+    for rows in torch.split(outputs, some):
+        if pieces.deadline is not None and pieces.deadline.expired():
+            return None
+        parts.append(_compose_rows(pieces, target, rows))
     if len(parts) == 1:
         return parts[0]
     weights = tuple(torch.cat(side) for side in zip(*(p.weights for p in parts), strict=True))
@@ -84,7 +97,7 @@ def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
 
 
 def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
-    query, signs, rounding, unstable, kept, _ = pieces
+    query, signs, rounding, unstable, kept = pieces[:5]
     maps = query.network.maps
     constant = maps[target].bias[outputs]
     defect = rounding.of_neurons(target, outputs.unsqueeze(0))

@@ -11,6 +11,7 @@ from fgp_vnn.collapse import collapse
 from fgp_vnn.condense import Condensed, condense, is_chain
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.memory import USUAL, Memory, budget
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
@@ -33,7 +34,8 @@ def _decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadli
         return _verdict(_walk_only(query, confirm, settings, deadline))
     if settings.engine not in ("auto", "bounds"):
         return solve(query, confirm, settings, deadline)
-    small = shrink(query)
+    memory = budget(settings.memory)
+    small = shrink(query, memory=memory)
     closed: list[bool] = query.closed(small.least).tolist()
     left = [disjunct for disjunct, done in enumerate(closed) if not done]
     if not left:
@@ -42,7 +44,8 @@ def _decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadli
         return Verdict("unknown", reason="linear bounds leave it open")
     query = small.query.only(left)
     if settings.attack:
-        found = falsify(query, confirm, deadline, replace(QUICK, seed=settings.seed))
+        attack = replace(QUICK, seed=settings.seed)
+        found = falsify(query, confirm, deadline, attack, memory=memory.at_once)
         if found is not None:
             return Verdict("sat", "attack", found)
     outcome = _walk(query, small.bounds, confirm, settings, deadline, regions=PATIENCE)
@@ -51,16 +54,16 @@ def _decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadli
     return solve(query, confirm, settings, deadline).after(outcome.statistics)
 
 
-def shrink(query: Query) -> Condensed:
+def shrink(query: Query, *, memory: Memory = USUAL) -> Condensed:
     """The query on its unstable neurons, their bounds, and bounds of the outputs."""
     if is_chain(query.network):
         return condense(query)
     network, domain = query.network, query.domain
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, memory=memory.at_once)
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
     rounding = Rounding(network, domain, bounds)
     passed = backward(network, domain, len(network.layers), rows, bounds.lines(), rounding=rounding)
-    small, kept = collapse(query, bounds)
+    small, kept = collapse(query, bounds, memory=memory.matrices)
     return Condensed(passed.least[0], kept, lambda: small)
 
 
@@ -76,7 +79,7 @@ def lifted(lift: Lift, confirm: Confirm) -> Confirm:
 def _walk_only(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Outcome:
     if not settings.stable:
         return _walk(query, _no_bounds(query), confirm, settings, deadline)
-    small = shrink(query)
+    small = shrink(query, memory=budget(settings.memory))
     return _walk(small.query, small.bounds, confirm, settings, deadline)
 
 
@@ -100,6 +103,7 @@ def _walk(
         alternate=settings.alternate,
         lp=settings.lp,
         regions=regions,
+        memory=budget(settings.memory),
     )
     return walk_regions(query, bounds, confirm, deadline, walk)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box, Domain
+from fgp_vnn.memory import DEFAULT, parts, points_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions import gradient
 from fgp_vnn.search.outcome import Confirm
@@ -31,9 +32,24 @@ class Attack:
 
 
 def falsify(
+    query: Query, confirm: Confirm, deadline: Deadline, attack: Attack, *, memory: int = DEFAULT
+) -> Counterexample | None:
+    """Look for a point of the domain that meets a disjunct; as many disjuncts at a time as fit into
+    `memory` bytes."""
+    fit = max(1, points_at_once(query.network, memory) // attack.restarts)
+    if fit >= query.disjuncts:
+        return _falsify(query, confirm, deadline, attack)
+    for some in parts(query.disjuncts, fit):
+        part = query.only(range(query.disjuncts)[some])
+        found = _falsify(part, confirm, deadline, attack)
+        if found is not None or deadline.expired():
+            return found
+    return None
+
+
+def _falsify(
     query: Query, confirm: Confirm, deadline: Deadline, attack: Attack
 ) -> Counterexample | None:
-    """Look for a point of the domain that meets a disjunct."""
     if not query.disjuncts:
         return None
     if query.network.inputs >= MANY_INPUTS and query.network.dtype == torch.float64:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import io
 import stat
 import zlib
 from pathlib import Path
 
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, UnsupportedError
 
 MAX_BYTES = 1 << 30  # after decompression: a small .gz can unpack to any size
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-def read_bytes(path: Path, what: str) -> bytes:
-    """The content of a file, unpacked if it is gzip; `what` names its role in an error."""
+def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
+    """The content of a file, unpacked if it is gzip; `what` names its role in an error.
+
+    What is longer than `most` bytes is refused as soon as that is seen.
+    """
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -26,7 +30,7 @@ def read_bytes(path: Path, what: str) -> bytes:
             packed = file.read(2) == _GZIP_MAGIC
         if path.suffix == ".gz" and not packed:
             raise InputError(f"{what} {path} is named .gz, but it is not a gzip file")
-        return _read_all(path, packed, what)
+        return _read_all(path, packed, what, MAX_BYTES if most is None else most)
     except FileNotFoundError:
         raise InputError(f"{what} {path} does not exist") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -40,15 +44,15 @@ def read_bytes(path: Path, what: str) -> bytes:
         raise InputError(f"{what} {str(path)!r} is not a path: {_one_line(error)}") from None
 
 
-def _read_all(path: Path, packed: bool, what: str) -> bytes:
-    content = bytearray()
+def _read_all(path: Path, packed: bool, what: str, most: int) -> bytes:
+    content = io.BytesIO()  # whose value is not copied at the end
     with gzip.open(path, "rb") if packed else path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            content += chunk
-            if len(content) > MAX_BYTES:
+            content.write(chunk)
+            if content.tell() > most:
                 unpacked = " when unpacked" if packed else ""
-                raise InputError(f"{what} {path} is larger than {MAX_BYTES:,} bytes{unpacked}")
-    return bytes(content)
+                raise UnsupportedError(f"{what} {path} is larger than {most:,} bytes{unpacked}")
+    return content.getvalue()
 
 
 def _one_line(error: BaseException) -> str:

@@ -1,20 +1,56 @@
-"""How much memory the work may take, and how many rows fit into it."""
+"""How much memory the work may take, how it is shared out, and how much fits into a share.
+
+Everything whose size grows with a network's width, with the number of rows or with time asks here.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from fgp_vnn.network.model import Network
 
 GIGABYTE = 1 << 30
-DEFAULT = GIGABYTE  # bytes, where nothing was said
+DEFAULT = 4 * GIGABYTE  # bytes, where nothing was said
+LEAST = 64 << 20  # bytes that the work gets, however little was said
+_CACHED = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were seen to be slower
 _COPIES = 6  # of a layer's coefficients that a backward pass holds at once
+_ASCENT_COPIES = 20  # of a row's slopes that an ascent holds at once, with its moments and the best
+_FORM_COPIES = 4  # of a region's affine forms
 
 
-def budget(gigabytes: float | None) -> int:
-    """Bytes: what was given, or half of what is free now."""
-    return int(gigabytes * GIGABYTE) if gigabytes is not None else _available() // 2
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that the work may take, shared out to what is held at the same time."""
+
+    total: int = DEFAULT
+
+    @property
+    def at_once(self) -> int:
+        """For what is computed in one batch: bounds, ascents, forms, points of an attack."""
+        return self.total // 2
+
+    @property
+    def waiting(self) -> int:
+        """For what waits or is remembered: open bundles and boxes, regions queued and seen."""
+        return self.total // 4
+
+    @property
+    def matrices(self) -> int:
+        """For the matrices of a collapsed network."""
+        return self.total // 4
+
+
+USUAL = Memory()
+
+
+def budget(gigabytes: float | None) -> Memory:
+    """What was given, less what the process holds already, or half of what is free now."""
+    if gigabytes is None:
+        return Memory(max(LEAST, _available() // 2))
+    return Memory(max(LEAST, int(gigabytes * GIGABYTE) - _resident()))
 
 
 def rows_at_once(network: Network, target: int, batch: int, limit: int) -> int:
@@ -22,9 +58,48 @@ def rows_at_once(network: Network, target: int, batch: int, limit: int) -> int:
 
     It keeps one coefficient for each neuron below, and a few copies of the widest layer.
     """
+    if network.device.type == "cpu":
+        limit = min(limit, _CACHED)
+    return _fit(limit, _row_entries(network, target) * max(batch, 1), network)
+
+
+def ascents_at_once(network: Network, target: int, limit: int) -> int:
+    """How many rows of map number `target` an ascent takes within `limit` bytes."""
+    below = network.inputs + sum(network.widths[:target])
+    return _fit(limit, _ASCENT_COPIES * below + _row_entries(network, target), network)
+
+
+def boxes_at_once(network: Network, limit: int) -> int:
+    """How many boxes get bounds of all outputs, by forms or by backward passes, at a time."""
+    rows = network.outputs * _row_entries(network, len(network.layers))
+    forms = 2 * _COPIES * (network.inputs + 1) * max(network.widths, default=0)
+    return _fit(limit, max(rows, forms), network)
+
+
+def regions_at_once(network: Network, limit: int) -> int:
+    """How many regions get affine forms of all neurons at a time."""
+    forms = (network.inputs + 1) * (network.neurons + network.outputs)
+    return _fit(limit, _FORM_COPIES * forms, network)
+
+
+def points_at_once(network: Network, limit: int) -> int:
+    """How many points go through the network and back at a time."""
+    return _fit(limit, _row_entries(network, len(network.layers)) + network.neurons, network)
+
+
+def parts(count: int, some: int) -> Iterator[slice]:
+    """The numbers below `count` in runs of at most `some`; one run, though empty, of none."""
+    for start in range(0, max(count, 1), max(some, 1)):
+        yield slice(start, min(start + max(some, 1), count))
+
+
+def _row_entries(network: Network, target: int) -> int:
     widths = (network.inputs, *network.widths[:target], network.maps[target].outputs)
-    entries = sum(widths) + _COPIES * max(widths)
-    return max(1, limit // (entries * network.output.bias.element_size() * max(batch, 1)))
+    return sum(widths) + _COPIES * max(widths)
+
+
+def _fit(limit: int, entries: int, network: Network) -> int:
+    return max(1, limit // max(1, entries * network.output.bias.element_size()))
 
 
 def _available() -> int:
@@ -35,4 +110,13 @@ def _available() -> int:
                 return int(line.split()[1]) * 1024
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
-        return 2 * DEFAULT
+        return DEFAULT
+
+
+def _resident() -> int:
+    """Bytes of memory that this process holds, 0 where that cannot be seen."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0

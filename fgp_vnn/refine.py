@@ -13,25 +13,35 @@ from fgp_vnn.ascent import Ascent, ascend
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Domain
+from fgp_vnn.memory import DEFAULT, ascents_at_once
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 
-CHUNK_ENTRIES = 4_000_000  # slopes that are optimised at once
+CHUNK_ENTRIES = 2_000_000  # slopes that are optimised at once; more would not be faster
 
 
 def refine_layers(
-    query: Query, bounds: LayerBounds, ascent: Ascent, deadline: Deadline
+    query: Query,
+    bounds: LayerBounds,
+    ascent: Ascent,
+    deadline: Deadline,
+    *,
+    memory: int = DEFAULT,
 ) -> LayerBounds:
-    """Bounds that are at least as tight, layer by layer from the second on."""
+    """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
+    time as fit into `memory` bytes."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     coarse = query.coarse()
     for k in range(1, len(lower)):
         if deadline.expired():
             break
         crossing = torch.nonzero(((lower[k] < 0) & (upper[k] > 0))[0]).flatten()
-        known = LayerBounds(tuple(lower), tuple(upper))
+        known = LayerBounds(tuple(lower[:k]), tuple(upper[:k]))
         before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
-        for neurons in torch.split(crossing, max(1, CHUNK_ENTRIES // max(1, 2 * before))):
+        rows = min(CHUNK_ENTRIES // max(1, before), ascents_at_once(query.network, k, memory))
+        for neurons in torch.split(crossing, max(1, rows // 2)):  # two rows for a neuron
+            if deadline.expired() or not len(neurons):
+                break
             low, high = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
@@ -48,8 +58,8 @@ def _bound_neurons(
     ascent: Ascent,
     deadline: Deadline,
 ) -> tuple[Tensor, Tensor]:
-    width = known.lower[k].shape[-1]
-    unit = known.lower[k].new_zeros(len(neurons), width).scatter(-1, neurons.unsqueeze(-1), 1)
+    unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])
+    unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
     rows = torch.cat([unit, -unit]).unsqueeze(0)
     result = ascend(
         query.network,

@@ -26,8 +26,9 @@ class Settings:
     lp: bool = False  # hand what projections leave inconclusive to an LP, on HiGHS
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
-    memory: float | None = None  # gigabytes that bounds may take; None: half of what is free
+    memory: float | None = None  # gigabytes for the whole process; None: half of what is free more
     seed: int = 0
+    float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
     reduce: bool = True  # the walk works in the row space of the first layer, for l2
     signed: bool = True  # the walk drops regions that miss the domain by one constraint
@@ -47,6 +48,10 @@ class Settings:
                 raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
         if self.lp and find_spec("highspy") is None:
             raise InputError("--lp needs HiGHS: pip install 'fgp-vnn[lp]'")
+        if self.float32_semantics and self.engine == "walk":
+            raise InputError(
+                "the walk is about real arithmetic; float32 semantics need another engine"
+            )
         if self.memory is not None and not self.memory > 0:
             raise InputError(
                 f"memory is {self.memory!r}; it must be a positive number of gigabytes"

@@ -19,7 +19,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import MANY_INPUTS, Attack, falsify
 from fgp_vnn.forward import Forward, pays
-from fgp_vnn.memory import DEFAULT, budget
+from fgp_vnn.memory import Memory, ascents_at_once, budget, parts, rows_at_once
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.opposites import merge_opposites
 from fgp_vnn.query import Query
@@ -58,6 +58,7 @@ class _Run:
     confirm: Confirm
     settings: Settings
     deadline: Deadline
+    memory: Memory
     seconds: dict[str, float] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
     tightened: bool = False  # better hidden bounds have made neurons stable
@@ -85,7 +86,8 @@ def solve(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline
 
     `confirm` takes points of the query's own domain.
     """
-    run = _Run(query, confirm, settings, deadline, statistics={"lps": 0} if settings.lp else {})
+    lps = {"lps": 0} if settings.lp else {}
+    run = _Run(query, confirm, settings, deadline, budget(settings.memory), statistics=lps)
     with torch.no_grad():
         return _solve(run)
 
@@ -107,7 +109,7 @@ def _solve(run: _Run) -> Verdict:
     with run.step("bounds"):
         _shrink(run, None)
         bounds = _first_bounds(run)
-        left = _left(run.query, bounds, None, run.deadline)
+        left = _left(run, bounds, None)
     if not left:
         return run.verdict("unsat", "bounds")
     with run.step("bounds"):
@@ -131,20 +133,22 @@ def _first_bounds(run: _Run) -> LayerBounds:
     network, domain = run.query.network, run.query.domain
     if isinstance(domain, Box) and _by_inputs(run) and pays(network):
         return Forward(network).bounds(Box(domain.lower.unsqueeze(0), domain.upper.unsqueeze(0)))
-    memory = min(budget(run.settings.memory) // 2, DEFAULT)  # more would not be faster
-    return root_bounds(network, domain, memory=memory, deadline=run.deadline)
+    return root_bounds(network, domain, memory=run.memory.at_once, deadline=run.deadline)
 
 
 def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
     """Leave out what cannot matter: stable neurons, inputs that do not move or are not seen."""
     query = run.query
     if bounds is not None:
-        memory = budget(run.settings.memory)
-        query, bounds = collapse(query, bounds, memory=memory)
+        memory, deadline = run.memory.matrices, run.deadline
+        query, bounds = collapse(query, bounds, memory=memory, deadline=deadline)
         if merged := merge_opposites(query, bounds):
             query, bounds = merged
-            bounds = root_bounds(query.network, query.domain, prior=bounds, deadline=run.deadline)
-            query, bounds = collapse(query, bounds, memory=memory)
+            some = run.memory.at_once
+            bounds = root_bounds(
+                query.network, query.domain, prior=bounds, memory=some, deadline=deadline
+            )
+            query, bounds = collapse(query, bounds, memory=memory, deadline=deadline)
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
     run.query, lift = reduce_inputs(query)
     run.confirm = _through(lift, run.confirm)
@@ -153,12 +157,16 @@ def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
 
 def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     """Slopes of the output rows first; then, if that is not enough, of the hidden layers."""
-    left = _left(run.query, bounds, SLOPES, run.deadline)
+    left = _left(run, bounds, SLOPES)
     if not left or len(bounds.lower) < 2 or _by_inputs(run):
         return bounds, left
     run.query = run.query.only(left)
     patience = _share(run, REFINE_SHARE)
-    return _tighter(run, refine_layers(run.query, bounds, SLOPES, patience))
+    return _tighter(run, _refine(run, bounds, patience))
+
+
+def _refine(run: _Run, bounds: LayerBounds, patience: Deadline) -> LayerBounds:
+    return refine_layers(run.query, bounds, SLOPES, patience, memory=run.memory.at_once)
 
 
 def _tighter(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
@@ -166,18 +174,20 @@ def _tighter(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     before = run.statistics["unstable"]
     bounds = _shrink(run, bounds)
     run.tightened = run.statistics["unstable"] <= WORTH_IT * before
-    return bounds, _left(run.query, bounds, SLOPES, run.deadline)
+    return bounds, _left(run, bounds, SLOPES)
 
 
 def _search(run: _Run, bounds: LayerBounds) -> Verdict:
     """The walk where regions are few, input splits where inputs are, else neuron splits."""
     settings = run.settings
     few = run.statistics.get("unstable", 0) <= FEW_NEURONS
+    few = few and not settings.float32_semantics  # what the walk reaches, it reaches by continuity
     if settings.engine == "walk" or (settings.engine == "auto" and few):
         walk = Walk(
             variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
             alternate=settings.alternate,
             lp=settings.lp,
+            memory=run.memory,
         )
         with run.step("search"):
             outcome = walk_regions(run.query, bounds, run.confirm, run.deadline, walk)
@@ -221,9 +231,10 @@ def _sharpen(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     while left and run.tightened and len(bounds.lower) > 1 and not patience.expired():
         run.query = run.query.only(left)
         with run.step("sharpen"):
-            sharper = sharpen_layers(run.query, bounds, rounds, patience, Splitting())
-            refined = refine_layers(run.query, sharper, SLOPES, patience)
-            bounds, left = _tighter(run, refined)
+            sharper = sharpen_layers(
+                run.query, bounds, rounds, patience, Splitting(), memory=run.memory
+            )
+            bounds, left = _tighter(run, _refine(run, sharper, patience))
         rounds *= 2
     return bounds, left
 
@@ -236,12 +247,14 @@ def _share(run: _Run, part: float) -> Deadline:
 
 def _split_neurons(run: _Run, bounds: LayerBounds, split: Split, deadline: Deadline) -> Outcome:
     with run.step("search"):
-        split = replace(split, lp=run.settings.lp)
+        split = replace(split, lp=run.settings.lp, memory=run.memory)
         return split_neurons(run.query, bounds, run.confirm, deadline, split)
 
 
 def _subdivision(run: _Run) -> Subdivision:
-    return Subdivision(lp=run.settings.lp)
+    # With an LP the last boxes are walked through, and what the walk shows is about real numbers.
+    walks = run.settings.lp and not run.settings.float32_semantics
+    return Subdivision(lp=walks, memory=run.memory)
 
 
 def _by_inputs(run: _Run) -> bool:
@@ -275,30 +288,36 @@ def _attack(run: _Run, attack: Attack) -> Counterexample | None:
         return None
     with run.step("attack"):
         seeded = replace(attack, seed=run.settings.seed)
-        return falsify(run.query, run.confirm, run.deadline, seeded)
+        return falsify(run.query, run.confirm, run.deadline, seeded, memory=run.memory.at_once)
 
 
-def _left(
-    query: Query, bounds: LayerBounds, ascent: Ascent | None, deadline: Deadline
-) -> list[int]:
+def _left(run: _Run, bounds: LayerBounds, ascent: Ascent | None) -> list[int]:
     """The disjuncts that linear bounds, plain or optimised, do not close."""
-    network, domain, depth = query.network, query.domain, len(query.network.layers)
+    query, network, depth = run.query, run.query.network, len(run.query.network.layers)
+    limit = run.memory.at_once
+    plain = ascent is None
+    fit = (
+        rows_at_once(network, depth, 1, limit) if plain else ascents_at_once(network, depth, limit)
+    )
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    if ascent is None:
-        rounding = Rounding(network, domain, bounds)
-        least = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding).least
-    else:
-        least = ascend(
-            network,
-            domain,
-            depth,
-            rows,
-            bounds,
-            ascent=ascent,
-            done=lambda least: bool(query.closed(least).all()) or deadline.expired(),
-        ).least
-    closed: list[bool] = query.closed(least)[0].tolist()
+    least = [_least(run, rows[:, some], bounds, ascent) for some in parts(network.outputs, fit)]
+    closed: list[bool] = query.closed(torch.cat(least, -1))[0].tolist()
     return [disjunct for disjunct, done in enumerate(closed) if not done]
+
+
+def _least(run: _Run, rows: Tensor, bounds: LayerBounds, ascent: Ascent | None) -> Tensor:
+    """Proved lower bounds of some of the rows."""
+    network, domain, depth = run.query.network, run.query.domain, len(run.query.network.layers)
+    if ascent is None or run.deadline.expired():
+        rounding = Rounding(network, domain, bounds)
+        return backward(network, domain, depth, rows, bounds.lines(), rounding=rounding).least
+
+    def done(least: Tensor) -> bool:
+        whole = least.shape[-1] == network.outputs
+        closed = run.query.closed(least) if whole else least > 0
+        return bool(closed.all()) or run.deadline.expired()
+
+    return ascend(network, domain, depth, rows, bounds, ascent=ascent, done=done).least
 
 
 def _through(lift: Lift, confirm: Confirm) -> Confirm:

@@ -42,6 +42,8 @@ _LP = _in("lp.py", "lp")
 _FRONTIER = _in("search/frontier.py", "frontier")
 _QUERY = _in("query.py", "query", "split")
 _CONFIRM = _in("confirm.py", "confirm")
+_DEPLOYED = _in("network/deployed.py", "float32")
+_AFFINITY = _in("network/affinity.py", "operator_bounds")
 
 _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
@@ -247,6 +249,14 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ),
     ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
+    ("float32 is exact", _DEPLOYED, "SLACK * (share * terms", "0 * (share * terms"),
+    (
+        "float32 rounds once",
+        _DEPLOYED,
+        "max(loss.roundings for loss in read) + steps",
+        "min(steps, 1)",
+    ),
+    ("negative factors of terms", _AFFINITY, "attribute.f = abs(attribute.f)", "pass"),
     ("the property is not evaluated", _CONFIRM, "self.breaks(x, y.astype(np.float64))", "True"),
 )
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from fgp_vnn import files
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.files import read_bytes
+from fgp_vnn.property import load_property
 
 CONTENT = bytes(range(256)) * 20
 
@@ -79,3 +80,10 @@ def test_reading_stops_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert message(path).endswith("is larger than 3,000,000 bytes")
     path.write_bytes(bytes(3_000_000))
     assert len(read_bytes(path, "network")) == 3_000_000
+
+
+def test_a_gigabyte_in_a_small_property_is_refused_early(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(bytes(20_000_000)) * 60)  # 1.2 GB when unpacked
+    with pytest.raises(UnsupportedError, match="larger than 50,000,000 bytes when unpacked"):
+        load_property(path)

@@ -11,6 +11,7 @@ from random_networks import KINDS, confirm_in, random_domain, random_network, ra
 
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
+from fgp_vnn.memory import Memory
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
@@ -156,7 +157,7 @@ def test_little_memory_changes_no_verdict(batch: int) -> None:
     for seed in range(10):
         query = random_query(seed)
         deadline = Deadline.after(10)
-        little = Subdivision(batch=batch, budget=0)
+        little = Subdivision(batch=batch, memory=Memory(0))
         outcome = split_inputs(query, confirm_in(query), deadline, little)
         if abs(least_worst(query, polytope(query.domain))) > 1e-3:
             assert outcome.status == split(query).status

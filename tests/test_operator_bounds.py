@@ -240,6 +240,20 @@ def confirm_with(query: Query) -> Confirm:
     return confirm
 
 
+def test_negative_factors_of_a_product_do_not_make_terms_negative(tmp_path: Path) -> None:
+    builder = Builder([1, 3])
+    product = builder.op(
+        "Gemm", "x", builder.random(3, 4), builder.random(4), alpha=-2.0, beta=-1.0
+    )
+    path = builder.save(tmp_path / "factors.onnx", product)
+    operator, dense = (load_network(path, dense_entries=n).network.output for n in (0, 1000))
+    assert isinstance(operator, Operator)
+    ones = torch.ones(3, dtype=torch.float64)
+    torch.testing.assert_close(operator.magnitude([ones]), dense.magnitude([ones]))
+    torch.testing.assert_close(operator.spread([ones]), dense.spread([ones]))
+    assert bool((operator.spread([ones]) > 0).all())
+
+
 def test_more_memory_takes_more_rows_and_at_least_one() -> None:
     network, _ = twins(Net(strided))
     few, many = (rows_at_once(network, 1, 1, limit) for limit in (100_000, 1_000_000))

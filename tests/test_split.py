@@ -13,6 +13,7 @@ from random_networks import random_domain, random_network, random_rows, sample
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import root_bounds
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.memory import Memory
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.outcome import Outcome
@@ -58,7 +59,7 @@ def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
     [
         Split(Ascent(steps=0), candidates=1),
         Split(batch=1),
-        Split(batch=6, budget=0),
+        Split(batch=6, memory=Memory(0)),
         Split(Ascent(steps=20, rate=2.0, beta_rate=2.0), candidates=50),
     ],
     ids=["no steps", "one at a time", "depth first", "wild steps"],

@@ -7,15 +7,20 @@ import json
 import math
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fgp_vnn.commands.interrupt import leave_on_interrupt
+from fgp_vnn.commands.watch import watched
+from fgp_vnn.deadline import Deadline
 from fgp_vnn.errors import InputError
 from fgp_vnn.settings import DEVICES, ENGINES, PRECISIONS, VARIANTS
 
 if TYPE_CHECKING:
     from fgp_vnn.verdict import Verdict
+
+LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all of the time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
     parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    parser.add_argument(
+        "--float32-semantics",
+        action="store_true",
+        help="unsat only if it holds for every order of evaluation in float32",
+    )
     add_threads(parser)
     add_search_arguments(parser)
 
@@ -35,7 +45,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--precision", choices=PRECISIONS, default="float64")
     parser.add_argument(
-        "--memory", type=float, help="gigabytes for bounds; half of what is free if not given"
+        "--memory", type=float, help="gigabytes for everything; if not given, half of what is free"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
     parser.add_argument(
@@ -87,21 +97,54 @@ def read_timeout(text: str | None) -> float | None:
 
 def run(args: argparse.Namespace) -> int:
     timeout = read_timeout(args.timeout)
+    deadline = Deadline.after(timeout)
     if args.results is not None:
         check_writable(args.results)
     with leave_on_interrupt():
-        from fgp_vnn.api import verify
         from fgp_vnn.property import load_property
         from fgp_vnn.results import write_results
+        from fgp_vnn.verdict import Verdict
 
-        set_threads(args.threads)
-        verdict = verify(args.model, args.property, timeout=timeout, **search_settings(args))
-        prop = load_property(args.property) if verdict.status == "sat" else None
-    if args.results is not None:
-        write_results(args.results, verdict, prop)
-    print(json.dumps(verdict.as_dict()) if args.json else summary(verdict))
-    sys.stdout.flush()
+        def finish(verdict: Verdict) -> None:
+            """Write and print a verdict; what cannot be written is printed all the same."""
+            try:
+                if args.results is not None:
+                    prop = load_property(args.property) if verdict.status == "sat" else None
+                    write_results(args.results, verdict, prop)
+            finally:
+                say(json.dumps(verdict.as_dict()) if args.json else summary(verdict))
+
+        def give_up(reason: str, code: int) -> int:
+            seconds = {"total": time.monotonic() - begin}
+            try:
+                finish(Verdict("timeout", reason=reason, seconds=seconds))
+            except InputError as error:
+                os.write(2, f"fgp-vnn: {error}\n".encode())
+                return 2
+            return code
+
+        begin = time.monotonic()
+        with watched(deadline, give_up, own_process=args.own_process) as conclude:
+            from fgp_vnn.api import verify
+
+            set_threads(args.threads)
+            left = None if timeout is None else max(deadline.left(), LEAST_SECONDS)
+            settings = search_settings(args) | {"float32_semantics": args.float32_semantics}
+            verdict = verify(args.model, args.property, timeout=left, **settings)
+            conclude()
+            finish(verdict)
+    if args.own_process:
+        os._exit(0)  # half a second sooner than by unloading the libraries one by one
     return 0
+
+
+def say(text: str) -> None:
+    """Print a line now, so that a full disk or a closed pipe is an error of one line."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        raise InputError(f"the verdict cannot be printed: {error.strerror}") from None
 
 
 def check_writable(path: Path) -> None:

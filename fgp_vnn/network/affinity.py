@@ -110,6 +110,9 @@ def absolute_part(graph: Graph) -> Graph:
                 # BatchNormalization subtracts its mean, operand 3.
                 sign = -1 if (node.op_type, i) == ("BatchNormalization", 3) else 1
                 node.input[i] = result.constant(sign * np.abs(graph.constants[name]), "absolute")
+        for attribute in node.attribute:
+            if node.op_type == "Gemm" and attribute.name in ("alpha", "beta"):
+                attribute.f = abs(attribute.f)
         node.op_type = _UNSIGNED.get(node.op_type, node.op_type)
 
     return _edited(graph, edit)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from onnx import NodeProto
@@ -15,13 +14,13 @@ from torch import Tensor, fx, nn
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.affinity import absolute_part, linear_part
 from fgp_vnn.network.convert import convert
+from fgp_vnn.network.densify import as_dense
 from fgp_vnn.network.filters import filter_matrices
 from fgp_vnn.network.graph import Graph
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.operator import Operator
 
 _PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
-_CHUNK_ENTRIES = 4_000_000
 
 _PRODUCTS = {"Gemm", "MatMul"}
 _RESHAPES = {"Identity", "Reshape"}
@@ -55,6 +54,30 @@ def normal_form(graph: Graph, *, dense_entries: int) -> Network:
     reader = _Reader(graph, dense_entries)
     *layers, output = (reader.affine_map(end) for end in reader.plan.ends)
     return Network(tuple(layers), output, prod(graph.input_shape))
+
+
+class Absolute(NamedTuple):
+    """A map by the absolute values of its terms, and the tensor of the graph that it ends in."""
+
+    terms: Operator  # its `magnitude` adds up what the file's own operators add up
+    end: str
+
+
+def absolute_maps(graph: Graph) -> list[Absolute]:
+    """The same maps as those of `normal_form`, as the file's operators compute them."""
+    graph = _named(graph)
+    reader = _Reader(graph, 0)
+    made = {node.name: node.output[0] for node in graph.nodes}
+    made[graph.nodes[-1].name] = graph.nodes[-1].input[
+        0
+    ]  # the Identity at the end is not the file's
+    result = []
+    for end in reader.plan.ends:
+        name = graph.input if end.op == "placeholder" else made.get(str(end.target))
+        if name is None:
+            raise UnsupportedError(f"the tensor {end.name!r} is not one of the file's")
+        result.append(Absolute(reader.operator(end), name))
+    return result
 
 
 def _named(graph: Graph) -> Graph:
@@ -113,8 +136,7 @@ class _Reader:
     def affine_map(self, end: fx.Node) -> AffineMap:
         cut = self._cut(end)
         shapes = tuple(self._shapes[s] for s in cut.sources)
-        zeros = [torch.zeros(shape, dtype=torch.float64) for shape in shapes]
-        bias = cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
+        bias = self._bias(cut)
         entries = bias.numel() * sum(prod(shape) for shape in shapes)
         dense = entries <= self._dense_limit(cut)
         factors = self._products(cut) if dense else []
@@ -127,9 +149,19 @@ class _Reader:
             offset = self._offset_terms(cut, copies=True)
             terms = None if offset is None else (*(weight.abs() for weight in filters), offset)
             return Dense(cut.sources, filters, bias, terms=terms)
+        operator = self.operator(end)
+        return as_dense(operator) if dense else operator
+
+    def operator(self, end: fx.Node) -> Operator:
+        """The map to a node as a program."""
+        cut = self._cut(end)
+        shapes = tuple(self._shapes[s] for s in cut.sources)
         linear, absolute = (self._extract(m, cut) for m in (self._linear, self._absolute))
-        operator = Operator(cut.sources, linear, absolute, shapes, bias)
-        return _dense(operator) if dense else operator
+        return Operator(cut.sources, linear, absolute, shapes, self._bias(cut))
+
+    def _bias(self, cut: _Cut) -> Tensor:
+        zeros = [torch.zeros(self._shapes[s], dtype=torch.float64) for s in cut.sources]
+        return cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
 
     def _offset_terms(self, cut: _Cut, *, copies: bool) -> Tensor | None:
         """The sizes of what the offsets are made of; None where they, and all entries, are copies
@@ -248,43 +280,3 @@ def _composed(factors: list[Tensor]) -> Tensor:
         return factors[0].clone(memory_format=torch.contiguous_format)
     product: Tensor = torch.linalg.multi_dot(factors)
     return product.contiguous()
-
-
-def _dense(operator: Operator) -> Dense:
-    """The matrices of an operator, and of its terms where an entry is made of several."""
-    none = [operator.bias.new_zeros(prod(shape)) for shape in operator.shapes]
-    offset = operator.magnitude(none)
-    weights = _matrices(operator, operator.linear)
-    sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
-    copies = all(map(_same_size, (*weights, operator.bias), (*sums, offset)))
-    terms = None if copies else (*sums, offset)
-    return Dense(operator.sources, weights, operator.bias, terms=terms)
-
-
-def _same_size(weight: Tensor, terms: Tensor) -> bool:
-    return bool((weight.abs() == terms).all())
-
-
-def _matrices(
-    operator: Operator, apply: Callable[[Sequence[Tensor]], Tensor]
-) -> tuple[Tensor, ...]:
-    """A matrix [outputs, n_s] per source, column by column: exact copies of single weights."""
-    weights = []
-    sizes = [prod(shape) for shape in operator.shapes]
-    for which, size in enumerate(sizes):
-        columns = []
-        for units in _identity(size, max(size, operator.outputs)):
-            values = [units if s == which else units.new_zeros(1, n) for s, n in enumerate(sizes)]
-            columns.append(apply(values))
-        weights.append(torch.cat(columns).T.contiguous())
-    return tuple(weights)
-
-
-def _identity(size: int, width: int) -> Iterator[Tensor]:
-    """The rows of the identity matrix, in chunks that bound memory."""
-    step = max(1, _CHUNK_ENTRIES // width)
-    for start in range(0, size, step):
-        stop = min(size, start + step)
-        units = torch.zeros(stop - start, size, dtype=torch.float64)
-        units[:, start:stop] = torch.eye(stop - start, dtype=torch.float64)
-        yield units

@@ -34,6 +34,7 @@ class Operator(AffineMap):
     absolute: GraphModule
     shapes: tuple[tuple[int, ...], ...]  # of each source
     bias: Tensor  # [outputs]
+    defect: Tensor | None = None  # [outputs]
 
     @property
     def operations(self) -> int:
@@ -100,7 +101,9 @@ class Operator(AffineMap):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Operator:
         module = deepcopy(self.module).to(device, dtype)
         absolute = deepcopy(self.absolute).to(device, dtype)
-        return Operator(self.sources, module, absolute, self.shapes, self.bias.to(device, dtype))
+        bias = self.bias.to(device, dtype)
+        defect = None if self.defect is None else self.defect.to(device, dtype)
+        return Operator(self.sources, module, absolute, self.shapes, bias, defect)
 
     def _apply(self, module: GraphModule, *values: Tensor) -> Tensor:
         """One vector [n_s] per source to one vector [outputs]."""

@@ -11,13 +11,13 @@ from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.files import read_bytes
 from fgp_vnn.property.model import Property
 from fgp_vnn.property.normal import to_cases
-from fgp_vnn.property.sexpr import read_expressions, text_lines
+from fgp_vnn.property.sexpr import MAX_TEXT, read_expressions, text_lines
 from fgp_vnn.property.vnnlib1 import read_vnnlib1
 
 
 def load_property(path: str | Path) -> Property:
     """Read a property; whatever is wrong with the file is an InputError of one line."""
-    data = read_bytes(Path(path), "property")
+    data = read_bytes(Path(path), "property", most=MAX_TEXT)
     try:
         with _collector_paused():
             return parse_property(data)

@@ -37,7 +37,7 @@ class Frontier:
         for name, part in parts.items():
             held = self._fields[name]
             if needed > len(held):
-                grown = held.new_empty((max(needed, 2 * len(held), 1024), *held.shape[1:]))
+                grown = held.new_empty((self._room(needed, len(held)), *held.shape[1:]))
                 grown[: self._size] = held[: self._size]
                 self._fields[name] = held = grown
             held[self._size : needed] = part
@@ -66,10 +66,13 @@ class Frontier:
             held[holes] = held[movers]
         self._size = kept
 
+    def _room(self, needed: int, held: int) -> int:
+        """Twice as much as before, but near the budget only a little more than is needed."""
+        return max(needed, 2 * held, 1024) if 2 * self._bytes() <= self._budget else needed + 1024
+
     def _bytes(self) -> int:
-        return sum(
-            self._size * held[:1].numel() * held.element_size() for held in self._fields.values()
-        )
+        fields = self._fields.values()
+        return self._size * sum(held.stride(0) * held.element_size() for held in fields)
 
     def _device(self) -> torch.device:
         return self._fields["key"].device

@@ -18,6 +18,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, descend, offer
 from fgp_vnn.forward import Forward, pays
+from fgp_vnn.memory import USUAL, Memory, boxes_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
@@ -39,7 +40,7 @@ class Subdivision:
     """How to split boxes."""
 
     batch: int = 256
-    budget: int = 2 << 30  # bytes for waiting boxes
+    memory: Memory = USUAL
     coarse: bool = True  # in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with HiGHS at the end
 
@@ -75,7 +76,8 @@ def split_inputs(
     box = coarse.domain
     if not isinstance(box, Box):
         raise TypeError("inputs are split in boxes only")
-    frontier = Frontier(subdivision.budget)
+    frontier = Frontier(subdivision.memory.waiting)
+    fit = min(subdivision.batch, boxes_at_once(query.network, subdivision.memory.at_once))
     signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
     parts = _Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
     statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if subdivision.lp else {})}
@@ -99,7 +101,7 @@ def split_inputs(
         if deadline.expired() and len(frontier):
             reason = f"time is up with {len(frontier)} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
-        parts = _next(frontier, subdivision, statistics)
+        parts = _next(frontier, fit, statistics)
         if not len(parts.lower):
             break
     if statistics["stuck"] and deadline.expired():
@@ -257,10 +259,10 @@ def _keep_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
     )
 
 
-def _next(frontier: Frontier, subdivision: Subdivision, statistics: dict[str, int]) -> _Parts:
+def _next(frontier: Frontier, batch: int, statistics: dict[str, int]) -> _Parts:
     """The halves of the lowest boxes; none if no box is left that can be split."""
     while len(frontier):
-        parts = _halve(frontier.pop(max(subdivision.batch // 2, 1)), statistics)
+        parts = _halve(frontier.pop(max(batch // 2, 1)), statistics)
         if len(parts.lower):
             return parts
     nothing = torch.zeros(0, 0)

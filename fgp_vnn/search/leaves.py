@@ -11,6 +11,7 @@ from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import offer
 from fgp_vnn.halfspaces import HalfSpaces, binding
+from fgp_vnn.memory import DEFAULT, regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms, affine_forms, empty
 from fgp_vnn.search.outcome import Confirm
@@ -20,7 +21,6 @@ from fgp_vnn.verdict import Counterexample
 
 STEPS = 2000  # of alternating projections
 BEFORE_LP = 200  # where an LP comes after them
-WORKSPACE = 1 << 22  # numbers that the forms of a batch may take
 
 
 def leaf_effort(lp: bool) -> Effort:
@@ -36,16 +36,18 @@ def decide_regions(
     deadline: Deadline,
     effort: Effort,
     bounds: LayerBounds | None = None,
+    *,
+    memory: int = DEFAULT,
 ) -> tuple[Counterexample | None, int, int]:
     """A counterexample in one of the regions, or how many of them could not be settled; and how
     many LPs it took.
 
     Each region [regions, neurons] is asked about one disjunct [regions]; `bounds` are those of the
-    whole domain, computed if they are needed and not given.
+    whole domain, computed if they are needed and not given. As many are taken at a time as fit
+    into `memory` bytes.
     """
     network, refuter = query.network, Refuter(query, bounds)
-    numbers = (network.neurons + network.outputs) * network.inputs
-    batch = max(1, WORKSPACE // max(numbers, 1))
+    batch = regions_at_once(network, memory)
     unsettled = lps = 0
     for some, which in zip(torch.split(signs, batch), torch.split(disjunct, batch), strict=True):
         settled = settle_regions(query, some, which, confirm, deadline, effort, refuter)

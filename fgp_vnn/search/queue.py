@@ -13,10 +13,14 @@ class PatternQueue:
 
     def __init__(self, start: Tensor) -> None:
         self._chunks: deque[Tensor] = deque([start])
-        self._size = len(start)
+        self._size, self._words = start.shape
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def bytes(self) -> int:
+        return self._size * self._words * 8
 
     def put(self, patterns: Tensor) -> None:
         self._chunks.append(patterns)

@@ -14,35 +14,56 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.memory import USUAL, Memory, ascents_at_once
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles, Splitting, bound, choose, halves, set_out
 
+_RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
+
 
 def sharpen_layers(
-    query: Query, bounds: LayerBounds, rounds: int, deadline: Deadline, splitting: Splitting
+    query: Query,
+    bounds: LayerBounds,
+    rounds: int,
+    deadline: Deadline,
+    splitting: Splitting,
+    *,
+    memory: Memory = USUAL,
 ) -> LayerBounds:
-    """Bounds that are at least as tight, layer by layer from the second on."""
+    """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
+    time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     for k in range(1, len(lower)):
         known = LayerBounds(tuple(lower), tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
-        if deadline.expired() or not len(neurons):
-            continue
-        least = _sharpen(_ask_neurons(query, k, neurons), known, rounds, deadline, splitting)
-        low, high = least.chunk(2)
-        # What overflowed to NaN is no bound, and fmax and fmin pass it over.
-        lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
-        upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
+        for some in torch.split(neurons, _at_once(query, k, rounds, memory)):
+            if deadline.expired() or not len(some):
+                break
+            least = _sharpen(_ask_neurons(query, k, some), known, rounds, deadline, splitting)
+            low, high = least.chunk(2)
+            # What overflowed to NaN is no bound, and fmax and fmin pass it over.
+            lower[k][0, some] = torch.fmax(lower[k][0, some], low)
+            upper[k][0, some] = torch.fmin(upper[k][0, some], -high)
     return LayerBounds(tuple(lower), tuple(upper))
+
+
+def _at_once(query: Query, k: int, rounds: int, memory: Memory) -> int:
+    """Neurons of layer k: both sides of each are bounded, in two halves, and every round leaves
+    one more bundle of each side."""
+    network = query.network
+    record = _RECORD * sum(network.widths[:k])
+    waiting = memory.waiting // max(1, 2 * (rounds + 1) * record)
+    return max(1, min(waiting, ascents_at_once(network, k, memory.at_once) // 4))
 
 
 def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
     """The network up to layer k, whose outputs are z_j and then -z_j of the neurons j."""
     network = query.network
     layer = network.layers[k]
-    eye = torch.eye(layer.outputs, dtype=network.dtype, device=network.device)[neurons]
-    rows = torch.cat([eye, -eye])
+    unit = layer.bias.new_zeros(len(neurons), layer.outputs)
+    unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
+    rows = torch.cat([unit, -unit])
     output = Combination(layer, rows, torch.zeros_like(rows[:, 0]))
     return replace(
         query,

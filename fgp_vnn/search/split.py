@@ -15,6 +15,7 @@ from torch import Tensor
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import offer
+from fgp_vnn.memory import USUAL, Memory, ascents_at_once, parts
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
 from fgp_vnn.search.bundles import set_out as set_out_bundles
@@ -32,7 +33,7 @@ class Split(Splitting):
     """How to search."""
 
     batch: int = 256
-    budget: int = 2 << 30  # bytes for waiting bundles
+    memory: Memory = USUAL
     bundles: int | None = None  # give up after so many
     trial: int | None = None  # after so many, give up if hardly any has been closed
     lp: bool = False  # regions that projections leave open go to HiGHS
@@ -42,6 +43,7 @@ class Split(Splitting):
 class _Search:
     setting: Setting
     confirm: Confirm
+    memory: Memory
     frontier: Frontier
     effort: Effort
     unsettled: int = 0
@@ -53,9 +55,14 @@ def split_neurons(
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
     setting, root = set_out_bundles(query, bounds, deadline, split)
-    search = _Search(setting, confirm, Frontier(split.budget), leaf_effort(split.lp))
+    search = _Search(
+        setting, confirm, split.memory, Frontier(split.memory.waiting), leaf_effort(split.lp)
+    )
     search.statistics.update({"lps": 0} if split.lp else {})
-    found = _process(search, root)
+    fit = ascents_at_once(query.network, len(query.network.layers), split.memory.at_once)
+    found = None
+    for some in parts(len(root.signs), fit):
+        found = found or _process(search, root.at(root.disjunct[some]))
     while found is None and len(search.frontier):
         if deadline.expired():
             reason = f"time is up with {len(search.frontier)} bundles open"
@@ -63,7 +70,7 @@ def split_neurons(
         if _enough(search, split):
             reason = f"{len(search.frontier)} bundles are open"
             return Outcome("unknown", reason=reason, unfinished=True, statistics=search.statistics)
-        taken = search.frontier.pop(max(split.batch // 2, 1))
+        taken = search.frontier.pop(max(min(split.batch, fit) // 2, 1))
         floats = (taken[n].to(query.network.dtype) for n in ("alpha", "beta", "weights"))
         parents = Bundles(taken["disjunct"], taken["signs"], *floats)
         found = _process(search, halves(parents, taken["neuron"]))
@@ -126,6 +133,7 @@ def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | N
         search.setting.deadline,
         search.effort,
         search.setting.bounds,
+        memory=search.memory.at_once,
     )
     if search.effort.lp:
         search.statistics["lps"] += lps

@@ -7,6 +7,7 @@ from torch import Tensor
 
 WORD = 62  # sign bits per int64 word; the sign of the word itself is left alone
 MARK = 1 << 62  # the bit above those of a word
+LARGE = 1 << 22  # slots from which on the table grows more slowly
 FEW = 256  # patterns up to which a plain set is quicker than the table
 _MIX = (-7046029254386353131, -4417276706812531889, 6364136223846793005)  # odd 64-bit constants
 
@@ -46,6 +47,14 @@ class Visited:
 
     def __len__(self) -> int:
         return self._count
+
+    def fits(self, patterns: int, limit: int) -> bool:
+        """Whether so many more patterns take at most `limit` bytes, while the table grows too."""
+        slots = len(self._table)
+        while 4 * (self._count + patterns) > slots:
+            slots = _grown(slots)
+        held = 0 if slots == len(self._table) else len(self._table)
+        return (slots + held) * 8 * (self._words + 1) <= limit
 
     def add(self, patterns: Tensor) -> Tensor:
         """Put packed patterns [patterns, words] in; gives the positions of those that are new.
@@ -122,9 +131,13 @@ class Visited:
     def _grow(self) -> None:
         held = self._table if self._words == 1 else self._table[:, 0]
         old = self._table[held != 0]
-        self._allocate(4 * len(self._table))
+        self._allocate(_grown(len(self._table)))
         if len(old):
             self._insert(old)
+
+
+def _grown(slots: int) -> int:
+    return slots * (4 if slots < LARGE else 2)
 
 
 def _same(held: Tensor, wanted: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.memory import USUAL, Memory, regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import WAITING, Boundaries
 from fgp_vnn.search.joint import excluded, misses, press
@@ -43,6 +44,7 @@ class Walk:
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
     lp: bool = False  # and what these leave by HiGHS
     regions: int | None = None  # give up after so many
+    memory: Memory = USUAL
 
 
 @dataclass(eq=False)
@@ -53,12 +55,14 @@ class _State:
     patterns: Patterns
     visited: Visited
     queue: PatternQueue
+    fit: int  # regions whose forms fit into the memory
     explored: int = 0
+    full: bool = False  # no memory is left for more regions
 
     @property
     def batch(self) -> int:
         rows = self.system.blocks[-1].last * self.system.blocks[0].rows.shape[1]
-        return max(1, min(self.walk.batch, max(16, WORKSPACE // max(rows, 1))))
+        return max(1, min(self.walk.batch, self.fit, max(16, WORKSPACE // max(rows, 1))))
 
 
 def walk_regions(
@@ -73,6 +77,9 @@ def walk_regions(
             return _end(state, Outcome("timeout", reason="time is up in the walk"))
         if walk.regions is not None and state.explored >= walk.regions:
             return _end(state, Outcome("unknown", reason="too many regions to walk"))
+        if state.full:
+            reason = f"{len(state.visited)} regions fill the memory of the walk"
+            return _end(state, Outcome("unknown", reason=reason))
         found = _explore(state, state.queue.take(state.batch), deadline)
         found = found or boundaries.settle_rest(state.system, pattern, deadline, above=WAITING)
         if found is not None:
@@ -98,7 +105,8 @@ def _begin(query: Query, bounds: LayerBounds, confirm: Confirm, walk: Walk) -> _
     at_once = walk.variant == "first-boundary"
     boundaries = Boundaries(query, confirm, alternate=walk.alternate, at_once=at_once, lp=walk.lp)
     queue = PatternQueue(patterns.start)
-    return _State(walk, system, boundaries, patterns, visited, queue)
+    fit = regions_at_once(query.network, walk.memory.at_once)
+    return _State(walk, system, boundaries, patterns, visited, queue, fit)
 
 
 def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample | None:
@@ -130,6 +138,10 @@ def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample
 def _enqueue(state: _State, words: Tensor, crossed: Tensor) -> None:
     _, _, neighbours = state.patterns.neighbours(words, crossed)
     if not len(neighbours):
+        return
+    limit = state.walk.memory.waiting - state.queue.bytes
+    if not state.visited.fits(len(neighbours), limit):
+        state.full = True
         return
     fresh = state.visited.add(neighbours)
     if len(fresh):

@@ -1,0 +1,1 @@
+"""Networks with a counterexample that attacks do not find."""

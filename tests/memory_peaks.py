@@ -1,0 +1,114 @@
+"""How much memory each part takes under a small and under a large limit: run as a program.
+
+Prints a JSON object of part -> [bytes under the small limit, bytes under the large one]. Its own
+process, because what an earlier test has freed would be used again unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from small_networks import random_network, robustness_query
+
+from fgp_vnn.ascent import Ascent
+from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.memory import Memory
+from fgp_vnn.query import Query
+from fgp_vnn.refine import refine_layers
+from fgp_vnn.search.bundles import Splitting
+from fgp_vnn.search.leaves import decide_regions
+from fgp_vnn.search.settle import Effort
+from fgp_vnn.search.sharpen import sharpen_layers
+from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.walk import Walk, walk_regions
+
+SMALL, LARGE = Memory(64 << 20), Memory(8 << 30)
+ONCE = Ascent(steps=1)
+QUICK = Splitting(ONCE, candidates=1)
+
+
+def nothing(points: torch.Tensor) -> None:
+    return None
+
+
+def query_of(*widths: int) -> Query:
+    """A network with all neurons unstable."""
+    center = torch.full((widths[0],), 0.5, dtype=torch.float64)
+    return robustness_query(random_network(widths, 0), Box(center - 0.5, center + 0.5))
+
+
+def loose(query: Query) -> LayerBounds:
+    return root_bounds(query.network, query.domain, backward_pass=False)
+
+
+def refine(memory: Memory) -> None:
+    query = query_of(50, 700, 700, 4)
+    refine_layers(query, loose(query), ONCE, Deadline(), memory=memory.at_once)
+
+
+def sharpen(memory: Memory) -> None:
+    query = query_of(20, 400, 400, 4)
+    sharpen_layers(query, loose(query), 1, Deadline(), QUICK, memory=memory)
+
+
+def split(memory: Memory) -> None:
+    query = query_of(20, 700, 700, 4)
+    many = Split(ONCE, 1, batch=512, memory=memory, bundles=600)
+    split_neurons(query, loose(query), nothing, Deadline(), many)
+
+
+def regions(memory: Memory) -> None:
+    query = query_of(300, 300, 300, 4)
+    signs = torch.ones(60, 600, dtype=torch.int8)
+    disjunct = torch.zeros(60, dtype=torch.int64)
+    effort = Effort(10)
+    soon = Deadline.after(0.2)
+    decide_regions(query, signs, disjunct, nothing, soon, effort, memory=memory.at_once)
+
+
+def walk(memory: Memory) -> None:
+    query = query_of(400, 500, 500, 4)
+    steps = Walk(regions=16, alternate=False, joint=False, memory=memory)
+    walk_regions(query, loose(query), nothing, Deadline(), steps)
+
+
+def attack(memory: Memory) -> None:
+    query = query_of(200, 600, 600, 100)
+    falsify(query, nothing, Deadline(), Attack(restarts=32, steps=1), memory=memory.at_once)
+
+
+PARTS: dict[str, Callable[[Memory], None]] = {
+    part.__name__: part for part in (refine, sharpen, split, regions, walk, attack)
+}
+
+
+def peak(part: Callable[[Memory], None], memory: Memory) -> int:
+    """Bytes by which the process grew at most."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is held now
+    before = _status("VmRSS")
+    part(memory)
+    return _status("VmHWM") - before
+
+
+def _status(name: str) -> int:
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 0 if found is None else int(found[1]) * 1024
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        result = {name: [peak(part, SMALL), peak(part, LARGE)] for name, part in PARTS.items()}
+    json.dump(result, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The share of memory that each part gets, and that it keeps to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_peaks import LARGE, PARTS, SMALL
+from small_networks import random_network
+
+from fgp_vnn import memory
+from fgp_vnn.memory import GIGABYTE, LEAST, Memory, budget
+
+OVERHEAD = 24 << 20  # bytes: weights, caches of kernels, what the allocator keeps
+TESTS = Path(__file__).resolve().parent
+
+
+@given(st.integers(0, 1 << 40))
+def test_shares_are_no_more_than_the_whole(total: int) -> None:
+    shares = Memory(total)
+    assert shares.at_once + shares.waiting + shares.matrices <= total
+
+
+def test_a_budget_is_less_what_the_process_holds_already() -> None:
+    assert 0 < budget(100.0).total < 100 * GIGABYTE
+    assert budget(1e-9).total == LEAST
+    assert budget(None).total >= LEAST
+
+
+@given(st.integers(0, 50), st.integers(0, 60))
+def test_parts_are_all_numbers_in_order(count: int, some: int) -> None:
+    runs = list(memory.parts(count, some))
+    assert [i for run in runs for i in range(count)[run]] == list(range(count))
+    assert all(len(range(count)[run]) <= max(some, 1) for run in runs)
+    assert runs
+
+
+def test_more_memory_fits_more_and_none_fits_one() -> None:
+    network = random_network([5, 8, 8, 3], 0)
+    for fit in (memory.boxes_at_once, memory.regions_at_once, memory.points_at_once):
+        counts = [fit(network, limit) for limit in (0, 1 << 14, 1 << 20)]
+        assert counts[0] == 1 < counts[1] < counts[2]
+    ascents = [memory.ascents_at_once(network, 2, limit) for limit in (0, 1 << 14, 1 << 20)]
+    assert ascents[0] == 1 < ascents[1] < ascents[2]
+
+
+@pytest.fixture(scope="module")
+def peaks() -> dict[str, list[int]]:
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("the peak of a process's memory cannot be reset here")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}",
+        "MALLOC_MMAP_THRESHOLD_": str(1 << 17),  # what is freed goes back to the system at once
+    }
+    done = subprocess.run(
+        [sys.executable, str(TESTS / "memory_peaks.py")],
+        env=environment,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    measured: dict[str, list[int]] = json.loads(done.stdout)
+    return measured
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_a_part_keeps_to_a_small_limit(peaks: dict[str, list[int]], part: str) -> None:
+    small, large = peaks[part]
+    assert small <= SMALL.total + OVERHEAD
+    assert small + OVERHEAD < large <= LARGE.total  # the limit is what kept it small
