@@ -13,7 +13,7 @@ from fgp_vnn.errors import InputError
 from fgp_vnn.settings import DEVICES
 
 if TYPE_CHECKING:
-    from fgp_vnn.radius import Radius
+    from fgp_vnn.radii import Radius
 
 COLUMNS = (
     "point",
@@ -25,14 +25,14 @@ COLUMNS = (
     "ended",
     "seconds",
     "regions",
-    "witness_label",
-    "witness",
+    "counterexample_label",
+    "counterexample",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ball_arguments(parser)
-    parser.add_argument("--limit", type=float, default=1.0, help="the largest radius of interest")
+    parser.add_argument("--max", type=float, default=1.0, help="the largest radius of interest")
     parser.add_argument("--timeout", help="seconds for each point; the bound reached is valid")
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
@@ -40,11 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     timeout = read_timeout(args.timeout)
-    if not args.limit > 0:
-        raise InputError(f"--limit is {args.limit}; it must be positive")
+    if not args.max > 0:
+        raise InputError(f"--max is {args.max}; it must be positive")
     records = open_records(args, COLUMNS)
     certifier, points = load(args, {"device": args.device, "seed": args.seed})
-    from fgp_vnn.radius import certified_radius
+    from fgp_vnn.radii import find_radius
 
     rows = list(records.done) if records else []
     done = {int(row["point"]) for row in rows}
@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
             if number in done:
                 continue
             x = points.x[number].astype("float64")
-            result = certified_radius(
-                certifier, x, limit=args.limit, norm=args.norm, clip=clip, timeout=timeout
+            result = find_radius(
+                certifier, x, maximum=args.max, norm=args.norm, clip=clip, timeout=timeout
             )
             y = None if points.y is None else int(points.y[number])
             row = {"point": number, "y": y, **_row(result)}
@@ -73,11 +73,14 @@ def run(args: argparse.Namespace) -> int:
 def _row(result: Radius) -> dict[str, Any]:
     row = result.as_dict()
     row["regions"] = row.pop("statistics").get("regions", 0)
+    example = row.pop("counterexample", None)
+    if example is not None:
+        row["counterexample_label"], row["counterexample"] = example["label"], example["x"]
     return row
 
 
 def _line(number: int, result: Radius) -> str:
-    upper = "" if result.witness is None else f", a witness at {result.upper:.6g}"
+    upper = "" if result.counterexample is None else f", a counterexample at {result.upper:.6g}"
     tight = ", tight" if result.tight else f" ({result.ended})"
     return f"point {number}: at least {result.lower:.6g}{upper}{tight}, {result.seconds:.3f} s"
 
