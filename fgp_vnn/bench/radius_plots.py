@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.bench.plots import Palette, Plot, add_legend, new_figure
 from fgp_vnn.radius_set import PointRadius, certified_curve
@@ -102,6 +102,10 @@ def bin_edges(radii: Radii) -> list[float]:
 def _draw_curve(axes: Axes, radii: Radii, palette: Palette) -> None:
     shares = certified_curve(radii.rows, radii.maximum)
     blue, orange = palette.series[:2]
+    steps: dict[str, Any] = {"where": "pre", "linewidth": 1.8}
+    axes.step(shares.radius, shares.lower, color=blue, label="certified", **steps)
+    at_most: dict[str, Any] = {"linestyle": "--", "label": "at most (adversarial examples)"}
+    axes.step(shares.radius, shares.upper, color=orange, **at_most, **steps)
     axes.fill_between(
         shares.radius,
         shares.lower,
@@ -112,17 +116,6 @@ def _draw_curve(axes: Axes, radii: Radii, palette: Palette) -> None:
         linewidth=0,
         label="not decided",
     )
-    axes.step(
-        shares.radius,
-        shares.upper,
-        where="pre",
-        color=orange,
-        linewidth=1.6,
-        linestyle="--",
-        label="at most (adversarial examples)",
-    )
-    certified = {"color": blue, "linewidth": 1.8, "label": "certified"}
-    axes.step(shares.radius, shares.lower, where="pre", **certified)
     axes.set_xlim(0, radii.farthest)
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(_radius(radii))

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         certifier, points = load(args, {"device": args.device, "seed": args.seed})
         check_points(args, points)
-        settings = run_settings(args, timeout)
+        options = search_options(args, timeout)
+        settings = run_settings(args.model, args.points, args.seed, options)
         records = None
         if args.output is not None:
             records = Records(args.output, COLUMNS, resume=args.resume, fixed=settings)
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with points_bar(len(points), len(points) - len(waiting)) as bar:
             for number in waiting:
-                row = point_row(certifier, points, number, args, timeout, bar.note)
+                row = point_row(certifier, points, number, options, bar.note)
                 if records:
                     records.add(row)
                 rows.append(row)
@@ -115,18 +117,31 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
             raise InputError(f"{args.points}: point {number}: {error}") from None
 
 
-def run_settings(args: argparse.Namespace, timeout: float | None) -> dict[str, Any]:
-    """What decides the results besides the number of a point."""
+def search_options(args: argparse.Namespace, timeout: float | None) -> dict[str, Any]:
+    """The arguments of `find_radius`."""
     return {
-        "network": _fingerprint(args.model, "network"),
-        "data": _fingerprint(args.points, "points file"),
         "norm": args.norm,
-        "max": args.max,
-        "gap": "exact" if args.exact else args.gap,
-        "asked_engine": args.engine,
-        "clip": args.clip,
+        "maximum": args.max,
+        "gap": args.gap,
+        "exact": args.exact,
+        "engine": args.engine,
+        "clip": None if args.clip is None else tuple(args.clip),
         "timeout": timeout,
-        "seed": args.seed,
+    }
+
+
+def run_settings(model: Path, data: Path, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    """What decides the results besides the number of a point: the columns RUN."""
+    return {
+        "network": _fingerprint(model, "network"),
+        "data": _fingerprint(data, "points file"),
+        "norm": options["norm"],
+        "max": options["maximum"],
+        "gap": "exact" if options["exact"] else options["gap"],
+        "asked_engine": options["engine"],
+        "clip": options["clip"],
+        "timeout": options["timeout"],
+        "seed": seed,
     }
 
 
@@ -138,9 +153,8 @@ def point_row(
     certifier: Certifier,
     points: Points,
     number: int,
-    args: argparse.Namespace,
-    timeout: float | None,
-    note: Any,
+    options: dict[str, Any],
+    note: Callable[[str], None],
 ) -> dict[str, Any]:
     """One row of the output; `note` hears both bounds as they close in."""
     from fgp_vnn.radii import find_radius
@@ -149,18 +163,8 @@ def point_row(
         note(f"point {number}: {lower:.5g} to {_upper(upper)}")
 
     hear(0.0, math.inf)
-    result = find_radius(
-        certifier,
-        points.x[number].astype("float64"),
-        norm=args.norm,
-        maximum=args.max,
-        gap=args.gap,
-        exact=args.exact,
-        engine=args.engine,
-        clip=None if args.clip is None else (args.clip[0], args.clip[1]),
-        timeout=timeout,
-        progress=hear,
-    )
+    x = points.x[number].astype("float64")
+    result = find_radius(certifier, x, **options, progress=hear)
     y = None if points.y is None else int(points.y[number])
     return {"point": number, "y": y, **result_row(result)}
 

@@ -85,4 +85,4 @@ def _pictures(
 def _text(value: object) -> object:
     if value is None:
         return "none"
-    return " to ".join(f"{v:g}" for v in value) if isinstance(value, list) else value
+    return " to ".join(f"{v:g}" for v in value) if isinstance(value, tuple) else value
