@@ -18,7 +18,8 @@ class Bar:
 
 @contextmanager
 def points_bar(total: int, done: int) -> Iterator[Bar]:
-    """A bar on the error stream with the time to go; lines of the output go above it."""
+    """A bar on the error stream with the time to go, if that is a terminal; lines of the output
+    go above it."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -29,6 +30,7 @@ def points_bar(total: int, done: int) -> Iterator[Bar]:
         TimeRemainingColumn,
     )
 
+    console = Console(stderr=True)
     with Progress(
         TextColumn("points"),
         BarColumn(),
@@ -37,8 +39,9 @@ def points_bar(total: int, done: int) -> Iterator[Bar]:
         TextColumn("to go"),
         TimeRemainingColumn(),
         TextColumn("{task.description}", markup=False),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
         redirect_stdout=sys.stdout.isatty(),  # an output that is piped on stays whole
     ) as progress:
         task = progress.add_task("", total=total, completed=done)
