@@ -131,8 +131,9 @@ def describe(summary: Mapping[str, Any]) -> str:
     if not summary["points"]:
         return "0 points"
     gap = summary["median_gap"]
+    points = "1 point" if summary["points"] == 1 else f"{summary['points']} points"
     lines = [
-        f"{summary['points']} points: {summary['tight']} tight, "
+        f"{points}: {summary['tight']} tight, "
         f"{summary['counterexamples']} with an adversarial example",
         f"mean lower bound {summary['mean_lower']:.6g}, median {summary['median_lower']:.6g}; "
         f"median gap {'-' if gap is None else f'{100 * gap:.2g} %'}; "

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import paper_tables
+import radius_table
 import walk_speed
-from paper_results import NETWORKS, Published
+from fgp_vnn.radius_set import PointRadius
+from paper_results import LOWER_BOUNDS, NETWORKS, Published
 
 
 def test_published_counts_add_up_to_the_hundred_points() -> None:
@@ -45,3 +47,41 @@ def test_speed_is_given_for_both_walks(
     options = ["--networks", "mnist20x3", "--points", "2", "--seconds", "1"]
     assert walk_speed.main([folder, *options]) == 0
     assert "mnist20x3" in capsys.readouterr().out
+
+
+def bound(lower: float, *, tight: bool = False) -> PointRadius:
+    return PointRadius(0, 1, 1, lower, 1.0, tight, "timeout", "bundles", 60.0)
+
+
+def test_lower_bounds_stand_beside_the_published_ones_with_ratios_point_by_point() -> None:
+    ours = ((0.1, 0.1), (0.1, 0.3), (0.2, 0.8))
+    pairs = [radius_table.Pair(bound(low), bound(high, tight=high > 0.5)) for low, high in ours]
+    text = radius_table.table({"500x4": pairs}, "l2", 60.0)
+    row = next(line for line in text.splitlines() if line.startswith("| 500x4"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[1:4] == ["0.124", "0.078", "0.329"]
+    assert cells[4:] == ["0.4", "0.1333", "0.333", "3.00", "1.00", "1 of 3"]
+    assert "published" in text.splitlines()[2] and "FastLin" in text
+    assert radius_table.Pair(bound(0.0), bound(0.0)).ratio == 1
+
+
+def test_published_ratios_are_those_of_the_smaller_to_the_larger_bound() -> None:
+    for figures in LOWER_BOUNDS.values():
+        assert 0 < figures.median_ratio < 1 and figures.fastlin_mean < figures.fgp_mean
+
+
+def test_networks_of_a_size_are_trained_once_and_both_engines_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [str(tmp_path), "--networks", "8x2", "--method", "standard", "--epochs", "2"]
+    command += ["--timeout", "5", "--max", "0.5"]
+    assert radius_table.main([*command, "--points", "1"]) == 0
+    model = tmp_path / "dense_8x2_standard.onnx"
+    begun = {path.name: path.read_bytes() for path in (model, tmp_path / "8x2-bounds.csv")}
+    assert radius_table.main([*command, "--points", "2"]) == 0
+    for name, content in begun.items():
+        assert (tmp_path / name).read_bytes().startswith(content)
+    assert "| 8x2 | - | - | - |" in (tmp_path / "table.md").read_text()
+    assert "8x2" in capsys.readouterr().out
+    assert radius_table.main([*command, "--timeout", "6"]) == 2
+    assert "begun with timeout 5.0, now 6.0" in capsys.readouterr().err

@@ -160,7 +160,7 @@ def test_an_interrupt_loses_nothing(
     full = [*command, "--output", str(output), "--report", str(page)]
     assert main(full) == 130
     out, err = capsys.readouterr()
-    assert "1 points: " in out
+    assert "1 point: " in out
     assert "go on with --resume" in err and err.endswith("fgp-vnn: interrupted\n")
     assert len(read(output)) == 1
     assert page.read_text().count("<tr data-results=") == 1

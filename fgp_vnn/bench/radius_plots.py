@@ -103,7 +103,7 @@ def _draw_curve(axes: Axes, radii: Radii, palette: Palette) -> None:
     shares = certified_curve(radii.rows, radii.maximum)
     blue, orange = palette.series[:2]
     steps: dict[str, Any] = {"where": "pre", "linewidth": 1.8}
-    axes.step(shares.radius, shares.lower, color=blue, label="certified", **steps)
+    axes.step(shares.radius, shares.lower, color=blue, label="certified", zorder=3, **steps)
     at_most: dict[str, Any] = {"linestyle": "--", "label": "at most (adversarial examples)"}
     axes.step(shares.radius, shares.upper, color=orange, **at_most, **steps)
     axes.fill_between(

@@ -70,10 +70,10 @@ def _summary(radii: Radii) -> str:
         "median gap": "-" if gap is None else percent(gap),
         "median seconds": f"{summary['median_seconds']:.3f}",
     }
-    content = _pairs("Summary table", cells)
+    parts = [_pairs("Bounds", cells)]
     if "accuracy" in summary:
-        content += _accuracies(summary["accuracy"], summary["certified_accuracy"])
-    return section("summary", "Summary", content)
+        parts.append(_accuracies(summary["accuracy"], summary["certified_accuracy"]))
+    return section("summary", "Summary", _beside(parts))
 
 
 def _accuracies(plain: float, entries: Sequence[Mapping[str, float]]) -> str:
@@ -91,13 +91,17 @@ def _accuracies(plain: float, entries: Sequence[Mapping[str, float]]) -> str:
         '<p class="note">The share of all points that are classified rightly and have no other '
         f"class nearer than the radius; accuracy without attacks {plain:.3f}.</p>"
     )
-    return note + scrolling("Certified accuracy", table)
+    return f"<h3>Certified accuracy</h3>{scrolling('Certified accuracy', table)}{note}"
 
 
 def _settings(report: RadiusReport) -> str:
-    content = "<h3>Network</h3>" + _pairs("Network", report.network)
-    content += '<h3 style="margin-top:1.2rem">Settings</h3>' + _pairs("Settings", report.settings)
-    return section("settings", "Network and settings", content)
+    parts = [_pairs("Network", report.network), _pairs("Settings", report.settings)]
+    return section("settings", "Network and settings", _beside(parts))
+
+
+def _beside(parts: Sequence[str]) -> str:
+    """In columns where the page is wide enough."""
+    return f'<div class="bars">{"".join(f"<div>{part}</div>" for part in parts)}</div>'
 
 
 def _pairs(label: str, values: Mapping[str, object]) -> str:
@@ -105,7 +109,7 @@ def _pairs(label: str, values: Mapping[str, object]) -> str:
         f'<tr><th scope="row">{escape(str(name))}</th><td>{escape(str(value))}</td></tr>'
         for name, value in values.items()
     )
-    return scrolling(label, f"<table><tbody>{rows}</tbody></table>")
+    return f"<h3>{label}</h3>{scrolling(label, f'<table><tbody>{rows}</tbody></table>')}"
 
 
 def _points(rows: Sequence[PointRadius]) -> str:

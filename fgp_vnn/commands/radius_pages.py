@@ -36,8 +36,7 @@ def write_pages(
         if args.report is not None:
             pictures = list(_pictures(rows, radii, certifier, points))
             facts = network_facts(args, certifier, settings)
-            chosen = {name: _text(value) for name, value in settings.items() if name != "network"}
-            chosen["data"] = f"{args.points.name}, sha256 {settings['data']}..."
+            chosen = settings_facts(args, settings)
             write_radius_report(args.report, RadiusReport(shown, facts, chosen, pictures))
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
@@ -57,6 +56,17 @@ def network_facts(
         "ReLU layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
         "ReLUs": sum(sizes),
     }
+
+
+def settings_facts(args: argparse.Namespace, settings: dict[str, Any]) -> dict[str, object]:
+    """What was asked for, under the names of the options."""
+    data = f"{args.points.name} (sha256 {settings['data']}...)"
+    facts: dict[str, object] = {"points": data, "norm": settings["norm"], "max": settings["max"]}
+    facts |= {"gap": settings["gap"], "engine": settings["asked_engine"]}
+    clip, timeout = settings["clip"], settings["timeout"]
+    facts["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
+    facts["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"
+    return facts | {"seed": settings["seed"]}
 
 
 def _pictures(
@@ -80,9 +90,3 @@ def _pictures(
         caption += f" becomes {row['counterexample_label']}"
         centre = points.x[radius.point].astype(np.float64)
         yield f"point {radius.point}", draw(layout, centre, x, limits, caption)
-
-
-def _text(value: object) -> object:
-    if value is None:
-        return "none"
-    return " to ".join(f"{v:g}" for v in value) if isinstance(value, tuple) else value
