@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,9 +50,10 @@ class Records:
         if self._path.suffix != ".csv":
             self._write(json.dumps(record) + "\n")
             return
-        with self._path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, self._columns, extrasaction="ignore", lineterminator="\n")
-            writer.writerow({name: _cell(record.get(name)) for name in self._columns})
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._columns, extrasaction="ignore", lineterminator="\n")
+        writer.writerow({name: _cell(record.get(name)) for name in self._columns})
+        self._write(text.getvalue())
 
     def _agree(self, record: dict[str, Any]) -> None:
         for name, value in self._fixed.items():
@@ -64,8 +66,11 @@ class Records:
                 )
 
     def _write(self, text: str) -> None:
-        with self._path.open("a") as file:
-            file.write(text)
+        try:
+            with self._path.open("a", newline="") as file:
+                file.write(text)
+        except OSError as error:
+            raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

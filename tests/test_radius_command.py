@@ -207,7 +207,9 @@ def test_the_page_holds_the_numbers_of_the_table(command: list[str], tmp_path: P
         (["--plot", "radii.gif"], "pictures are written as .png, .svg, .pdf"),
         (["--plot", "nowhere/radii.png"], "the folder nowhere does not exist"),
         (["--report", "nowhere/page.html"], "the folder nowhere does not exist"),
+        (["--report", "page.txt"], "a page is written as .html, .htm"),
         (["--output", "radii.txt"], "results are written as"),
+        (["--resume"], "name it with --output"),
     ],
 )
 def test_a_wrong_argument_is_one_line_and_exit_code_2(

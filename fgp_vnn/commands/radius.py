@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fgp_vnn.radii import Radius
 
 PLOTS = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
 RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds")
 # The same in every row, so that a table says what it is about and is not gone on with by another.
 RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
@@ -98,6 +99,10 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
     if args.plot is not None and args.plot.suffix not in PLOTS:
         raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
+    if args.report is not None and args.report.suffix not in PAGES:
+        raise InputError(f"--report is {args.report}; a page is written as {', '.join(PAGES)}")
+    if args.resume and args.output is None:
+        raise InputError("--resume goes on with a file: name it with --output")
     for path in (args.plot, args.report):
         if path is not None:
             check_writable(path)
