@@ -57,7 +57,16 @@ def shrink(query: Query) -> Condensed:
     rounding = Rounding(network, domain, bounds)
     passed = backward(network, domain, len(network.layers), rows, bounds.lines(), rounding=rounding)
     small, kept = collapse(query, bounds)
-    return Condensed(passed.least[0], kept, lambda: small)
+    neurons = remaining(query, small, bounds)
+    return Condensed(passed.least[0], kept, neurons, lambda: small)
+
+
+def remaining(query: Query, small: Query, bounds: LayerBounds) -> torch.Tensor:
+    """The places, among the query's neurons, of those that are left after a collapse."""
+    every = torch.arange(query.network.neurons, device=query.network.device)
+    if small is query:
+        return every
+    return every[torch.cat([every[:0].bool(), *(mask[0] for mask in bounds.unstable())])]
 
 
 def lifted(lift: Lift, confirm: Confirm) -> Confirm:

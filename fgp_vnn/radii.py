@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,16 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.certifier import Certifier, ball, check_ball
+from fgp_vnn.certifier import Certifier, check_ball
+from fgp_vnn.climb import attack, plain_bounds, search_bundles
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.decide import lifted, shrink
-from fgp_vnn.domain import L2Ball
+from fgp_vnn.ends import Ends, Progress
 from fgp_vnn.errors import InputError
 from fgp_vnn.network import LoadedNetwork, Network
-from fgp_vnn.reduction import reduce_inputs
 from fgp_vnn.robustness import Doubles, Norm, other_class
-from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.search.radius import Reached, walk_outwards
 from fgp_vnn.settings import RADIUS_ENGINES
 from fgp_vnn.verdict import Counterexample
 
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
 EXACT = 1e-6  # the relative gap of an exact answer
 
 Ended = Literal["gap", "max", "timeout", "inconclusive"]
-Progress = Callable[[float, float], None]  # hears the lower and the upper bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,24 +115,56 @@ def find_radius(
     time is up: both ends are valid at any moment.
     """
     begin = time.perf_counter()
-    deadline = Deadline.after(timeout)
     _check(x, maximum, gap, engine, norm, clip)
-    gap = EXACT if exact else gap
-    label = int(certifier.run(x.astype(np.float32)).argmax())
-    attacked = certifier.attack(x, epsilon=maximum, norm=norm, clip=clip, timeout=timeout)
-    far = maximum if attacked is None else min(maximum, _distance(attacked, x, norm))
+    y = certifier.run(x.astype(np.float32))
+    if not np.isfinite(y).all():
+        raise InputError("the network's output at the input is not finite")
+    ends = Ends(
+        certifier,
+        x,
+        int(y.argmax()),
+        norm,
+        clip,
+        maximum,
+        EXACT if exact else gap,
+        Deadline.after(timeout),
+        progress,
+    )
     with torch.inference_mode():
-        reached = _search(
-            certifier, x, far, norm, clip, label, deadline, lambda lower: progress(lower, far)
-        )
-    witness = reached.witness or attacked
-    upper = math.inf if witness is None else _distance(witness, x, norm)
-    lower = min(reached.lower * far, upper)
-    tight = witness is not None and upper - lower <= gap * upper
-    seconds = time.perf_counter() - begin
-    names: dict[str, Ended] = {"limit": "max", "timeout": "timeout"}
-    ended = "gap" if tight else names.get(reached.ended, "inconclusive")
-    return Radius(lower, upper, label, witness, tight, ended, "walk", seconds, reached.statistics)
+        attack(ends)
+        used = _narrow(ends, engine)
+    return _result(ends, used, time.perf_counter() - begin)
+
+
+def _narrow(ends: Ends, engine: str) -> str:
+    """Raise the lower end; gives the engine that did."""
+    plain_bounds(ends, 1e-3 if engine == "bounds" else 0.1)
+    if ends.done or engine == "bounds":
+        return "bounds"
+    search_bundles(ends)
+    return "bundles"
+
+
+def _result(ends: Ends, engine: str, seconds: float) -> Radius:
+    tight = ends.upper - ends.lower <= ends.gap * ends.upper * (1 + 1e-9)
+    ended: Ended = "inconclusive"
+    if tight:
+        ended = "gap"
+    elif ends.lower >= ends.maximum:
+        ended = "max"
+    elif ends.deadline.expired():
+        ended = "timeout"
+    return Radius(
+        ends.lower,
+        ends.upper,
+        ends.label,
+        ends.counterexample,
+        tight,
+        ended,
+        engine,
+        seconds,
+        dict(ends.statistics),
+    )
 
 
 def _check(
@@ -157,36 +184,3 @@ def _check(
             f"engine is {engine!r}; for a radius it must be one of {', '.join(RADIUS_ENGINES)}"
         )
     check_ball(x, maximum, norm, clip)
-
-
-def _search(
-    certifier: Certifier,
-    x: Doubles,
-    far: float,
-    norm: Norm,
-    clip: tuple[float, float] | None,
-    label: int,
-    deadline: Deadline,
-    progress: Callable[[float], None],
-) -> Reached:
-    domain = ball(x, far, norm, None, certifier.network.device)
-    query = certifier.query(domain, label)
-    confirm: Confirm = certifier.judge(x, far, norm, clip, label)
-    if certifier.space is not None and isinstance(domain, L2Ball):
-        query, lift = certifier.space.restrict(query, domain)
-        confirm = lifted(lift, confirm)
-    small = shrink(query)
-    query, lift = reduce_inputs(small.query)
-
-    def part(witness: Counterexample) -> float:
-        return _distance(witness, x, norm) / far
-
-    return walk_outwards(
-        query, small.bounds, lifted(lift, confirm), part, deadline, lambda t: progress(t * far)
-    )
-
-
-def _distance(witness: Counterexample, x: Doubles, norm: Norm) -> float:
-    """The distance of a witness, rounded up by more than float64 can be wrong."""
-    order = {"l2": 2, "linf": np.inf, "l1": 1}[norm]
-    return float(np.linalg.norm(witness.x.astype(np.float64) - x, order)) * (1 + 1e-12)

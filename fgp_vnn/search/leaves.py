@@ -9,7 +9,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms, affine_forms, empty
 from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.search.projections import settle
+from fgp_vnn.search.projections import HalfSpaces, binding, nearest, settle
 from fgp_vnn.verdict import Counterexample
 
 
@@ -39,3 +39,25 @@ def decide_regions(
             return found, 0
         unsettled += not closed
     return None, unsettled
+
+
+def region_distances(query: Query, signs: Tensor, disjunct: Tensor) -> tuple[Tensor, Tensor]:
+    """How far each region's part [regions, neurons] of a disjunct [regions] is from the centre.
+
+    Lower bounds [regions], as parts of the domain, and the points [regions, inputs] that the
+    projections came to.
+    """
+    network, domain = query.network, query.domain
+    pattern = torch.split(signs > 0, list(network.widths), -1)
+    forms = affine_forms(network, domain, pattern)
+    count = len(signs)
+    rows, values, errors = [], [], []
+    mine = (disjunct.unsqueeze(-1) == query.disjunct).to(network.dtype)  # [regions, outputs]
+    weights = [1 - 2 * on.to(network.dtype) for on in pattern]
+    for form, weight in zip(forms, [*weights, mine], strict=True):
+        columns = form.columns.expand(count, -1, -1).transpose(-1, -2)
+        rows.append(columns * weight.unsqueeze(-1))
+        values.append(form.values * weight)
+        errors.append(form.error * weight.abs())
+    spaces = HalfSpaces(torch.cat(rows, 1), torch.cat(values, 1), torch.cat(errors, 1))
+    return nearest(domain, binding(domain, spaces))
