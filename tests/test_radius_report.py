@@ -96,7 +96,7 @@ def test_the_axes_say_what_they_show() -> None:
         assert ("classified rightly" in plot.description) == labelled
     (axes,) = histogram(make_radii(), PAPER).figure.axes
     labels = axes.get_legend_handles_labels()[1]
-    assert "(3 without an adversarial example)" in labels
+    assert "(3 farther away or not found)" in labels
 
 
 def test_the_drawn_steps_are_those_of_the_points() -> None:

@@ -70,8 +70,8 @@ def _draw_histogram(axes: Axes, radii: Radii, palette: Palette) -> None:
     from matplotlib.ticker import MaxNLocator
 
     lower = [row.lower for row in radii.rows]
-    upper = [row.upper for row in radii.rows if math.isfinite(row.upper)]
     edges = bin_edges(radii)
+    upper = [row.upper for row in radii.rows if row.upper <= edges[-1]]
     blue, orange = palette.series[:2]
     axes.hist(lower, edges, color=blue, alpha=0.45, label="certified lower bound")
     axes.hist(
@@ -82,9 +82,8 @@ def _draw_histogram(axes: Axes, radii: Radii, palette: Palette) -> None:
         linewidth=1.8,
         label="distance of an adversarial example",
     )
-    open_ended = len(radii.rows) - len(upper)
-    if open_ended:
-        axes.plot([], [], " ", label=f"({open_ended} without an adversarial example)")
+    if farther := len(radii.rows) - len(upper):
+        axes.plot([], [], " ", label=f"({farther} farther away or not found)")
     axes.set_xlim(0, edges[-1])
     axes.set_xlabel(_radius(radii))
     axes.set_ylabel("points")

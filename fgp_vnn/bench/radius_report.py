@@ -46,7 +46,7 @@ def render(report: RadiusReport) -> str:
         "Summary": _summary(radii),
         "Plots": plots_section(drawn),
         "Network and settings": _settings(report),
-        "Adversarial examples": pictures_section(report.pictures, note) if report.pictures else "",
+        "Counterexamples": pictures_section(report.pictures, note) if report.pictures else "",
         "Points": _points(radii.rows),
     }
     return frame(
