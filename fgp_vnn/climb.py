@@ -26,7 +26,9 @@ from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.refine import refine_layers
 from fgp_vnn.search.bundles import Bundles
-from fgp_vnn.search.distance import Ball, Distances, Reporter
+from fgp_vnn.search.distance import Distances
+from fgp_vnn.search.radius import Walked
+from fgp_vnn.search.settled import Ball, Reporter
 
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
 FIRST_SHARE = 0.25  # of the time, for a proof at the goal that does not look as if it would end
@@ -171,6 +173,18 @@ class Attempt:
         fresh = root.at(torch.tensor(new, dtype=torch.long, device=here.device))
         pairs = zip(carried.parts(), fresh.parts(), strict=True)
         return Bundles(*(torch.cat(pair) for pair in pairs))
+
+
+def search_walk(ends: Ends) -> None:
+    """Narrow the ends by the walk outwards, region by region."""
+    radius = ends.goal
+    made = stage(ends, radius)
+    if made is None:
+        ends.raise_to(radius)
+        return
+    walked = Walked(made.ball, _reporter(ends, made, radius), ends.deadline)
+    walked.run()
+    ends.count("regions", walked.regions)
 
 
 def search_bundles(ends: Ends) -> None:

@@ -19,9 +19,8 @@ from torch import Tensor
 from fgp_vnn.bounds import LayerBounds, root_bounds
 from fgp_vnn.caps import SHAVE, Caps, both, dual_norm
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain import L2Ball
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import (
     Bounded,
     Bundles,
@@ -33,42 +32,13 @@ from fgp_vnn.search.bundles import (
     set_out,
 )
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.leaves import region_distances
+from fgp_vnn.search.leaves import region_spaces
+from fgp_vnn.search.settled import Ball, Reporter, distances
 
 MEMORY = 2 << 30  # bytes for waiting bundles
 REBOUND = 160  # neurons up to which hidden bounds are made anew for each bundle
 MANY = 20_000  # closed bundles that are kept
 BATCH = 64  # bundles that are split at once
-
-
-@dataclass(frozen=True, eq=False)
-class Ball:
-    """A query about a ball around `origin`, and bounds of its neurons."""
-
-    query: Query
-    bounds: LayerBounds
-    origin: Tensor  # [inputs]
-    radius: float
-
-    def free(self) -> Domain:
-        """The whole ball, where a clip box cuts it."""
-        domain = self.query.domain
-        if isinstance(domain, Box):
-            return Box(self.origin - self.radius, self.origin + self.radius)
-        return domain.ball if isinstance(domain, Clipped) else domain
-
-    def within(self, radius: float) -> Domain:
-        """The part of the domain that is no farther from the origin than that."""
-        return _shrunk(self.query.domain, self.origin, min(radius, self.radius))
-
-
-@dataclass(frozen=True)
-class Reporter:
-    """What the search asks of those who hold the two ends, in distances of the ball."""
-
-    goal: Callable[[], float]  # the level at which a bundle is done with
-    lower: Callable[[float], None]  # hears of a new certified radius
-    offer: Callable[[Tensor], bool]  # takes points of other classes; whether one is nearer
 
 
 @dataclass(eq=False)
@@ -82,7 +52,8 @@ class Distances:
     bundles: int = 0
     closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
     stuck: float = torch.inf
-    leaves: list[Bundles] = field(default_factory=list)  # what was closed
+    leaves: int = 0  # bundles that turned out to be regions
+    finished: list[Bundles] = field(default_factory=list)  # those that are done with
 
     def __post_init__(self) -> None:
         query = self.ball.query
@@ -212,25 +183,23 @@ class Distances:
         """Bundles with nothing open are regions: their distances are found by projections."""
         signs = bounded.bundles.signs[at]
         lowers = (lo.expand(len(level), -1)[at] for lo in bounded.bounds.lower)
-        lower = torch.cat([bounded.bundles.alpha[:0, :0].expand(len(at), 0), *lowers], -1)
+        lower = torch.cat([bounded.bundles.alpha[at, :0], *lowers], -1)
         stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
         query = replace(self._setting.query, domain=self.ball.free())
-        part, points = region_distances(
+        spaces = region_spaces(
             query, torch.where(signs == 0, stable, signs), bounded.bundles.disjunct[at]
         )
-        distance = torch.maximum(level[at], part * self.ball.radius * (1 - SHAVE))
-        low = distance < self.reporter.goal()
-        if bool(low.any()):
-            self.reporter.offer(points[low])
-        rest = distance[distance < self.reporter.goal()]
+        self.leaves += len(at)
+        distance = distances(self.ball, spaces, self.reporter, self.deadline)
+        rest = torch.maximum(level[at], distance)[distance < self.reporter.goal()]
         if len(rest):
             self.stuck = min(self.stuck, float(rest.min()))
 
     def _close(self, bundles: Bundles, which: Tensor, share: Tensor) -> None:
         self.closed += float(share[which].sum())
         if bool(which.any()) and self._kept < MANY:
-            self.leaves.append(bundles.at(torch.nonzero(which).flatten()))
-            self._kept += len(self.leaves[-1].signs)
+            self.finished.append(bundles.at(torch.nonzero(which).flatten()))
+            self._kept += len(self.finished[-1].signs)
 
     def _keep(self, bounded: Bounded, cut: Caps, at: Tensor, share: Tensor) -> None:
         """Put the open bundles back, each with the neuron to be split next."""
@@ -265,7 +234,7 @@ class Distances:
         if self._kept >= MANY:
             return []
         waiting = self._frontier.pop(len(self._frontier)) if len(self._frontier) else None
-        return [*self.leaves, self._bundles(waiting)] if waiting else list(self.leaves)
+        return [*self.finished, self._bundles(waiting)] if waiting else list(self.finished)
 
 
 def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBounds:
@@ -305,19 +274,3 @@ def _expand(bounds: LayerBounds, count: int) -> LayerBounds:
 def _at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
     lower = tuple(bound[index] for bound in bounds.lower)
     return LayerBounds(lower, tuple(bound[index] for bound in bounds.upper))
-
-
-def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
-    """The points of a domain no farther from the origin than the radius, in its own norm."""
-    if isinstance(domain, L2Ball):
-        return L2Ball(domain.center, radius)
-    if isinstance(domain, L1Ball):
-        return L1Ball(domain.center, radius)
-    if isinstance(domain, Box):
-        lower = torch.maximum(domain.lower, origin - radius * (1 + SHAVE))
-        return Box(lower, torch.minimum(domain.upper, origin + radius * (1 + SHAVE)))
-    if isinstance(domain, Clipped):
-        ball = _shrunk(domain.ball, origin, radius)
-        if isinstance(ball, (L2Ball, L1Ball)):
-            return Clipped(ball, domain.clip)
-    raise TypeError(f"a {type(domain).__name__} is no ball")

@@ -9,7 +9,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms, affine_forms, empty
 from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.search.projections import HalfSpaces, binding, nearest, settle
+from fgp_vnn.search.projections import HalfSpaces, binding, settle
 from fgp_vnn.verdict import Counterexample
 
 
@@ -41,12 +41,8 @@ def decide_regions(
     return None, unsettled
 
 
-def region_distances(query: Query, signs: Tensor, disjunct: Tensor) -> tuple[Tensor, Tensor]:
-    """How far each region's part [regions, neurons] of a disjunct [regions] is from the centre.
-
-    Lower bounds [regions], as parts of the domain, and the points [regions, inputs] that the
-    projections came to.
-    """
+def region_spaces(query: Query, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
+    """The part of each region [regions, neurons] that meets a disjunct [regions]."""
     network, domain = query.network, query.domain
     pattern = torch.split(signs > 0, list(network.widths), -1)
     forms = affine_forms(network, domain, pattern)
@@ -60,4 +56,4 @@ def region_distances(query: Query, signs: Tensor, disjunct: Tensor) -> tuple[Ten
         values.append(form.values * weight)
         errors.append(form.error * weight.abs())
     spaces = HalfSpaces(torch.cat(rows, 1), torch.cat(values, 1), torch.cat(errors, 1))
-    return nearest(domain, binding(domain, spaces))
+    return binding(domain, spaces)

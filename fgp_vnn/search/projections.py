@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
-from fgp_vnn.domain import Domain
+from fgp_vnn.domain import Domain, L2Ball
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms
 from fgp_vnn.search.outcome import Confirm
@@ -96,7 +96,38 @@ def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Te
             total, gap = _gap(domain, now, multipliers)
             reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
             best = torch.maximum(best, gap.clamp(min=0) / reach)
+    if isinstance(domain, L2Ball):
+        multipliers = _active(now, multipliers)
+        total, gap = _gap(domain, now, multipliers)
+        reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
+        best = torch.maximum(best, gap.clamp(min=0) / reach)
     return best, domain.center - _weigh(multipliers, now.rows)
+
+
+def _active(spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """The multipliers at which the constraints that hold the point hold it exactly.
+
+    At the nearest point those with a multiplier are met with equality, rows rows^T m = values:
+    a linear system once it is known which they are. Those that come out negative are let go.
+    """
+    count = min(spaces.rows.shape[1], spaces.rows.shape[2] + 1)
+    top = multipliers.topk(count, dim=-1)
+    index = top.indices.unsqueeze(-1).expand(-1, -1, spaces.rows.shape[2])
+    rows, values = spaces.rows.gather(1, index), spaces.values.gather(1, top.indices)
+    gram = rows @ rows.transpose(-1, -2)
+    eye = torch.eye(count, dtype=gram.dtype, device=gram.device)
+    best, holds = top.values, top.values > 1e-7 * top.values.amax(-1, keepdim=True)
+    for _ in range(count):
+        mask = holds.to(gram.dtype)
+        system = gram * mask.unsqueeze(-1) * mask.unsqueeze(-2)
+        system = system + torch.diag_embed(1 - mask) + 1e-13 * eye
+        solved = torch.linalg.solve_ex(system, values * mask).result
+        good = solved.isfinite().all(-1, keepdim=True) & (solved >= 0).all(-1, keepdim=True)
+        best = torch.where(good, solved, best)
+        holds = holds & (good | (solved > 0))
+        if bool(good.all()):
+            break
+    return torch.zeros_like(multipliers).scatter(-1, top.indices, best)
 
 
 def settle(
