@@ -39,9 +39,11 @@ class Records:
         self.done = read_records(path) if path.exists() else []
         for record in self.done:
             self._agree(record)
-        if path.exists() and path.stat().st_size:
+            if path.suffix == ".csv" and tuple(record) != columns:
+                raise InputError(f"{path}: has other columns; choose another name")
+        if path.exists():
             _cut_unfinished(path)
-        elif path.suffix == ".csv":
+        if path.suffix == ".csv" and not (path.exists() and path.stat().st_size):
             self._write(",".join(columns) + "\n")
 
     def add(self, record: dict[str, Any]) -> None:
@@ -79,8 +81,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         lines = path.read_text().split("\n")[:-1]
         if path.suffix == ".csv":
             return [row for row in csv.DictReader(lines) if None not in row.values()]
-        return [json.loads(line) for line in lines if line]
-    except (OSError, ValueError, csv.Error) as error:
+        return [dict(json.loads(line)) for line in lines if line]
+    except (OSError, TypeError, ValueError, csv.Error) as error:
         raise InputError(f"{path}: cannot be gone on with: {error}") from error
 
 

@@ -136,9 +136,37 @@ def test_a_file_of_another_network_is_not_gone_on_with(
     save_onnx(random_network((4, 6, 5, 3), 1), model)
     assert main([*full, "--resume"]) == 2
     assert "begun with network " in capsys.readouterr().err
-    output.write_text("a,b\n1,2\n")
-    assert main([*full, "--resume"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("out.csv", "a,b\n1,2\n", "begun with network not given"),
+        ("out.json", "5\n", "cannot be gone on with"),
+        ("out.json", "{]\n", "cannot be gone on with"),
+    ],
+)
+def test_a_file_of_something_else_is_not_gone_on_with(
+    command: list[str],
+    tmp_path: Path,
+    name: str,
+    text: str,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / name
+    output.write_text(text)
+    assert main([*command, "--output", str(output), "--resume"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and words in error
+    assert output.read_text() == text
+
+
+def test_a_header_that_was_cut_off_is_written_again(command: list[str], tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    output.write_text("point,y,la")
+    assert main([*command, "--first", "1", "--output", str(output), "--resume"]) == 0
+    assert [row["point"] for row in read(output)] == ["0"]
 
 
 def test_an_interrupt_loses_nothing(
