@@ -31,7 +31,7 @@ SHARES = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
 class Approach:
     """How to attack."""
 
-    restarts: int = 4  # starts per class; the first is the centre
+    starts: int = 32  # at least three for each class; the first is the centre
     steps: int = 40
     bias: float = 0.1  # of the centre's projection in a step, at most
     overshoot: float = 1.05
@@ -61,14 +61,15 @@ def approach(target: Target, deadline: Deadline, attack: Approach) -> Tensor:
     begin = target.center.expand(len(classes), -1)
     found = _descend(target, begin, classes, deadline, attack)
     near = target.distance(found) if len(found) else target.center.new_ones(1)
-    if attack.restarts > 1 and not deadline.expired():
-        shape = ((attack.restarts - 1) * len(classes), len(target.center))
+    again = max(3, -(-attack.starts // len(classes)))
+    if not deadline.expired():
+        shape = (again * len(classes), len(target.center))
         generator = torch.Generator(device="cpu").manual_seed(attack.seed)
         noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(begin)
         noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
         starts = target.center + 0.5 * near.min() * noise
-        again = _descend(target, starts, classes.repeat(attack.restarts - 1), deadline, attack)
-        found = torch.cat([found, again])
+        more = _descend(target, starts, classes.repeat(again), deadline, attack)
+        found = torch.cat([found, more])
     return polish(target, found, deadline, count=attack.polished)
 
 

@@ -61,7 +61,7 @@ class Distances:
         self._network32 = query.network.to(query.network.device, torch.float32)
         self._frontier = Frontier(MEMORY)
         self._kept = 0
-        self._rebound = query.network.neurons <= REBOUND
+        self._rebound = 0 < query.network.neurons <= REBOUND
 
     @property
     def level(self) -> float:
@@ -120,7 +120,7 @@ class Distances:
             bounds = root_bounds(
                 self._setting.query.network, caps, prior=_first_layer(self._network, caps, bounds)
             )
-        empty = _empty(bounds)
+        empty = _empty(bounds, len(bundles.signs), bundles.signs.device)
         bounds = _uncrossed(bounds)
         bounded = bound(self._local(caps, bounds), bundles)
         cut = self._cut(caps, bounded)
@@ -190,7 +190,7 @@ class Distances:
             query, torch.where(signs == 0, stable, signs), bounded.bundles.disjunct[at]
         )
         self.leaves += len(at)
-        distance = distances(self.ball, spaces, self.reporter, self.deadline)
+        distance = distances(self.ball, spaces, self.reporter)
         rest = torch.maximum(level[at], distance)[distance < self.reporter.goal()]
         if len(rest):
             self.stuck = min(self.stuck, float(rest.min()))
@@ -253,10 +253,12 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
     return LayerBounds((lower, *bounds.lower[1:]), (upper, *bounds.upper[1:]))
 
 
-def _empty(bounds: LayerBounds) -> Tensor:
+def _empty(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
     """Which bundles [batch] hold nothing: a neuron's bounds contradict each other."""
-    pairs = zip(bounds.lower, bounds.upper, strict=True)
-    return torch.stack([(lower > upper).any(-1) for lower, upper in pairs]).any(0)
+    result = torch.zeros(count, dtype=torch.bool, device=device)
+    for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
+        result = result | (lower > upper).any(-1)
+    return result
 
 
 def _uncrossed(bounds: LayerBounds) -> LayerBounds:

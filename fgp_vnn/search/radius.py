@@ -143,7 +143,7 @@ class Walked:
         region = torch.arange(on.shape[1], device=on.device)
         forms = system.forms(on)
         spaces = region_spaces(self._query, system, forms, on * 2 - 1, part["disjunct"], region)
-        found = distances(self.ball, spaces, self.reporter, self.deadline, tries=(steps,))
+        found = distances(self.ball, spaces, self.reporter, tries=(steps,))
         return found / self.ball.radius * (1 - SHAVE)
 
 

@@ -1,8 +1,7 @@
 """Distances of the parts of regions that other classes have, by projections.
 
-In l2 the nearest point of a polyhedron is found exactly. The projections are Euclidean, so that in
-other norms their multipliers prove less than the distance itself: there the last question is only
-whether such a part meets the ball of the radius that is to be proved.
+The nearest point of a polyhedron, in l2 by alternating projections and a linear system in the end,
+in other norms by primal and dual steps with the norm's own projections.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.caps import SHAVE
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.query import Query
-from fgp_vnn.search.projections import HalfSpaces, alternate, nearest
+from fgp_vnn.search.projections import HalfSpaces, nearest, nearest_in_norm
 
-STEPS = (400, 4000)  # of alternating projections, at first and where that was not enough
+STEPS = (400, 4000)  # at first, and where that was not enough
+FEW_INPUTS = 200  # up to so many, a clip box is written as half-spaces
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,6 @@ def distances(
     ball: Ball,
     spaces: HalfSpaces,
     reporter: Reporter,
-    deadline: Deadline,
     *,
     tries: tuple[int, ...] = STEPS,
 ) -> Tensor:
@@ -66,32 +64,37 @@ def distances(
     Points that are reached nearer than the goal are offered, which may bring the goal down.
     """
     free = ball.free()
+    spaces = _with_box(spaces, ball)
+    find = nearest if isinstance(free, L2Ball) else nearest_in_norm
     result = spaces.values.new_zeros(len(spaces.values))
     for steps in tries:
         left = torch.nonzero(result < reporter.goal()).flatten()
         if not len(left):
             break
-        mine = HalfSpaces(*(part[left] for part in spaces))
-        part, points = nearest(free, mine, steps=steps)
+        part, points = find(free, HalfSpaces(*(part[left] for part in spaces)), steps=steps)
         reached = part * ball.radius * (1 - SHAVE)
         near = reached < reporter.goal()
         if bool(near.any()):
             reporter.offer(points[near])
-        if not isinstance(free, L2Ball) and bool((reached < reporter.goal()).any()):
-            goal = ball.within(reporter.goal() * (1 + SHAVE))
-            _, empty = alternate(goal, mine, _taken_by(reporter), deadline, steps=steps)
-            reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.maximum(result[left], reached)
     return result
 
 
-def _taken_by(reporter: Reporter) -> Callable[[Tensor], None]:
-    """Points go to the reporter, and the projections go on."""
-
-    def take(points: Tensor) -> None:
-        reporter.offer(points)
-
-    return take
+def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
+    """The half-spaces together with those of the clip box, if there is one that is not too large
+    to be written like this."""
+    domain = ball.query.domain
+    box = domain.clip if isinstance(domain, Clipped) else domain
+    if not isinstance(box, Box) or len(ball.origin) > FEW_INPUTS:
+        return spaces
+    cases, _, inputs = spaces.rows.shape
+    eye = torch.eye(inputs, dtype=spaces.rows.dtype, device=spaces.rows.device)
+    center = ball.free().center
+    rows = torch.cat([-eye, eye]).expand(cases, -1, -1)
+    values = torch.cat([box.lower - center, center - box.upper]).expand(cases, -1)
+    errors = 4 * torch.finfo(rows.dtype).eps * (values.abs() + center.abs().repeat(2))
+    parts = (rows, values, errors)
+    return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
 
 
 def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
