@@ -31,7 +31,7 @@ SHARES = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
 class Approach:
     """How to attack."""
 
-    starts: int = 32  # at least three for each class; the first is the centre
+    starts: int = 32  # at least four for each class; the first is the centre
     steps: int = 40
     bias: float = 0.1  # of the centre's projection in a step, at most
     overshoot: float = 1.05
@@ -57,20 +57,27 @@ class Target:
 
 def approach(target: Target, deadline: Deadline, attack: Approach) -> Tensor:
     """Points [points, inputs] of other classes, the nearest first; none if none was found."""
-    classes = torch.arange(target.network.outputs, device=target.center.device)
-    begin = target.center.expand(len(classes), -1)
-    found = _descend(target, begin, classes, deadline, attack)
-    near = target.distance(found) if len(found) else target.center.new_ones(1)
-    again = max(3, -(-attack.starts // len(classes)))
-    if not deadline.expired():
-        shape = (again * len(classes), len(target.center))
-        generator = torch.Generator(device="cpu").manual_seed(attack.seed)
-        noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(begin)
-        noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
-        starts = target.center + 0.5 * near.min() * noise
-        more = _descend(target, starts, classes.repeat(again), deadline, attack)
-        found = torch.cat([found, more])
+    count = target.network.outputs
+    times = max(4, -(-attack.starts // count))
+    classes = torch.arange(count, device=target.center.device).repeat(times)
+    shape = (len(classes), len(target.center))
+    generator = torch.Generator(device="cpu").manual_seed(attack.seed)
+    noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(target.center)
+    noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
+    noise[:count] = 0  # the first start of each class is the centre
+    starts = target.center + 0.5 * _outlook(target) * noise
+    starts = starts if target.clip is None else target.clip.project(starts)
+    found = _descend(target, starts, classes, deadline, attack)
     return polish(target, found, deadline, count=attack.polished)
+
+
+def _outlook(target: Target) -> Tensor:
+    """How far away the nearest boundary is if the network is as it is at the centre."""
+    rows = torch.eye(target.network.outputs).to(target.center)
+    center = target.center.expand(len(rows), -1)
+    values, slope = gradient(target.network, center, rows)
+    projected = _onto(target, center, slope, values.diagonal())
+    return target.distance(projected).min()
 
 
 def polish(
@@ -148,19 +155,25 @@ def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Appr
 def _onto(target: Target, points: Tensor, slope: Tensor, values: Tensor) -> Tensor:
     """The nearest points, in the target's norm and box, at which a function is 0 whose value at
     `points` is `values` [points] and whose slope is `slope` [points, inputs]."""
-    direction = -values.sign().unsqueeze(-1) * slope.sign()
-    size, need = slope.abs(), values.abs().unsqueeze(-1)
-    room = torch.full_like(points, torch.inf)
+    values = values.unsqueeze(-1)
     if target.clip is not None:
+        direction = -values.sign() * slope.sign()
         ahead = torch.where(direction > 0, target.clip.upper - points, points - target.clip.lower)
-        room = ahead.clamp(min=0)
-    move = (
-        _by_largest(size, need, room) if target.norm == "l1" else _evenly(target, size, need, room)
-    )
-    return points + direction * move
+        room, size = ahead.clamp(min=0), slope.abs()
+        find = _by_largest if target.norm == "l1" else _evenly
+        return points + direction * find(target, size, values.abs(), room)
+    tiny = torch.finfo(slope.dtype).tiny
+    if target.norm == "l2":
+        return points - values / slope.square().sum(-1, keepdim=True).clamp(min=tiny) * slope
+    if target.norm == "linf":
+        return points - values / slope.abs().sum(-1, keepdim=True).clamp(min=tiny) * slope.sign()
+    steepest = slope.abs().argmax(-1, keepdim=True)
+    along = slope.gather(-1, steepest)
+    along = torch.where(along == 0, tiny, along)
+    return points.scatter_add(-1, steepest, -values / along)
 
 
-def _by_largest(size: Tensor, need: Tensor, room: Tensor) -> Tensor:
+def _by_largest(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
     """Moves that gain `need` = sum size * move with the least sum: the steepest inputs first."""
     order = size.argsort(dim=-1, descending=True)
     steep, space = size.gather(-1, order), room.gather(-1, order)
@@ -179,8 +192,8 @@ def _evenly(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
     tiny = torch.finfo(size.dtype).tiny
     move = torch.zeros_like(size)
     free = torch.ones_like(size, dtype=torch.bool)
-    for _ in range(1 if target.clip is None else ROUNDS):
-        stuck = torch.where(free, 0.0, size * room.nan_to_num(posinf=0.0)).sum(-1, keepdim=True)
+    for _ in range(ROUNDS):
+        stuck = torch.where(free, 0.0, size * room).sum(-1, keepdim=True)
         gain = torch.where(free, size * pace, 0.0).sum(-1, keepdim=True).clamp(min=tiny)
         move = torch.where(free, pace * ((need - stuck).clamp(min=0) / gain), room)
         free = free & (move < room)
