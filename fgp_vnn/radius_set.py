@@ -109,6 +109,8 @@ def summarise(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "points": len(rows),
         "tight": sum(row.tight for row in rows),
+        "maximum": maximum,
+        "at_maximum": sum(row.lower >= maximum for row in rows),
         "counterexamples": len(gaps),
         "mean_lower": statistics.fmean(lowers) if lowers else None,
         "median_lower": statistics.median(lowers) if lowers else None,
@@ -133,7 +135,8 @@ def describe(summary: Mapping[str, Any]) -> str:
     gap = summary["median_gap"]
     points = "1 point" if summary["points"] == 1 else f"{summary['points']} points"
     lines = [
-        f"{points}: {summary['tight']} tight, "
+        f"{points}: {summary['tight']} tight, {summary['at_maximum']} certified up to "
+        f"{summary['maximum']:g}, "
         f"{summary['counterexamples']} with an adversarial example",
         f"mean lower bound {summary['mean_lower']:.6g}, median {summary['median_lower']:.6g}; "
         f"median gap {'-' if gap is None else f'{100 * gap:.2g} %'}; "

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 import paper_tables
 import radius_table
 import walk_speed
 from fgp_vnn.radius_set import PointRadius
 from paper_results import LOWER_BOUNDS, NETWORKS, Published
+from training.architectures import build
 
 
 def test_published_counts_add_up_to_the_hundred_points() -> None:
@@ -71,6 +73,13 @@ def test_lower_bounds_stand_beside_the_published_ones_with_ratios_point_by_point
 def test_published_ratios_are_those_of_the_smaller_to_the_larger_bound() -> None:
     for figures in LOWER_BOUNDS.values():
         assert 0 < figures.median_ratio < 1 and figures.fastlin_mean < figures.fgp_mean
+
+
+def test_the_sizes_of_the_table_can_be_built() -> None:
+    for name in LOWER_BOUNDS:
+        width, depth = map(int, name.split("x"))
+        layers = [layer for layer in build(name, (1, 8, 8), 10) if isinstance(layer, nn.Linear)]
+        assert [layer.out_features for layer in layers] == [width] * depth + [10]
 
 
 def test_networks_of_a_size_are_trained_once_and_both_engines_run(

@@ -94,14 +94,15 @@ def test_the_summary_counts_and_takes_medians() -> None:
     points = [row(0.5, 0.502), row(0.2, 0.4, y=1), row(1.0)]
     summary = summarise(points, MAXIMUM)
     assert summary["points"] == 3 and summary["tight"] == 1
-    assert summary["counterexamples"] == 2
+    assert summary["counterexamples"] == 2 and summary["at_maximum"] == 1
     assert summary["mean_lower"] == pytest.approx(1.7 / 3)
     assert summary["median_gap"] == pytest.approx((0.002 / 0.502 + 0.5) / 2)
     assert summary["accuracy"] == pytest.approx(2 / 3)
     shares = {entry["radius"]: entry for entry in summary["certified_accuracy"]}
     assert shares[0.4]["lower"] == shares[0.4]["upper"] == pytest.approx(2 / 3)
     assert shares[1.0]["lower"] == shares[1.0]["upper"] == pytest.approx(1 / 3)
-    assert "1 tight" in describe(summary) and "0.667  0.667" in describe(summary)
+    assert "1 tight, 1 certified up to 1, 2 with" in describe(summary)
+    assert "0.667  0.667" in describe(summary)
 
 
 def test_without_classes_there_is_no_accuracy() -> None:

@@ -64,6 +64,7 @@ def _summary(radii: Radii) -> str:
     cells = {
         "points": summary["points"],
         "tight": summary["tight"],
+        f"certified up to {radii.maximum:g}": summary["at_maximum"],
         "with an adversarial example": summary["counterexamples"],
         "mean lower bound": f"{summary['mean_lower']:.6g}",
         "median lower bound": f"{summary['median_lower']:.6g}",
