@@ -197,6 +197,19 @@ def test_an_interrupt_loses_nothing(
     assert page.read_text().count("<tr data-results=") == POINTS
 
 
+def test_a_point_that_cannot_be_used_is_named_and_the_others_are_kept(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.stack([random_point(4, 0), np.full(4, 3e38)])
+    np.save(tmp_path / "x.npy", x)
+    output = tmp_path / "out.csv"
+    command = ["radius", str(model), str(tmp_path / "x.npy"), "--max", "0.5"]
+    assert main([*command, "--output", str(output)]) == 2
+    out, err = capsys.readouterr()
+    assert "1 point: " in out and "point 1: the network's output at the input is not finite" in err
+    assert [row["point"] for row in read(output)] == ["0"]
+
+
 @pytest.mark.parametrize("suffix", [".png", ".pdf"])
 def test_the_picture_is_in_the_format_of_its_name(
     command: list[str], tmp_path: Path, suffix: str

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     rows = list(records.done) if records else []
     done = {int(row["point"]) for row in rows}
     waiting = [number for number in range(len(points)) if number not in done]
-    interrupted = False
+    stopped: BaseException | None = None
     try:
         with points_bar(len(points), len(points) - len(waiting)) as bar:
             for number in waiting:
@@ -80,14 +80,14 @@ def run(args: argparse.Namespace) -> int:
                 if not args.json:
                     print(line(row), flush=True)
                 bar.advance()
-    except KeyboardInterrupt:
-        interrupted = True
+    except (KeyboardInterrupt, InputError) as error:
+        stopped = error  # what is done is shown all the same
     rows.sort(key=lambda row: int(row["point"]))
     finish(args, rows, certifier, points, settings)
-    if interrupted:
+    if stopped is not None:
         if records:
             print(f"{args.output} has these points; go on with --resume", file=sys.stderr)
-        raise KeyboardInterrupt
+        raise stopped
     return 0
 
 
@@ -169,7 +169,10 @@ def point_row(
 
     hear(0.0, math.inf)
     x = points.x[number].astype("float64")
-    result = find_radius(certifier, x, **options, progress=hear)
+    try:
+        result = find_radius(certifier, x, **options, progress=hear)
+    except InputError as error:
+        raise InputError(f"point {number}: {error}") from None
     y = None if points.y is None else int(points.y[number])
     return {"point": number, "y": y, **result_row(result)}
 
