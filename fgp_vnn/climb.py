@@ -31,8 +31,9 @@ from fgp_vnn.search.radius import Walked
 from fgp_vnn.search.settled import Ball, Reporter
 
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
-FIRST_SHARE = 0.25  # of the time, for a proof at the goal that does not look as if it would end
-PROMISING = 0.5  # part of the tree that has to be closed by then
+FIRST_SHARE = 0.4  # of the time, for a proof at the goal that does not look as if it would end
+PROMISING = 0.15  # part of the tree that has to be closed by then
+ROUGH, FINE = 0.1, 1e-3  # relative, how closely the radius of plain bounds is found
 USUAL = 60.0  # seconds, where no limit is given
 Through = Callable[[Tensor], Tensor]
 
@@ -77,8 +78,12 @@ def attack(ends: Ends) -> None:
 def plain_bounds(ends: Ends, tolerance: float) -> None:
     """The greatest radius that linear bounds prove by themselves (CROWN), by regula falsi.
 
-    The least margin falls as the radius grows: positive at `low`, not at `high`.
+    The least margin falls as the radius grows: positive at `low`, not at `high`. Nothing is done
+    if that has been found before, as closely.
     """
+    if ends.plain <= tolerance:
+        return
+    ends.plain = tolerance
     low, high = 0.0, min(ends.maximum, ends.upper)
     at_low, at_high = _least(ends, 0.0), _least(ends, high)
     if at_high > 0:
@@ -193,10 +198,14 @@ def search_bundles(ends: Ends) -> None:
     patience = time.monotonic() + FIRST_SHARE * (USUAL if left == math.inf else max(left, 0.0))
 
     def hopeless(search: Distances) -> bool:
-        return time.monotonic() > patience and search.closed < PROMISING
+        if time.monotonic() <= patience:
+            return False
+        plain_bounds(ends, FINE)
+        return search.closed < PROMISING
 
     _attempt(ends, ends.goal, None, hopeless)
     if not ends.done:
+        plain_bounds(ends, FINE)
         _grow(ends)
 
 

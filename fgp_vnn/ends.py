@@ -36,6 +36,7 @@ class Ends:
     lower: float = 0.0
     upper: float = math.inf
     counterexample: Counterexample | None = None
+    plain: float = math.inf  # how closely the radius that plain bounds prove has been found
     statistics: dict[str, int] = field(default_factory=dict)
 
     @property

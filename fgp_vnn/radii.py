@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from fgp_vnn.certifier import Certifier, check_ball
-from fgp_vnn.climb import attack, plain_bounds, search_bundles, search_walk
+from fgp_vnn.climb import FINE, ROUGH, attack, plain_bounds, search_bundles, search_walk
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.ends import Ends, Progress
 from fgp_vnn.errors import InputError
@@ -138,8 +138,8 @@ def find_radius(
 
 def _narrow(ends: Ends, engine: str) -> str:
     """Raise the lower end; gives the engine that did."""
-    plain_bounds(ends, 1e-3 if engine == "bounds" else 0.1)
-    if ends.done or engine == "bounds":
+    plain_bounds(ends, FINE if engine == "bounds" else ROUGH)
+    if ends.done or engine == "bounds" or ends.deadline.expired():
         return "bounds"
     if engine == "walk":
         search_walk(ends)

@@ -38,7 +38,8 @@ from fgp_vnn.search.settled import Ball, Reporter, distances
 MEMORY = 2 << 30  # bytes for waiting bundles
 REBOUND = 160  # neurons up to which hidden bounds are made anew for each bundle
 MANY = 20_000  # closed bundles that are kept
-BATCH = 64  # bundles that are split at once
+BATCH = 128  # bundles that are split at once
+CANDIDATES = 8  # neurons whose halves are looked at before one is split
 
 
 @dataclass(eq=False)
@@ -48,7 +49,7 @@ class Distances:
     ball: Ball
     reporter: Reporter
     deadline: Deadline
-    splitting: Splitting = field(default_factory=Splitting)
+    splitting: Splitting = field(default_factory=lambda: Splitting(candidates=CANDIDATES))
     bundles: int = 0
     closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
     stuck: float = torch.inf
@@ -78,7 +79,7 @@ class Distances:
         bounds = _expand(self.ball.bounds, count)
         caps = self._caps(self.ball.origin.new_zeros(count, len(self.ball.origin)), None)
         share = first.alpha.new_full((count,), 1 / max(count, 1))
-        for part in torch.split(torch.arange(count, device=share.device), 2 * BATCH):
+        for part in torch.split(torch.arange(count, device=share.device), BATCH):
             self._process(first.at(part), caps.at(part), _at(bounds, part), share[part])
 
     def run(self, until: Callable[[], bool]) -> None:
