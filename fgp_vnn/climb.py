@@ -72,7 +72,21 @@ def attack(ends: Ends) -> None:
     center = query.domain.center if isinstance(query.domain, L2Ball) else center
     target = Target(query.network, center, ends.norm, clip)
     found = approach(target, ends.deadline, Approach(seed=ends.certifier.settings.seed))
-    ends.offer(lift(found[:3]))
+    if not ends.offer(lift(found[:3])):
+        _descend(ends)
+
+
+def _descend(ends: Ends) -> None:
+    """A longer attack in the largest ball of interest, where projections lead nowhere."""
+    witness = ends.certifier.attack(
+        ends.x,
+        epsilon=ends.maximum,
+        norm=ends.norm,
+        clip=ends.clip,
+        timeout=max(ends.deadline.left(), 1e-3),
+    )
+    if witness is not None:
+        ends.offer(torch.from_numpy(witness.x).unsqueeze(0))
 
 
 def plain_bounds(ends: Ends, tolerance: float) -> None:

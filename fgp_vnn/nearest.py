@@ -64,8 +64,10 @@ def approach(target: Target, deadline: Deadline, attack: Approach) -> Tensor:
     generator = torch.Generator(device="cpu").manual_seed(attack.seed)
     noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(target.center)
     noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
-    noise[:count] = 0  # the first start of each class is the centre
-    starts = target.center + 0.5 * _outlook(target) * noise
+    # The first start of each class is the centre, the others are farther and farther out.
+    scales = [0.0, *(0.5 * 2.0 ** (k % 4) for k in range(times - 1))]
+    spread = torch.tensor(scales).to(target.center).repeat_interleave(count).unsqueeze(-1)
+    starts = target.center + _outlook(target) * spread * noise
     starts = starts if target.clip is None else target.clip.project(starts)
     found = _descend(target, starts, classes, deadline, attack)
     return polish(target, found, deadline, count=attack.polished)
@@ -110,6 +112,7 @@ def polish(
         if not bool(nearer.any()):
             break
     points = _pulled(target, points, FINE)
+    points = points[points.isfinite().all(-1)]
     return points[target.distance(points).argsort()]
 
 

@@ -149,7 +149,7 @@ def _narrow(ends: Ends, engine: str) -> str:
 
 
 def _result(ends: Ends, engine: str, seconds: float) -> Radius:
-    tight = ends.upper - ends.lower <= ends.gap * ends.upper * (1 + 1e-9)
+    tight = math.isfinite(ends.upper) and ends.lower >= ends.upper * (1 - ends.gap)
     ended: Ended = "inconclusive"
     if tight:
         ended = "gap"

@@ -161,7 +161,8 @@ class Distances:
         slack = linear.nominal - linear.least
         slack = slack.squeeze(-1) + SHAVE * (linear.constant.abs().squeeze(-1) + shift.abs())
         level = (linear.constant.squeeze(-1) + shift - slack) / size * (1 - SHAVE)
-        level = level.nan_to_num(0.0, self.ball.radius, 0.0).clamp(min=0).unsqueeze(-1)
+        # What overflowed is no bound.
+        level = level.nan_to_num(0.0, 0.0, 0.0).clamp(min=0).unsqueeze(-1)
         return both(caps, -weight / size.unsqueeze(-1), level)
 
     def _caps(self, normal: Tensor, level: Tensor | None) -> Caps:

@@ -137,7 +137,8 @@ def _part(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     """The part of the domain [cases] that multipliers prove to miss the intersections."""
     total, gap = _gap(domain, spaces, multipliers)
     reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
-    return gap.clamp(min=0) / reach
+    # Multipliers that overflowed prove nothing.
+    return (gap.clamp(min=0) / reach).nan_to_num(0.0, 0.0, 0.0)
 
 
 def _dual_ball(domain: Domain, like: Tensor) -> Domain:
@@ -227,13 +228,15 @@ def _step_length(rows: Tensor) -> Tensor:
     A step that is too long costs convergence and nothing else. Rows have length 1 or 0, so the
     eigenvalue is at least 1 unless there are none.
     """
-    vector = rows.new_ones(rows.shape[:2])
+    # Any start does that no eigenvector is orthogonal to; two opposite rows are to that of ones.
+    places = torch.arange(rows.shape[1], dtype=rows.dtype, device=rows.device)
+    vector = (1.5 + torch.sin(7 * places)).expand(rows.shape[:2])
     growth = vector.new_ones(len(vector), 1)
     for _ in range(8):
         vector = _along(rows, _weigh(vector, rows))
-        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True).clamp(min=0.1)
-        vector = vector / growth
-    return 1 / (1.1 * growth)
+        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
+        vector = vector / growth.clamp(min=torch.finfo(rows.dtype).tiny)
+    return 1 / (1.1 * growth.clamp(min=1))
 
 
 def _weigh(multipliers: Tensor, rows: Tensor) -> Tensor:

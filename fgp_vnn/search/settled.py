@@ -14,9 +14,10 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.caps import SHAVE
+from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.query import Query
-from fgp_vnn.search.projections import HalfSpaces, nearest, nearest_in_norm
+from fgp_vnn.search.projections import HalfSpaces, alternate, nearest, nearest_in_norm
 
 STEPS = (400, 4000)  # at first, and where that was not enough
 FEW_INPUTS = 200  # up to so many, a clip box is written as half-spaces
@@ -71,13 +72,28 @@ def distances(
         left = torch.nonzero(result < reporter.goal()).flatten()
         if not len(left):
             break
-        part, points = find(free, HalfSpaces(*(part[left] for part in spaces)), steps=steps)
+        mine = HalfSpaces(*(part[left] for part in spaces))
+        part, points = find(free, mine, steps=steps)
         reached = part * ball.radius * (1 - SHAVE)
         near = reached < reporter.goal()
         if bool(near.any()):
             reporter.offer(points[near])
+            # What has no point at all has no nearest one: is anything left within the goal?
+            goal = ball.within(reporter.goal() * (1 + SHAVE))
+            moved = about(mine, goal.center - free.center)
+            _, empty = alternate(goal, moved, _nothing, Deadline(), steps=steps)
+            reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.maximum(result[left], reached)
     return result
+
+
+def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
+    """The same half-spaces written about a centre that is moved by `shift` [inputs]."""
+    return spaces._replace(values=spaces.values + spaces.rows @ shift)
+
+
+def _nothing(points: Tensor) -> None:
+    """No candidate is wanted: the nearest points have been offered."""
 
 
 def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
