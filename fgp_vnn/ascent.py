@@ -230,7 +230,8 @@ def _proved(
     mixed = best.multipliers.mix(rows)
     passed = backward(network, domain, target, mixed, lines, beta=beta, rounding=rounding)
     points = domain.maximiser(-passed.weight)
-    return Ascended(passed.least, best.multipliers, points, passed.coefficients, passed)
+    kept = best._replace(least=passed.least, points=points, linear=passed)
+    return kept._replace(coefficients=passed.coefficients)
 
 
 class _Moments:

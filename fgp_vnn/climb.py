@@ -217,10 +217,11 @@ def search_bundles(ends: Ends) -> None:
         plain_bounds(ends, FINE)
         return search.closed < PROMISING
 
-    _attempt(ends, ends.goal, None, hopeless)
-    if not ends.done:
-        plain_bounds(ends, FINE)
-        _grow(ends)
+    first = _attempt(ends, ends.goal, None, hopeless)
+    if ends.done or (first is not None and first.search.stuck < math.inf):
+        return
+    plain_bounds(ends, FINE)
+    _grow(ends)
 
 
 def _grow(ends: Ends) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from exact import TOLERANCE, least, polytope
 from numpy.typing import NDArray
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
 from scipy.optimize import linprog
+from torch import Tensor
 
 from fgp_vnn.domain import Box, L1Ball, L2Ball
 from fgp_vnn.property.model import Conjunction
@@ -107,6 +110,18 @@ def test_the_nearest_point_in_l2_is_exact(seed: int) -> None:
         exact = least_distance(-spaces.rows[number].numpy(), -spaces.values[number].numpy())
         assert float(part[number]) * 2.0 == pytest.approx(exact, rel=1e-8)
         assert float(part[number]) * 2.0 <= exact * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("find", [nearest, nearest_in_norm])
+def test_multipliers_that_overflow_are_no_distance(
+    find: Callable[..., tuple[Tensor, Tensor]],
+) -> None:
+    """Opposite half-spaces with numbers so large that their sums are infinite."""
+    huge = torch.tensor([[[1e-300], [-1e-300]]], dtype=torch.float64)
+    values = torch.full((1, 2), 1e308, dtype=torch.float64)
+    spaces = HalfSpaces(huge, values, torch.zeros_like(values))
+    part, _ = find(L1Ball(torch.zeros(1, dtype=torch.float64), 1.0), spaces)
+    assert bool(part.isfinite().all())
 
 
 @pytest.mark.parametrize("norm", ["linf", "l1"])

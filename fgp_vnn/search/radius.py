@@ -60,20 +60,16 @@ class Walked:
     def lower(self) -> float:
         return min(self._waiting.lowest, self._boundaries.lowest, self.stuck, self.limit)
 
-    def run(self, regions: int | None = None) -> bool:
-        """Raise the bound to the goal; False if time, regions or methods do not suffice."""
+    def run(self) -> None:
+        """Raise the bound until it is at the goal, time is up or a boundary cannot be settled."""
         while True:
             lower = self.lower
             done = lower >= self.limit
             self.reporter.lower(self.reporter.goal() if done else lower * self._unit)
-            if done:
-                return True
-            if self.stuck <= lower or self.deadline.expired():
-                return False
+            if done or self.stuck <= lower or self.deadline.expired():
+                return
             if self._boundaries.lowest <= self._waiting.lowest:
                 self._settle()
-            elif regions is not None and self.regions >= regions:
-                return False
             else:
                 self._explore()
 
