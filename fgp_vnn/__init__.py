@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from fgp_vnn.errors import UnsupportedError as UnsupportedError
     from fgp_vnn.network import load_network as load_network
     from fgp_vnn.property import load_property as load_property
-    from fgp_vnn.radius import Radius as Radius
-    from fgp_vnn.radius import certified_radius as certified_radius
+    from fgp_vnn.radii import Radius as Radius
+    from fgp_vnn.radii import find_radius as find_radius
+    from fgp_vnn.radii import radius as radius
     from fgp_vnn.robustness import Robustness as Robustness
     from fgp_vnn.verdict import Verdict as Verdict
 
@@ -22,8 +23,9 @@ __version__ = "0.1.0"
 # Public names and where they live: torch is imported only when one that needs it is used.
 _HOMES = {
     "Certifier": "fgp_vnn.certifier",
-    "Radius": "fgp_vnn.radius",
-    "certified_radius": "fgp_vnn.radius",
+    "Radius": "fgp_vnn.radii",
+    "find_radius": "fgp_vnn.radii",
+    "radius": "fgp_vnn.radii",
     "Robustness": "fgp_vnn.robustness",
     "certify": "fgp_vnn.certifier",
     "verify": "fgp_vnn.api",
@@ -41,10 +43,11 @@ __all__ = [
     "Robustness",
     "UnsupportedError",
     "Verdict",
-    "certified_radius",
     "certify",
+    "find_radius",
     "load_network",
     "load_property",
+    "radius",
     "verify",
 ]
 

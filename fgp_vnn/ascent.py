@@ -57,6 +57,7 @@ class Ascended(NamedTuple):
     multipliers: Multipliers
     points: Tensor  # [batch, rows, inputs]
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
+    linear: Backward | None = None  # the linear function below the rows, proved
 
 
 def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
@@ -229,7 +230,8 @@ def _proved(
     mixed = best.multipliers.mix(rows)
     passed = backward(network, domain, target, mixed, lines, beta=beta, rounding=rounding)
     points = domain.maximiser(-passed.weight)
-    return best._replace(least=passed.least, points=points, coefficients=passed.coefficients)
+    kept = best._replace(least=passed.least, points=points, linear=passed)
+    return kept._replace(coefficients=passed.coefficients)
 
 
 class _Moments:

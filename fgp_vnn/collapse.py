@@ -32,8 +32,8 @@ def collapse(
     """Leave the stable neurons out; the old query where that would not make it smaller, or where
     it would take more than `memory` bytes or more time than there is."""
     network = query.network
-    signs = [_Signs(lo[0], up[0]) for lo, up in zip(bounds.lower, bounds.upper, strict=True)]
-    unstable = [torch.nonzero(~(sign.on | sign.off)).flatten() for sign in signs]
+    signs = _signs(bounds)
+    unstable = [torch.nonzero(mask).flatten() for mask in undecided(bounds)]
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
     size = _size(network, unstable, kept)
     if size >= _entries(network) or _FORMS * 8 * size > memory:
@@ -52,6 +52,15 @@ def collapse(
     upper = tuple(bounds.upper[k][:, unstable[k]] for k in kept)
     network = Network(tuple(composed[:-1]), composed[-1], network.inputs)
     return replace(query, network=network), LayerBounds(lower, upper)
+
+
+def undecided(bounds: LayerBounds) -> list[Tensor]:
+    """The neurons of each layer [n_k] that are left: their signs are open by more than rounding."""
+    return [~(sign.on | sign.off) for sign in _signs(bounds)]
+
+
+def _signs(bounds: LayerBounds) -> list[_Signs]:
+    return [_Signs(lo[0], up[0]) for lo, up in zip(bounds.lower, bounds.upper, strict=True)]
 
 
 class _Signs:

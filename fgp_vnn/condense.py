@@ -35,6 +35,7 @@ class _Group(NamedTuple):
     """The unstable neurons of one layer; they are the columns from `begin` on."""
 
     begin: int
+    neurons: Tensor  # [n] their places among all neurons
     forms: Forms
     lower: Tensor  # [n]
     upper: Tensor  # [n]
@@ -69,6 +70,7 @@ class Condensed:
 
     least: Tensor  # [rows]
     bounds: LayerBounds  # of the unstable neurons
+    neurons: Tensor  # [unstable] their places among all neurons of the network
     _make: Callable[[], Query]
 
     @cached_property
@@ -97,7 +99,9 @@ def condense(query: Query) -> Condensed:
         small = Network(layers, work.dense(forms), query.network.inputs)
         return replace(query, network=small)
 
-    return Condensed(work.least(forms), LayerBounds(lower, upper), make)
+    none = torch.zeros(0, dtype=torch.long, device=query.domain.center.device)
+    neurons = torch.cat([none, *(group.neurons for group in work.groups)])
+    return Condensed(work.least(forms), LayerBounds(lower, upper), neurons, make)
 
 
 class _Work:
@@ -110,6 +114,7 @@ class _Work:
         far = farthest(domain)
         self.sizes = torch.cat([far, far.new_ones(1)])  # [columns] of t, 1, unstable neurons
         self.groups: list[_Group] = []
+        self.seen = 0  # neurons of the layers so far
         self.passed: _Passed | None = None
 
     def first(self, affine: Dense) -> Forms:
@@ -160,16 +165,20 @@ class _Work:
         size = self._terms(rows[: len(on), :columns])
         if count:
             rows[len(on) :, columns:].fill_diagonal_(1)
-            group = self._group(forms.at(crossing), lower[crossing], upper[crossing], columns)
+            group = self._group(forms, crossing, lower[crossing], upper[crossing], columns)
             size = torch.cat([size, group.upper])
         kept = Forms(rows, forms.error[active], size)
+        self.seen += len(lower)
         self.passed = _Passed(active, kept, len(on), norm)
         return self.passed
 
-    def _group(self, forms: Forms, lower: Tensor, upper: Tensor, begin: int) -> _Group:
+    def _group(
+        self, forms: Forms, crossing: Tensor, lower: Tensor, upper: Tensor, begin: int
+    ) -> _Group:
         chord = upper / (upper - lower)
         slope = (upper > -lower).to(upper.dtype)
-        group = _Group(begin, forms, lower, upper, slope, chord, -chord * lower)
+        places, chosen = self.seen + crossing, forms.at(crossing)
+        group = _Group(begin, places, chosen, lower, upper, slope, chord, -chord * lower)
         self.groups.append(group)
         self.sizes = torch.cat([self.sizes, upper])
         return group

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.collapse import collapse
+from fgp_vnn.collapse import collapse, undecided
 from fgp_vnn.condense import Condensed, condense, is_chain
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import Attack, falsify
@@ -64,7 +64,16 @@ def shrink(query: Query, *, memory: Memory = USUAL) -> Condensed:
     rounding = Rounding(network, domain, bounds)
     passed = backward(network, domain, len(network.layers), rows, bounds.lines(), rounding=rounding)
     small, kept = collapse(query, bounds, memory=memory.matrices)
-    return Condensed(passed.least[0], kept, lambda: small)
+    neurons = remaining(query, small, bounds)
+    return Condensed(passed.least[0], kept, neurons, lambda: small)
+
+
+def remaining(query: Query, small: Query, bounds: LayerBounds) -> torch.Tensor:
+    """The places, among the query's neurons, of those that are left after a collapse."""
+    every = torch.arange(query.network.neurons, device=query.network.device)
+    if small is query:
+        return every
+    return every[torch.cat([every[:0].bool(), *undecided(bounds)])]
 
 
 def lifted(lift: Lift, confirm: Confirm) -> Confirm:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +15,75 @@ SUFFIXES = (".csv", ".json", ".jsonl")
 
 
 class Records:
-    """A file with one line per point, complete after each: an interruption loses nothing."""
+    """A file with one line per point, complete after each: an interruption loses nothing.
 
-    def __init__(self, path: Path, columns: tuple[str, ...], *, resume: bool = False) -> None:
+    `fixed` is what all lines have in common, such as the settings; a file that has other values
+    there is not gone on with.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        columns: tuple[str, ...],
+        *,
+        resume: bool = False,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> None:
         if path.suffix not in SUFFIXES:
             raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
         if not path.parent.is_dir():
             raise InputError(f"{path}: the folder {path.parent} does not exist")
         if path.exists() and not resume:
             raise InputError(f"{path} exists already; go on with --resume or choose another name")
-        self._path, self._columns = path, columns
+        self._path, self._columns, self._fixed = path, columns, dict(fixed or {})
         self.done = read_records(path) if path.exists() else []
-        if path.exists() and path.stat().st_size:
+        for record in self.done:
+            self._agree(record)
+            if path.suffix == ".csv" and tuple(record) != columns:
+                raise InputError(f"{path}: has other columns; choose another name")
+        if path.exists():
             _cut_unfinished(path)
-        elif path.suffix == ".csv":
+        if path.suffix == ".csv" and not (path.exists() and path.stat().st_size):
             self._write(",".join(columns) + "\n")
 
     def add(self, record: dict[str, Any]) -> None:
         """Append one point and flush it."""
+        record = {**record, **self._fixed}
         if self._path.suffix != ".csv":
             self._write(json.dumps(record) + "\n")
             return
-        with self._path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, self._columns, extrasaction="ignore", lineterminator="\n")
-            writer.writerow({name: _cell(record.get(name)) for name in self._columns})
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._columns, extrasaction="ignore", lineterminator="\n")
+        writer.writerow({name: _cell(record.get(name)) for name in self._columns})
+        self._write(text.getvalue())
+
+    def _agree(self, record: dict[str, Any]) -> None:
+        for name, value in self._fixed.items():
+            now, begun = str(_cell(value)), str(_cell(record.get(name)))
+            if now != begun:
+                raise InputError(
+                    f"{self._path}: begun with {name} {begun or 'not given'}, now "
+                    f"{now or 'not given'}; repeat the first command to resume, or choose "
+                    "another name"
+                )
 
     def _write(self, text: str) -> None:
-        with self._path.open("a") as file:
-            file.write(text)
+        try:
+            with self._path.open("a", newline="") as file:
+                file.write(text)
+        except OSError as error:
+            raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
     """The points of a file that `Records` wrote; a line that was cut off is left out."""
-    lines = path.read_text().split("\n")[:-1]
-    if path.suffix == ".csv":
-        return [row for row in csv.DictReader(lines) if None not in row.values()]
-    return [json.loads(line) for line in lines if line]
+    try:
+        lines = path.read_text().split("\n")[:-1]
+        if path.suffix == ".csv":
+            return [row for row in csv.DictReader(lines) if None not in row.values()]
+        return [dict(json.loads(line)) for line in lines if line]
+    except (OSError, TypeError, ValueError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be gone on with: {error}") from error
 
 
 def _cut_unfinished(path: Path) -> None:
@@ -60,7 +95,9 @@ def _cut_unfinished(path: Path) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """Lists with spaces between their numbers."""
-    if isinstance(value, list):
+    """Lists with spaces between their numbers, counts with their names."""
+    if isinstance(value, dict):
+        return " ".join(f"{name}={number}" for name, number in value.items())
+    if isinstance(value, (list, tuple)):
         return " ".join(repr(v) for v in value)
     return "" if value is None else value

@@ -9,6 +9,7 @@ from typing import Literal
 from fgp_vnn.errors import InputError
 
 ENGINES = ("auto", "walk", "split", "bounds", "attack")
+RADIUS_ENGINES = ("auto", "walk", "bundles", "bounds")
 VARIANTS = ("full-queue", "first-boundary")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float64", "float32")

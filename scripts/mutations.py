@@ -28,6 +28,9 @@ _ASCENT = _in("ascent.py", "ascent", "bundles")
 _REGIONS = _in("regions.py", "regions", "leaves")
 _COLLAPSE = _in("collapse.py", "collapse")
 _OPPOSITES = _in("opposites.py", "opposites")
+_CAPS = _in("caps.py", "caps")
+_CLOSEST = _in("search/closest.py", "projections")
+_DISTANCE = _in("search/distance.py", "radius")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
 _SHARPEN = _in("search/sharpen.py", "sharpen")
@@ -246,6 +249,20 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
         _QUERY,
         "torch.where(self.strict, lower >= 0, lower > 0)",
         "torch.where(self.strict, lower > 0, lower >= 0)",
+    ),
+    (
+        "a cap as narrow as its level is high",
+        _CAPS,
+        "((radius - self.level) * (radius + self.level))",
+        "((radius - self.level) * (radius - self.level))",
+    ),
+    ("the sum of two half-spaces too high", _CAPS, "total / size * (1 - SHAVE)", "total"),
+    ("overflow taken for a distance", _CLOSEST, ".nan_to_num(0.0, 0.0, 0.0)", ""),
+    (
+        "levels measured in the wrong norm",
+        _DISTANCE,
+        "size = dual_norm(self.ball.query.domain, weight)",
+        "size = weight.abs().amax(-1)",
     ),
     ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),

@@ -20,7 +20,8 @@ import torch
 from rich.console import Console
 
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.commands.certify import COLUMNS, certify_point, progress, summarise
+from fgp_vnn.commands.certify import COLUMNS, certify_point, summarise
+from fgp_vnn.commands.progress import points_bar
 from fgp_vnn.points import read_points
 from fgp_vnn.records import Records
 from paper_results import NETWORKS, Published
@@ -93,7 +94,7 @@ def _run(
     certifier = Certifier.of(args.folder / f"{name}.onnx", **settings)
     points = read_points(args.folder / f"{NETWORKS[name].data}.npz", certifier.network.inputs)
     count = min(args.points, len(points))
-    with progress(count, len(done)) as advance:
+    with points_bar(count, len(done)) as bar:
         for number in range(count):
             if number not in done:
                 row = certify_point(
@@ -101,7 +102,7 @@ def _run(
                 )
                 rows.append(row)
                 records.add(row)
-                advance()
+                bar.advance()
     return rows
 
 

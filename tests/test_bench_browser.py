@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_runs import make_comparison
 
+from fgp_vnn.bench.radius_plots import Radii
+from fgp_vnn.bench.radius_report import RadiusReport, write_radius_report
 from fgp_vnn.bench.report import write_report
+from fgp_vnn.radius_set import PointRadius
 
 pytestmark = pytest.mark.slow
 
@@ -203,3 +207,20 @@ def test_pictures_and_plots_are_drawn(report: Any) -> None:
         "return [...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().height)"
     )
     assert all(height > 100 for height in heights)
+
+
+def test_the_page_of_radii_sorts_and_filters_as_well(browser: Any, tmp_path: Path) -> None:
+    rows = [
+        PointRadius(n, n, n, lower, 1.0, n == 1, "gap" if n == 1 else "timeout", "walk", 0.1)
+        for n, lower in enumerate((0.3, 0.99, 0.05))
+    ]
+    page = tmp_path / "radii.html"
+    write_radius_report(page, RadiusReport(Radii(rows, "l2", 1.0), {"file": "n.onnx"}, {}))
+    browser.get_log("browser")
+    browser.get(page.as_uri())
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert browser.find_element("id", "count").text == "3 of 3 points"
+    browser.find_elements("css selector", "#table thead button")[3].click()
+    assert visible_rows(browser) == ["2", "0", "1"]
+    browser.find_element("css selector", "#result option[value=gap]").click()
+    assert visible_rows(browser) == ["1"]

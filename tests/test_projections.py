@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 from exact import TOLERANCE, least, polytope
+from numpy.typing import NDArray
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
+from scipy.optimize import linprog
+from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box, L1Ball, L2Ball
+from fgp_vnn.halfspaces import HalfSpaces
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from fgp_vnn.search.closest import nearest, nearest_in_norm
 from fgp_vnn.search.leaves import leaf_effort, settle_regions
 from fgp_vnn.search.refute import Refuter
 from fgp_vnn.verdict import Counterexample
+from oracle.radius import least_distance
 
 
 def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None, bool]:
@@ -88,3 +97,67 @@ def test_a_region_without_constraints_is_settled_too() -> None:
     found, closed = settle_at(ask(network, domain, [everything]), domain.center)
     assert not closed
     assert found is not None
+
+
+def _random_spaces(seed: int) -> HalfSpaces:
+    """Half-spaces that all hold a point away from the centre, so that they meet."""
+    source = torch.Generator().manual_seed(seed)
+    rows = torch.randn(3, 6, 4, generator=source, dtype=torch.float64)
+    inside = torch.randn(3, 4, 1, generator=source, dtype=torch.float64)
+    room = torch.rand(3, 6, generator=source, dtype=torch.float64)
+    values = -(rows @ inside).squeeze(-1) - 0.1 * room
+    return HalfSpaces(rows, values, torch.zeros_like(values))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_nearest_point_in_l2_is_exact(seed: int) -> None:
+    spaces = _random_spaces(seed)
+    ball = L2Ball(torch.zeros(4, dtype=torch.float64), 2.0)
+    part, _ = nearest(ball, spaces)
+    for number in range(3):
+        exact = least_distance(-spaces.rows[number].numpy(), -spaces.values[number].numpy())
+        assert float(part[number]) * 2.0 == pytest.approx(exact, rel=1e-8)
+        assert float(part[number]) * 2.0 <= exact * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("find", [nearest, nearest_in_norm])
+def test_multipliers_that_overflow_are_no_distance(
+    find: Callable[..., tuple[Tensor, Tensor]],
+) -> None:
+    """Opposite half-spaces with numbers so large that their sums are infinite."""
+    huge = torch.tensor([[[1e-300], [-1e-300]]], dtype=torch.float64)
+    values = torch.full((1, 2), 1e308, dtype=torch.float64)
+    spaces = HalfSpaces(huge, values, torch.zeros_like(values))
+    part, _ = find(L1Ball(torch.zeros(1, dtype=torch.float64), 1.0), spaces)
+    assert bool(part.isfinite().all())
+
+
+@pytest.mark.parametrize("norm", ["linf", "l1"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_nearest_point_in_other_norms_is_never_nearer_than_it_is(norm: str, seed: int) -> None:
+    spaces = _random_spaces(seed)
+    zero = torch.zeros(4, dtype=torch.float64)
+    ball = Box(zero - 2.0, zero + 2.0) if norm == "linf" else L1Ball(zero, 2.0)
+    part, _ = nearest_in_norm(ball, spaces, steps=2000)
+    for number in range(3):
+        exact = _least_in_norm(spaces.rows[number].numpy(), spaces.values[number].numpy(), norm)
+        assert exact * 0.99 <= float(part[number]) * 2.0 <= exact * (1 + 1e-9)
+
+
+def _least_in_norm(rows: NDArray[np.float64], values: NDArray[np.float64], norm: str) -> float:
+    """min |u| such that rows u + values <= 0, by a linear program."""
+    inputs = rows.shape[1]
+    sizes = inputs if norm == "l1" else 1
+    eye = np.eye(inputs)
+    spread = -np.eye(inputs) if norm == "l1" else -np.ones((inputs, 1))
+    above = np.vstack(
+        [
+            np.hstack([rows, np.zeros((len(rows), sizes))]),
+            np.hstack([eye, spread]),
+            np.hstack([-eye, spread]),
+        ]
+    )
+    right = np.concatenate([-values, np.zeros(2 * inputs)])
+    cost = np.concatenate([np.zeros(inputs), np.ones(sizes)])
+    solved = linprog(cost, A_ub=above, b_ub=right, bounds=(None, None), method="highs")
+    return float(solved.fun)

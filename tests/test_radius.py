@@ -1,70 +1,125 @@
-"""Certified lower bounds of the robustness radius."""
+"""Radii: two valid ends, narrowed by every engine in every norm."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from small_networks import balls, random_network, random_point, sample, save_onnx
+from small_networks import random_network, random_point, save_onnx
 
+import fgp_vnn
+from fgp_vnn import climb
 from fgp_vnn.certifier import Certifier
 from fgp_vnn.cli import main
-from fgp_vnn.network import Network
-from fgp_vnn.radius import certified_radius
-from fgp_vnn.robustness import Norm, other_class
-from reference_walk import layers_of, reference_walk
+from fgp_vnn.errors import InputError
+from fgp_vnn.radii import Radius, find_radius
+from fgp_vnn.robustness import NORMS, Norm, other_class
+from radius_check import ENGINES, MAXIMUM, case, results, wrong
 
-NORMS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
-
-
-def nearest_sampled(network: Network, x: np.ndarray, limit: float, norm: Norm) -> float:
-    """The distance of the nearest sampled input with another class."""
-    domain = balls(x, limit)["l2"]
-    points = sample(domain, 20_000, 0)
-    label = int(network(domain.center.unsqueeze(0)).argmax())
-    other = points[network(points).argmax(1) != label]
-    distances = torch.linalg.vector_norm(other - domain.center, NORMS[norm], dim=1)
-    return float(distances.min()) if len(distances) else np.inf
+ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(8))
-def test_no_other_class_is_nearer_than_the_bound(norm: Norm, seed: int) -> None:
-    network = random_network((4, 7, 6, 3), seed)
-    x = random_point(4, seed)
-    result = certified_radius(Certifier.of(network), x, limit=0.6, norm=norm, timeout=2)
-    assert result.lower <= nearest_sampled(network, x, 0.6, norm)
-    assert result.lower <= result.upper
-    if result.witness is not None:
-        offset = result.witness.x.astype(np.float64) - x
-        assert np.linalg.norm(offset, NORMS[norm]) <= result.upper
-        y = result.witness.y
-        assert y[other_class(y, result.label)] >= y[result.label]
+@pytest.mark.parametrize("number", range(2000, 2006))
+def test_the_exact_radius_lies_between_the_ends_of_every_engine(norm: Norm, number: int) -> None:
+    made = case(number, norm)
+    for engine, found in results(made, 1.0):
+        assert not wrong(found, made), (engine, found.lower, found.upper, made.exact)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_in_l2_the_bound_ends_at_a_witness_or_at_the_limit(seed: int) -> None:
-    network = random_network((4, 7, 6, 3), seed)
-    x = random_point(4, seed)
-    result = certified_radius(Certifier.of(network), x, limit=0.6)
-    assert result.tight or result.lower == pytest.approx(0.6)
-    if result.tight and result.lower > 1e-3:
-        layers = layers_of(network)
-        assert reference_walk(layers, x, 0.999 * result.lower).status != "not_robust"
+@pytest.mark.parametrize("engine", ["walk", "bundles"])
+@pytest.mark.parametrize("number", [2007, 2009, 2010, 2012])
+def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> None:
+    made = case(number, "l2")
+    found = find_radius(
+        Certifier.of(made.network), made.x, maximum=MAXIMUM["l2"], exact=True, engine=engine
+    )
+    assert found.ended in ("gap", "max")
+    if found.tight:
+        assert found.upper - found.lower <= 1e-6 * found.upper * 1.001
+        assert found.lower <= made.exact * (1 + 1e-9) and found.upper >= made.exact * (1 - 1e-9)
 
 
-def test_the_bound_only_grows_and_is_valid_whenever_it_is_interrupted() -> None:
-    network = random_network((6, 12, 10, 3), 3)
-    x = random_point(6, 3)
-    heard: list[float] = []
-    final = certified_radius(Certifier.of(network), x, limit=0.5, progress=heard.append)
-    assert heard == sorted(heard)
-    assert all(lower <= final.upper * (1 + 1e-6) for lower in heard)
-    cut = certified_radius(Certifier.of(network), x, limit=0.5, timeout=1e-6)
-    assert cut.lower <= final.upper * (1 + 1e-6)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_bundles_handed_on_to_larger_radii_cover_the_ball(
+    norm: Norm, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without patience for a proof at the goal, the radius has to grow."""
+    monkeypatch.setattr(climb, "FIRST_SHARE", 0.0)
+    network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
+    certifier = Certifier.of(network)
+    maximum = MAXIMUM[norm]
+    grown = find_radius(certifier, x, norm=norm, maximum=maximum, engine="bundles", timeout=5)
+    walked = find_radius(certifier, x, norm=norm, maximum=maximum, engine="walk", timeout=5)
+    assert grown.lower <= walked.upper and walked.lower <= grown.upper
+    assert grown.ended in ("gap", "max")
+
+
+def test_growing_radii_are_several_and_their_bounds_only_rise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(climb, "FIRST_SHARE", 0.0)
+    network, x = random_network((8, 16, 14, 5), 1), random_point(8, 1)
+    heard: list[tuple[float, float]] = []
+    found = find_radius(
+        Certifier.of(network),
+        x,
+        maximum=2.0,
+        engine="bundles",
+        timeout=20,
+        progress=lambda lower, upper: heard.append((lower, upper)),
+    )
+    assert found.statistics["radii"] > 1
+    lowers, uppers = zip(*heard, strict=True)
+    assert list(lowers) == sorted(lowers) and list(uppers) == sorted(uppers, reverse=True)
+    assert all(lower <= upper for lower, upper in heard)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_counterexample_is_at_the_upper_end_and_has_another_class(
+    norm: Norm, engine: str
+) -> None:
+    network, x = random_network((4, 7, 6, 3), 2), random_point(4, 2)
+    found = find_radius(
+        Certifier.of(network), x, norm=norm, maximum=2.0, engine=engine, clip=(0, 1), timeout=3
+    )
+    assert found.counterexample is not None
+    point, y = found.counterexample.x, found.counterexample.y
+    assert np.linalg.norm(point - x, ORDERS[norm]) == pytest.approx(found.upper, rel=1e-9)
+    assert y[other_class(y, found.label)] >= y[found.label]
+    assert point.min() >= 0 and point.max() <= 1
+
+
+def test_no_time_leaves_two_valid_ends() -> None:
+    network, x = random_network((6, 12, 10, 3), 3), random_point(6, 3)
+    final = find_radius(Certifier.of(network), x, maximum=0.5)
+    cut = find_radius(Certifier.of(network), x, maximum=0.5, timeout=1e-6)
+    assert cut.lower <= final.upper and final.lower <= cut.upper
+
+
+def test_the_library_takes_a_file_and_gives_a_radius_for_each_input(tmp_path: Path) -> None:
+    model = save_onnx(random_network((4, 6, 3), 0), tmp_path / "net.onnx")
+    points = np.stack([random_point(4, seed) for seed in range(2)])
+    results: Any = fgp_vnn.radius(model, points, "linf", maximum=0.3)
+    assert [type(found) for found in results] == [Radius, Radius]
+    alone: Any = fgp_vnn.radius(Certifier.of(model), points[0], norm="linf", maximum=0.3)
+    assert alone.lower == results[0].lower
+    assert json.loads(json.dumps(alone.as_dict()))["lower"] == alone.lower
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"gap": 0.0}, "gap"), ({"maximum": -1.0}, "maximum"), ({"engine": "split"}, "engine")],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], word: str) -> None:
+    certifier = Certifier.of(random_network((4, 6, 3), 0))
+    with pytest.raises(InputError, match=word):
+        find_radius(certifier, random_point(4, 0), **options)
 
 
 def test_the_command_writes_each_point(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +128,7 @@ def test_the_command_writes_each_point(tmp_path: Path, capsys: pytest.CaptureFix
     np.save(tmp_path / "x.npy", np.stack([random_point(4, s) for s in range(3)]))
     output = tmp_path / "out.json"
     points = str(tmp_path / "x.npy")
-    code = main(["radius", model, points, "--limit", "0.3", "--json", "--output", str(output)])
+    code = main(["radius", model, points, "--max", "0.3", "--json", "--output", str(output)])
     assert code == 0
     summary = json.loads(capsys.readouterr().out)
     rows = [json.loads(line) for line in output.read_text().splitlines()]
@@ -86,5 +141,5 @@ def test_a_limit_that_is_none_is_refused(
 ) -> None:
     model = str(save_onnx(random_network((4, 6, 3), 0), tmp_path / "net.onnx"))
     np.save(tmp_path / "x.npy", random_point(4, 0))
-    assert main(["radius", model, str(tmp_path / "x.npy"), "--limit", "0"]) == 2
+    assert main(["radius", model, str(tmp_path / "x.npy"), "--max", "0"]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -47,18 +47,12 @@ def picture(results: Path, instance: Instance) -> Picture | None:
     case = next(inside, prop.cases[0])  # one that is not valid can be looked at, too
     centre = nominal_input(case)
     low, high = float(case.lower.min()), float(case.upper.max())
-    change = x - centre
-    largest = float(np.abs(change).max())
+    largest = float(np.abs(x - centre).max())
     caption = f"largest change {largest:.3g} of {high - low:.3g}"
     before, after = (network.run(point.astype(np.float32)) for point in (centre, x))
     if before.size > 1:
         caption += f"; largest output {int(before.argmax())} before, {int(after.argmax())} after"
-    return Picture(
-        original=_data(_grey(layout.pixels(centre), low, high)),
-        found=_data(_grey(layout.pixels(x), low, high)),
-        difference=_data(_signed(layout.pixels(change), largest)),
-        caption=caption,
-    )
+    return draw(layout, centre, x, (low, high), caption)
 
 
 @dataclass(frozen=True)
@@ -79,6 +73,19 @@ class Layout:
             else x.reshape(sizes[2], *sizes[:2]).transpose(1, 2, 0)
         )
         return image
+
+
+def draw(
+    layout: Layout, centre: Array, found: Array, limits: tuple[float, float], caption: str
+) -> Picture:
+    """An input, the one found near it and their difference; black to white are the limits."""
+    change = found - centre
+    return Picture(
+        original=_data(_grey(layout.pixels(centre), *limits)),
+        found=_data(_grey(layout.pixels(found), *limits)),
+        difference=_data(_signed(layout.pixels(change), float(np.abs(change).max()))),
+        caption=caption,
+    )
 
 
 def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:

@@ -59,7 +59,7 @@ class Plot:
 
 def cactus(runs: Runs, palette: Palette) -> Plot:
     """How many instances each tool solves, if each may take no longer than so many seconds."""
-    figure, axes = _axes(palette)
+    figure, (axes,) = new_figure(palette)
     right = right_answers(runs)
     for number, (tool, results) in enumerate(runs.items()):
         times = sorted(_seconds(results[key]) for key in right[tool])
@@ -78,14 +78,14 @@ def cactus(runs: Runs, palette: Palette) -> Plot:
     axes.set_ylabel("seconds, each")
     axes.set_xlim(left=0)
     _seconds_axis(axes.yaxis)
-    _legend(axes, palette)
+    add_legend(axes, palette)
     counts = ", ".join(f"{tool} {len(keys)}" for tool, keys in right.items())
     return Plot("cactus", "Solved over time", f"Cactus plot. Solved: {counts}.", figure)
 
 
 def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
     """One tool's time against another's; what one of them does not solve lies on its rim."""
-    figure, axes = _axes(palette)
+    figure, (axes,) = new_figure(palette)
     keys = [key for key in runs[mine] if key in runs[other]]
     rim = 1.6 * max((runs[mine][key].timeout for key in keys), default=1.0)
     right = right_answers(runs)
@@ -112,7 +112,7 @@ def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
     _rim_and_diagonal(axes, low, rim, palette)
     axes.set_xlabel(f"{other}, seconds (dashed: not solved)")
     axes.set_ylabel(f"{mine}, seconds")
-    _legend(axes, palette)
+    add_legend(axes, palette)
     faster = sum(place(mine, key) < place(other, key) for key in keys)
     title = f"{mine} against {other}"
     text = f"Scatter plot. {mine} is faster, or alone, on {faster} of {len(keys)} instances."
@@ -181,13 +181,19 @@ def _with_names(svg: str, group: str, names: Sequence[str]) -> str:
     return svg[:start] + rest
 
 
-def _axes(palette: Palette) -> tuple[Figure, Axes]:
+def new_figure(palette: Palette, *, panels: int = 1) -> tuple[Figure, tuple[Axes, ...]]:
+    """A figure with empty axes side by side; raises InputError if matplotlib is not there."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise InputError("plots need matplotlib: pip install 'fgp-vnn[report]'") from error
-    figure = Figure(figsize=(5.2, 3.9), layout="constrained")
-    axes = figure.add_subplot()
+    figure = Figure(figsize=(5.2 * panels, 3.9), layout=ConstrainedLayoutEngine(wspace=0.05))
+    return figure, tuple(_axes(figure, panels, n + 1, palette) for n in range(panels))
+
+
+def _axes(figure: Figure, panels: int, number: int, palette: Palette) -> Axes:
+    axes = figure.add_subplot(1, panels, number)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -197,7 +203,7 @@ def _axes(palette: Palette) -> tuple[Figure, Axes]:
     axes.yaxis.label.set_color(palette.ink)
     axes.grid(color=palette.faint, linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
-    return figure, axes
+    return axes
 
 
 def _seconds_axis(axis: Any) -> None:
@@ -210,14 +216,9 @@ def _seconds_axis(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _legend(axes: Axes, palette: Palette) -> None:
-    axes.legend(
-        frameon=False,
-        labelcolor=palette.ink,
-        fontsize=9,
-        loc="upper left",
-        bbox_to_anchor=(0, 0.95),
-    )
+def add_legend(axes: Axes, palette: Palette, *, right: bool = False) -> None:
+    place, corner = ("upper right", (1.0, 1.0)) if right else ("upper left", (0.0, 0.95))
+    axes.legend(frameon=False, labelcolor=palette.ink, fontsize=9, loc=place, bbox_to_anchor=corner)
 
 
 def _seconds(record: Record) -> float:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
-from string import Template
 
 from fgp_vnn.bench import plots
 from fgp_vnn.bench.compare import COMPARISON, SINGLE, read_runs
+from fgp_vnn.bench.frame import count, facts, frame
 from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.journal import read_settings, write_atomically
 from fgp_vnn.bench.pictures import Picture, picture
@@ -17,9 +16,7 @@ from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Runs, all_keys, disagreements, scores
 from fgp_vnn.bench.sections import (
     breakdown_section,
-    count,
     disagreement_section,
-    facts,
     instances_section,
     pictures_section,
     plots_section,
@@ -61,19 +58,16 @@ def render(runs: Runs, mine: str, folder: Path) -> str:
         "Counterexamples": pictures_section(pictures, note) if note else "",
         "Instances": instances_section(runs, ordered),
     }
-    files = resources.files(__package__) / "page"
     name = folder.resolve().name
     parts = [count(len(keys), "instance"), count(len({key[0] for key in keys}), "folder")]
     if list(runs) != [SINGLE]:
         parts.append(count(len(runs), "tool"))
-    return Template((files / "report.html").read_text(encoding="utf-8")).substitute(
+    return frame(
         title=facts({"fgp-vnn": name}),
         lead=" · ".join(parts),
-        navigation="".join(_link(title, text) for title, text in sections.items() if text),
-        style=(files / "report.css").read_text(encoding="utf-8"),
-        body="\n".join(text for text in sections.values() if text),
+        sections=sections,
         footer=_footer(runs),
-        script=(files / "report.js").read_text(encoding="utf-8"),
+        table="instances",
     )
 
 
@@ -82,11 +76,6 @@ def _plots(runs: Runs, mine: str, palette: plots.Palette) -> Iterator[plots.Plot
     for other in runs:
         if other != mine and any(key in runs[mine] for key in runs[other]):
             yield plots.scatter(runs, mine, other, palette)
-
-
-def _link(title: str, section: str) -> str:
-    name = section.partition('id="')[2].partition('"')[0]
-    return f'<a href="#{name}">{title}</a>'
 
 
 def _footer(runs: Runs) -> str:

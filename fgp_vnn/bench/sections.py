@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
+from fgp_vnn.bench.frame import big_table, choice, controls, count, scrolling, section
 from fgp_vnn.bench.pictures import Picture
 from fgp_vnn.bench.plots import Plot, inline_svg
 from fgp_vnn.bench.record import Record
@@ -14,13 +15,6 @@ from fgp_vnn.bench.tables import Key
 
 SHOWN_CONFLICTS = 50  # the rest can be unfolded
 WORDS = ("sat", "unsat", "unknown", "timeout", "error")
-
-
-def section(name: str, title: str, content: str) -> str:
-    return (
-        f'<section id="{name}" aria-labelledby="{name}-title">'
-        f'<h2 id="{name}-title">{escape(title)}</h2>{content}</section>'
-    )
 
 
 def disagreement_section(conflicts: Sequence[Disagreement], instances: int) -> str:
@@ -78,12 +72,11 @@ def summary_section(table: Sequence[Score]) -> str:
         '<p class="note">Solved: rightly and in time. PAR-2: mean seconds, an unsolved instance '
         "counting twice its limit. Score: 10 for a right verdict, -150 for a wrong one.</p>"
     )
+    titles_row = f'<thead><tr><th scope="col">tool</th>{head}</tr></thead>'
     return section(
         "summary",
         "Summary",
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Summary table"><table>'
-        f'<thead><tr><th scope="col">tool</th>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{note}",
+        scrolling("Summary table", f"<table>{titles_row}<tbody>{rows}</tbody></table>") + note,
     )
 
 
@@ -161,11 +154,9 @@ def _categories(runs: Runs) -> str:
             solved = sum(record.solved for record in of_category)
             cells += f'<td class="number">{solved} / {len(of_category)}</td>'
         rows += f'<tr><th scope="row">{escape(category)}</th>{cells}</tr>'
-    return (
-        '<h3 style="margin-top:1.2rem">Solved by category</h3>'
-        '<div class="scroll" tabindex="0" role="region" aria-label="Categories"><table><thead><tr>'
-        f'<th scope="col">category</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    titles = f'<thead><tr><th scope="col">category</th>{head}</tr></thead>'
+    table = scrolling("Categories", f"<table>{titles}<tbody>{rows}</tbody></table>")
+    return f'<h3 style="margin-top:1.2rem">Solved by category</h3>{table}'
 
 
 def pictures_section(pictures: Sequence[tuple[str, Picture]], note: str) -> str:
@@ -193,40 +184,19 @@ def instances_section(runs: Runs, conflicting: set[Key]) -> str:
     titles = ["category", "network", "property", "limit s"]
     for tool in runs:
         titles += [tool, f"{tool} s"]
-    head = "".join(
-        f'<th scope="col"><button type="button">{escape(title)}</button></th>' for title in titles
-    )
     rows = "".join(_instance_row(key, runs, titles, key in conflicting) for key in all_keys(runs))
-    table = (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Instances">'
-        '<table id="table">'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
-    return section("instances", "Instances", _controls(runs, titles) + table)
+    content = _controls(runs, titles) + big_table("instances", titles, rows)
+    return section("instances", "Instances", content)
 
 
 def _controls(runs: Runs, titles: Sequence[str]) -> str:
     categories = dict.fromkeys(key[0] for key in all_keys(runs))
-    orders = "".join(
-        f'<option value="{n} {direction}">{escape(title)}, {direction}</option>'
-        for n, title in enumerate(titles)
-        for direction in ("ascending", "descending")
-    )
-    return (
-        '<div class="controls" role="search">'
-        '<label>Search <input id="search" type="search" placeholder="names, reasons ( / )"></label>'
-        f'<label>Verdict <select id="result">{_options(WORDS)}</select></label>'
-        f'<label>Category <select id="category">{_options(categories)}</select></label>'
-        f'<label>Order <select id="order">{orders}</select></label>'
+    filters = choice("result", "Verdict", WORDS) + choice("category", "Category", categories)
+    check = (
         '<label class="check"><input id="conflicts-only" type="checkbox"> disagreements only'
-        '</label><output id="count" aria-live="polite"></output></div>'
+        "</label>"
     )
-
-
-def _options(values: Iterable[str]) -> str:
-    return '<option value="">all</option>' + "".join(
-        f'<option value="{escape(value)}">{escape(value)}</option>' for value in values
-    )
+    return controls(titles, "names, reasons", filters, check)
 
 
 def _instance_row(key: Key, runs: Runs, titles: Sequence[str], conflict: bool) -> str:
@@ -270,13 +240,5 @@ def _seconds(label: str, record: Record | None) -> str:
     )
 
 
-def facts(values: Mapping[str, object]) -> str:
-    return " · ".join(f"{escape(str(name))} {escape(str(value))}" for name, value in values.items())
-
-
 def _word(word: str) -> str:
     return f'<span class="word w-{word}">{word}</span>'
-
-
-def count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

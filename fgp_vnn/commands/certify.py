@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fgp_vnn.commands.progress import points_bar
 from fgp_vnn.commands.verify import (
     add_search_arguments,
     add_threads,
@@ -87,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     rows = list(records.done) if records else []
     done = {int(row["point"]) for row in rows}
     clip = None if args.clip is None else (args.clip[0], args.clip[1])
-    with progress(len(points), len(done)) as advance:
+    with points_bar(len(points), len(done)) as bar:
         for number in range(len(points)):
             if number in done:
                 continue
@@ -95,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             rows.append(row)
             if records:
                 records.add(row)
-            advance()
+            bar.advance()
     summary = summarise(rows)
     print(json.dumps(summary) if args.json else describe(summary))
     return 0
@@ -198,14 +197,3 @@ def describe(summary: dict[str, Any]) -> str:
             f"at most {summary['vra_upper_bound']:.3f}"
         )
     return "\n".join(lines)
-
-
-@contextmanager
-def progress(total: int, done: int) -> Iterator[Callable[[], None]]:
-    """A bar on the terminal's error stream; what it gives says that one more point is done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("points", total=total, completed=done)
-        yield lambda: bar.advance(task)

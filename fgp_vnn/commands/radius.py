@@ -1,100 +1,224 @@
-"""fgp-vnn radius: certified lower bounds of the distance to another class."""
+"""fgp-vnn radius: how far the points of a file are from another class, between two bounds."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import statistics
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgp_vnn.commands.certify import add_ball_arguments, load, open_records, progress
-from fgp_vnn.commands.verify import read_timeout
+from fgp_vnn.commands.certify import add_ball_arguments, load
+from fgp_vnn.commands.interrupt import leave_on_interrupt
+from fgp_vnn.commands.progress import points_bar
+from fgp_vnn.commands.verify import check_writable, read_timeout
 from fgp_vnn.errors import InputError
-from fgp_vnn.settings import DEVICES
+from fgp_vnn.files import read_bytes
+from fgp_vnn.records import Records
+from fgp_vnn.settings import DEVICES, RADIUS_ENGINES
 
 if TYPE_CHECKING:
-    from fgp_vnn.radius import Radius
+    from fgp_vnn.certifier import Certifier
+    from fgp_vnn.points import Points
+    from fgp_vnn.radii import Radius
 
-COLUMNS = (
-    "point",
-    "y",
-    "label",
-    "lower",
-    "upper",
-    "tight",
-    "ended",
-    "seconds",
-    "regions",
-    "witness_label",
-    "witness",
-)
+PLOTS = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds")
+# The same in every row, so that a table says what it is about and is not gone on with by another.
+RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
+COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ball_arguments(parser)
-    parser.add_argument("--limit", type=float, default=1.0, help="the largest radius of interest")
-    parser.add_argument("--timeout", help="seconds for each point; the bound reached is valid")
+    parser.add_argument("--max", type=float, default=1.0, help="the largest radius of interest")
+    parser.add_argument(
+        "--gap", type=float, default=0.01, help="stop when upper - lower <= GAP * upper"
+    )
+    parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
+    parser.add_argument(
+        "--engine",
+        choices=RADIUS_ENGINES,
+        default="auto",
+        help="bounds: linear bounds alone, the cheap baseline",
+    )
+    parser.add_argument("--timeout", help="seconds for each point; the bounds reached are valid")
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
+    parser.add_argument(
+        "--plot", type=Path, help=f"histogram and certified accuracy, {' '.join(PLOTS)}"
+    )
+    parser.add_argument("--report", type=Path, help="everything on one HTML page")
 
 
 def run(args: argparse.Namespace) -> int:
     timeout = read_timeout(args.timeout)
-    if not args.limit > 0:
-        raise InputError(f"--limit is {args.limit}; it must be positive")
-    records = open_records(args, COLUMNS)
-    certifier, points = load(args, {"device": args.device, "seed": args.seed})
-    from fgp_vnn.radius import certified_radius
-
+    check_arguments(args)
+    with leave_on_interrupt():
+        certifier, points = load(args, {"device": args.device, "seed": args.seed})
+        check_points(args, points)
+        options = search_options(args, timeout)
+        settings = run_settings(args.model, args.points, args.seed, options)
+        records = None
+        if args.output is not None:
+            records = Records(args.output, COLUMNS, resume=args.resume, fixed=settings)
     rows = list(records.done) if records else []
     done = {int(row["point"]) for row in rows}
-    clip = None if args.clip is None else (args.clip[0], args.clip[1])
-    with progress(len(points), len(done)) as advance:
-        for number in range(len(points)):
-            if number in done:
-                continue
-            x = points.x[number].astype("float64")
-            result = certified_radius(
-                certifier, x, limit=args.limit, norm=args.norm, clip=clip, timeout=timeout
-            )
-            y = None if points.y is None else int(points.y[number])
-            row = {"point": number, "y": y, **_row(result)}
-            rows.append(row)
-            if records:
-                records.add(row)
-            elif not args.json:
-                print(_line(number, result), flush=True)
-            advance()
-    summary = summarise(rows)
-    print(json.dumps(summary) if args.json else describe(summary))
+    waiting = [number for number in range(len(points)) if number not in done]
+    stopped: BaseException | None = None
+    try:
+        with points_bar(len(points), len(points) - len(waiting)) as bar:
+            for number in waiting:
+                row = point_row(certifier, points, number, options, bar.note)
+                if records:
+                    records.add(row)
+                rows.append(row)
+                if not args.json:
+                    print(line(row), flush=True)
+                bar.advance()
+    except (KeyboardInterrupt, InputError) as error:
+        stopped = error  # what is done is shown all the same
+    rows.sort(key=lambda row: int(row["point"]))
+    finish(args, rows, certifier, points, settings)
+    if stopped is not None:
+        if records:
+            print(f"{args.output} has these points; go on with --resume", file=sys.stderr)
+        raise stopped
     return 0
 
 
-def _row(result: Radius) -> dict[str, Any]:
-    row = result.as_dict()
-    row["regions"] = row.pop("statistics").get("regions", 0)
-    return row
+def check_arguments(args: argparse.Namespace) -> None:
+    """Whatever can be said before the work."""
+    if not 0 < args.max < math.inf:
+        raise InputError(f"--max is {args.max}; it must be a positive number")
+    if not 0 < args.gap < 1:
+        raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
+    if args.plot is not None and args.plot.suffix not in PLOTS:
+        raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
+    if args.report is not None and args.report.suffix not in PAGES:
+        raise InputError(f"--report is {args.report}; a page is written as {', '.join(PAGES)}")
+    if args.resume and args.output is None:
+        raise InputError("--resume goes on with a file: name it with --output")
+    for path in (args.plot, args.report):
+        if path is not None:
+            check_writable(path)
+    if args.plot is not None or args.report is not None:
+        from fgp_vnn.bench.plots import PAPER, new_figure
+
+        new_figure(PAPER)  # says what to install where matplotlib is missing
 
 
-def _line(number: int, result: Radius) -> str:
-    upper = "" if result.witness is None else f", a witness at {result.upper:.6g}"
-    tight = ", tight" if result.tight else f" ({result.ended})"
-    return f"point {number}: at least {result.lower:.6g}{upper}{tight}, {result.seconds:.3f} s"
+def check_points(args: argparse.Namespace, points: Points) -> None:
+    from fgp_vnn.certifier import check_ball
+
+    for number, x in enumerate(points.x):
+        try:
+            check_ball(x.astype("float64"), args.max, args.norm, args.clip)
+        except InputError as error:
+            raise InputError(f"{args.points}: point {number}: {error}") from None
 
 
-def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The mean bound, and how many bounds are tight."""
-    lowers = [float(row["lower"]) for row in rows]
+def search_options(args: argparse.Namespace, timeout: float | None) -> dict[str, Any]:
+    """The arguments of `find_radius`."""
     return {
-        "points": len(rows),
-        "mean_lower": statistics.fmean(lowers) if lowers else 0.0,
-        "median_lower": statistics.median(lowers) if lowers else 0.0,
-        "tight": sum(str(row["tight"]) == "True" for row in rows),
+        "norm": args.norm,
+        "maximum": args.max,
+        "gap": args.gap,
+        "exact": args.exact,
+        "engine": args.engine,
+        "clip": None if args.clip is None else tuple(args.clip),
+        "timeout": timeout,
     }
 
 
-def describe(summary: dict[str, Any]) -> str:
+def run_settings(model: Path, data: Path, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    """What decides the results besides the number of a point: the columns RUN."""
+    return {
+        "network": _fingerprint(model, "network"),
+        "data": _fingerprint(data, "points file"),
+        "norm": options["norm"],
+        "max": options["maximum"],
+        "gap": "exact" if options["exact"] else options["gap"],
+        "asked_engine": options["engine"],
+        "clip": options["clip"],
+        "timeout": options["timeout"],
+        "seed": seed,
+    }
+
+
+def _fingerprint(path: Path, what: str) -> str:
+    return hashlib.sha256(read_bytes(path, what)).hexdigest()[:12]
+
+
+def point_row(
+    certifier: Certifier,
+    points: Points,
+    number: int,
+    options: dict[str, Any],
+    note: Callable[[str], None],
+) -> dict[str, Any]:
+    """One row of the output; `note` hears both bounds as they close in."""
+    from fgp_vnn.radii import find_radius
+
+    def hear(lower: float, upper: float) -> None:
+        note(f"point {number}: {lower:.5g} to {_upper(upper)}")
+
+    hear(0.0, math.inf)
+    x = points.x[number].astype("float64")
+    try:
+        result = find_radius(certifier, x, **options, progress=hear)
+    except InputError as error:
+        raise InputError(f"point {number}: {error}") from None
+    y = None if points.y is None else int(points.y[number])
+    return {"point": number, "y": y, **result_row(result)}
+
+
+def result_row(result: Radius) -> dict[str, Any]:
+    """A radius as the columns of a row."""
+    row = result.as_dict()
+    row["seconds"] = round(result.seconds, 6)
+    example = row.pop("counterexample", None)
+    if example is not None:
+        row["counterexample_label"], row["counterexample"] = example["label"], example["x"]
+    return row
+
+
+def line(row: dict[str, Any]) -> str:
+    """One point for a reader."""
+    from fgp_vnn.radius_set import read_row
+
+    point = read_row(row)
+    wrong = "" if point.right else f" (true: {point.y})"
+    gap = "" if math.isinf(point.gap) else f", gap {100 * point.gap:.2g} %"
+    ended = "tight" if point.tight else point.ended
     return (
-        f"{summary['points']} points: mean lower bound {summary['mean_lower']:.6g}, median "
-        f"{summary['median_lower']:.6g}, {summary['tight']} tight"
+        f"point {point.point}: class {point.label}{wrong}, radius {point.lower:.6g} to "
+        f"{_upper(point.upper)}{gap}; {ended}, {point.engine}, {point.seconds:.3f} s"
     )
+
+
+def _upper(upper: float) -> str:
+    return "?" if math.isinf(upper) else f"{upper:.6g}"
+
+
+def finish(
+    args: argparse.Namespace,
+    rows: list[dict[str, Any]],
+    certifier: Certifier,
+    points: Points,
+    settings: dict[str, Any],
+) -> None:
+    """The summary, and the files that are made of all points."""
+    from fgp_vnn.radius_set import describe, read_row, summarise
+
+    radii = [read_row(row) for row in rows]
+    summary = summarise(radii, args.max)
+    print(json.dumps(summary) if args.json else describe(summary), flush=True)
+    if rows and (args.plot is not None or args.report is not None):
+        from fgp_vnn.commands.radius_pages import write_pages
+
+        write_pages(args, rows, radii, certifier, points, settings)

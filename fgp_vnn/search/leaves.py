@@ -123,3 +123,12 @@ def _half_spaces(
         errors.append(error * weight.abs())
     parts = (torch.cat(part, 1) for part in (rows, values, errors))
     return binding(query.domain, HalfSpaces(*parts))
+
+
+def region_spaces(query: Query, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
+    """The part of each region [regions, neurons] that meets a disjunct [regions]."""
+    network = query.network
+    pattern = torch.split(signs > 0, list(network.widths), -1)
+    *hidden, output = affine_forms(network, query.domain, pattern)
+    every = torch.arange(len(signs), device=signs.device)
+    return _half_spaces(query, pattern, hidden, output, every, disjunct)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box, Domain
-from fgp_vnn.halfspaces import HalfSpaces, combine, contradiction, weigh
+from fgp_vnn.halfspaces import HalfSpaces, combine, contradiction
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.verdict import Counterexample
 
@@ -41,15 +41,15 @@ def alternate(
     left = torch.arange(cases, device=empty.device)
     evidence = torch.zeros_like(spaces.values)
     sides, tiny = _sides(domain), torch.finfo(spaces.values.dtype).tiny
-    size, now = _scaled(spaces._replace(rows=spaces.rows * sides))
-    step = _step_length(now.rows)
+    size, now = scaled(spaces._replace(rows=spaces.rows * sides))
+    step = step_length(now.rows)
     multipliers = torch.zeros_like(now.values)
     ahead, momentum = multipliers, 1.0
     for count in range(1, steps + 1):
         point = domain.project(domain.center - combine(ahead, now.rows) * sides)
         # Where a side is 0, so are the rows, and what is divided by it.
         offset = (point - domain.center) / sides.clamp(min=tiny)
-        slack = _along(now.rows, offset) + now.values
+        slack = along(now.rows, offset) + now.values
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
         ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
@@ -75,37 +75,12 @@ def alternate(
     return Alternated(None, empty, evidence)
 
 
-def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Tensor, Tensor]:
-    """Lower bounds [cases], as parts of the domain, of the distance of the intersections from the
-    centre, and the points [cases, inputs] that the ascent came to.
-
-    The weighted sum of the constraints is positive in t times the domain while
-    sum m_i b_i > t h(-sum m_i a_i).
-    """
-    _, now = _scaled(spaces)
-    step = _step_length(now.rows)
-    multipliers = torch.zeros_like(now.values)
-    best = multipliers.new_zeros(len(multipliers))
-    ahead, momentum = multipliers, 1.0
-    for count in range(1, steps + 1):
-        slack = now.values - _along(now.rows, combine(ahead, now.rows))
-        new = torch.addcmul(ahead, step, slack).clamp_(min=0)
-        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-        ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
-        multipliers, momentum = new, following
-        if count % LOOK == 0:
-            total, gap = weigh(domain, now, multipliers)
-            reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
-            best = torch.maximum(best, gap.clamp(min=0) / reach)
-    return best, domain.center - combine(multipliers, now.rows)
-
-
 def _sides(domain: Domain) -> Tensor:
     """What the inputs [inputs] are measured in; a ball has the same size along all of them."""
     return domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
 
 
-def _scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
+def scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
     """The lengths of the rows [cases, constraints], and the same with rows of length 1."""
     size: Tensor = torch.linalg.vector_norm(spaces.rows, dim=-1)
     size = torch.where(size > 0, size, torch.ones_like(size))
@@ -113,21 +88,23 @@ def _scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
     return size, HalfSpaces(rows, spaces.values / size, spaces.errors / size)
 
 
-def _step_length(rows: Tensor) -> Tensor:
+def step_length(rows: Tensor) -> Tensor:
     """One over the greatest eigenvalue of rows rows^T, estimated by powers; [cases, 1].
 
     A step that is too long costs convergence and nothing else. Rows have length 1 or 0, so the
     eigenvalue is at least 1 unless there are none.
     """
-    vector = rows.new_ones(rows.shape[:2])
+    # Any start does that no eigenvector is orthogonal to; two opposite rows are to that of ones.
+    places = torch.arange(rows.shape[1], dtype=rows.dtype, device=rows.device)
+    vector = (1.5 + torch.sin(7 * places)).expand(rows.shape[:2])
     growth = vector.new_ones(len(vector), 1)
     for _ in range(8):
-        vector = _along(rows, combine(vector, rows))
-        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True).clamp(min=0.1)
-        vector = vector / growth
-    return 1 / (1.1 * growth)
+        vector = along(rows, combine(vector, rows))
+        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
+        vector = vector / growth.clamp(min=torch.finfo(rows.dtype).tiny)
+    return 1 / (1.1 * growth.clamp(min=1))
 
 
-def _along(rows: Tensor, points: Tensor) -> Tensor:
+def along(rows: Tensor, points: Tensor) -> Tensor:
     """a_i . point, [cases, constraints]."""
     return torch.bmm(rows, points.unsqueeze(-1)).squeeze(-1)

@@ -3,168 +3,144 @@
 Distances are parts t of the domain's radius: a hyperplane z_u = 0 is met in t times the domain only
 where |v_u| <= t h(A_u). A region waits with a lower bound of the distance of the facet it was
 reached through, and a decision boundary with its own. All regions nearer than the lowest of them
-have been explored and hold no counterexample: that is the certified bound, valid at any time.
+have been explored and hold no counterexample: that is the certified bound, valid at any time. A
+batch takes the lowest of them at once: what it leaves behind is farther, and what it adds is known
+before the bound is read again.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.caps import SHAVE
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import region_spaces
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.joint import press
-from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.search.patterns import Patterns
-from fgp_vnn.search.projections import nearest
+from fgp_vnn.search.settled import STEPS, Ball, Reporter, distances
 from fgp_vnn.search.triangular import RegionForms, Triangular, triangular
 from fgp_vnn.search.visited import Visited
-from fgp_vnn.verdict import Counterexample
 
 MEMORY = 1 << 30  # bytes of waiting regions
 WORKSPACE = 1 << 18
+BOUNDARIES = 32  # that are settled at once
 
 
-@dataclass(frozen=True)
-class Reached:
-    """How far the search has come: no counterexample is nearer than lower * the radius."""
+@dataclass(eq=False)
+class Walked:
+    """The state of one search outwards; all distances are parts of the ball's radius."""
 
-    lower: float  # as a part of the domain's radius, at most 1
-    witness: Counterexample | None  # the nearest that was found
-    ended: str  # "witness", "limit", "inconclusive" or "timeout"
-    statistics: dict[str, int] = field(default_factory=dict)
+    ball: Ball
+    reporter: Reporter
+    deadline: Deadline
+    regions: int = 0
+    stuck: float = torch.inf  # the lowest boundary that nothing settles
+    _boundaries: Frontier = field(default_factory=lambda: Frontier(MEMORY))
+    _waiting: Frontier = field(default_factory=lambda: Frontier(MEMORY))
 
+    def __post_init__(self) -> None:
+        self._query: Query = replace(self.ball.query, domain=self.ball.free())
+        self._system = triangular(self._query)
+        self._patterns = Patterns(self._query, self.ball.bounds)
+        start = self._patterns.start
+        self._seen = Visited(start.shape[1], start.device)
+        self._waiting.push(self.ball.origin.new_zeros(1), words=start)
 
-@dataclass(order=True)
-class _Boundary:
-    """A disjunct that a region may meet at a distance of at least `key`."""
-
-    key: float
-    number: int
-    words: Tensor = field(compare=False)  # [1, words]
-    disjunct: int = field(compare=False)
-    refined: bool = field(compare=False, default=False)
-
-
-class _Search:
-    """The state of one search outwards."""
-
-    def __init__(self, query: Query, bounds: LayerBounds) -> None:
-        self.query = query
-        self.system = triangular(query)
-        self.patterns = Patterns(query, bounds)
-        self.regions = Frontier(MEMORY)
-        self.boundaries: list[_Boundary] = []
-        start = self.patterns.start
-        self.closed = Visited(start.shape[1], start.device)
-        self.regions.push(query.domain.center.new_zeros(1), words=start)
-        self.limit = 1.0  # nothing farther is of interest
-        self.explored = 0
+    @property
+    def limit(self) -> float:
+        """Nothing farther is of interest."""
+        return min(self.reporter.goal() / self.ball.radius * (1 + SHAVE), 1.0)
 
     @property
     def lower(self) -> float:
-        nearest_boundary = self.boundaries[0].key if self.boundaries else 1.0
-        return min(self.regions.lowest, nearest_boundary, self.limit)
+        return min(self._waiting.lowest, self._boundaries.lowest, self.stuck, self.limit)
 
-    def explore(self) -> None:
+    def run(self) -> None:
+        """Raise the bound until it is at the goal, time is up or a boundary cannot be settled."""
+        while True:
+            lower = self.lower
+            done = lower >= self.limit
+            self.reporter.lower(self.reporter.goal() if done else lower * self._unit)
+            if done or self.stuck <= lower or self.deadline.expired():
+                return
+            if self._boundaries.lowest <= self._waiting.lowest:
+                self._settle()
+            else:
+                self._explore()
+
+    @property
+    def _unit(self) -> float:
+        return self.ball.radius * (1 - SHAVE)
+
+    def _explore(self) -> None:
         """Take the nearest regions and add their neighbours and boundaries."""
-        rows = self.system.blocks[-1].last * max(self.query.network.inputs, 1)
-        taken = self.regions.pop(max(1, min(256, WORKSPACE // rows)))
+        rows = self._system.blocks[-1].last * max(self._query.network.inputs, 1)
+        taken = self._waiting.pop(max(1, min(256, WORKSPACE // rows)))
         words = taken["words"][taken["key"] < self.limit]
-        words = words[self.closed.add(words)] if len(words) else words
+        words = words[self._seen.add(words)] if len(words) else words
         if not len(words):
             return
-        self.explored += len(words)
-        on = self.patterns.unpack(words)
-        forms = self.system.forms(on)
-        sign = on * 2 - 1
-        near = _region_distance(self.system, forms, sign)
+        self.regions += len(words)
+        on = self._patterns.unpack(words)
+        forms = self._system.forms(on)
+        near = _region_distance(self._system, forms, on * 2 - 1)
         keep = near < self.limit
-        count = self.system.neurons
-        distance = torch.maximum(_distance(self.system, forms), near)
+        count = self._system.neurons
+        distance = torch.maximum(_distance(self._system, forms), near)
         crossed = (distance[:count] < self.limit) & keep
-        self._neighbours(words, crossed, distance[:count])
-        self._add_boundaries(words, distance[count:], keep)
-
-    def _neighbours(self, words: Tensor, crossed: Tensor, distance: Tensor) -> None:
-        parent, neuron, flipped = self.patterns.neighbours(words, crossed)
+        parent, neuron, flipped = self._patterns.neighbours(words, crossed)
         if len(flipped):
-            self.regions.push(distance[neuron, parent], words=flipped)
+            self._waiting.push(distance[neuron, parent], words=flipped)
+        self._add_boundaries(words, distance[count:], keep)
 
     def _add_boundaries(self, words: Tensor, distance: Tensor, keep: Tensor) -> None:
         """A disjunct is no nearer than the farthest of its rows."""
-        shape = (self.query.disjuncts, distance.shape[1])
-        index = self.query.disjunct.unsqueeze(1).expand_as(distance)
+        shape = (self._query.disjuncts, distance.shape[1])
+        index = self._query.disjunct.unsqueeze(1).expand_as(distance)
         farthest = distance.new_zeros(shape).scatter_reduce(0, index, distance, "amax")
-        for disjunct, region in torch.nonzero((farthest < self.limit) & keep).tolist():
-            key = float(farthest[disjunct, region])
-            number = len(self.boundaries) + self.explored
-            entry = _Boundary(key, number, words[region : region + 1], disjunct)
-            heapq.heappush(self.boundaries, entry)
+        disjunct, region = torch.nonzero((farthest < self.limit) & keep, as_tuple=True)
+        self._wait(farthest[disjunct, region], words[region], disjunct, 0)
 
+    def _wait(self, key: Tensor, words: Tensor, disjunct: Tensor, tried: int) -> None:
+        times = torch.full_like(disjunct, tried)
+        self._boundaries.push(key, words=words, disjunct=disjunct, tried=times)
 
-def walk_outwards(
-    query: Query,
-    bounds: LayerBounds,
-    confirm: Confirm,
-    distance: Callable[[Counterexample], float],
-    deadline: Deadline,
-    progress: Callable[[float], None] = lambda lower: None,
-) -> Reached:
-    """Raise the bound until a counterexample, the edge of the domain or the deadline ends it.
+    def _settle(self) -> None:
+        """Find the nearest points of the nearest boundaries, and better bounds of their distances.
 
-    `distance` is that of a counterexample, as a part of the domain's radius, rounded up;
-    `progress` hears the bound as it grows.
-    """
-    search = _Search(query, bounds)
-    witness: Counterexample | None = None
-    lower = 0.0
-    while True:
-        lower = max(lower, search.lower)
-        progress(lower)
-        if lower >= search.limit:
-            return _ended(search, search.limit, witness, "witness" if witness else "limit")
-        if deadline.expired():
-            return _ended(search, lower, witness, "timeout")
-        boundaries = search.boundaries
-        if not boundaries or boundaries[0].key > search.regions.lowest:
-            search.explore()
-            continue
-        boundary = heapq.heappop(boundaries)
-        found, key = _settle(search, boundary, confirm)
-        if found is not None and distance(found) <= search.limit:
-            witness, search.limit = found, distance(found)
-        if boundary.refined:
-            # The nearest of all that is left: it ends the search, with a witness or without one.
-            return _ended(search, lower, witness, "inconclusive" if found is None else "witness")
-        heapq.heappush(boundaries, _refined(boundary, key))
+        What comes out lowest once more has been tried before: it gets more steps, and then it is
+        stuck.
+        """
+        taken = self._boundaries.pop(BOUNDARIES)
+        ahead = taken["key"] > self._waiting.lowest  # they may still turn out to be of no interest
+        for tried in range(len(STEPS) + 1):
+            mine = (taken["tried"] == tried) & ~ahead
+            part = {name: field[mine] for name, field in taken.items()}
+            if not len(part["key"]):
+                continue
+            if tried == len(STEPS):
+                self.stuck = min(self.stuck, float(part["key"].min()))
+                continue
+            key = torch.maximum(part["key"], self._nearest(part, STEPS[tried]))
+            self._wait(key, part["words"], part["disjunct"], tried + 1)
+        if bool(ahead.any()):
+            back = {name: field[ahead] for name, field in taken.items()}
+            self._boundaries.push(back.pop("key"), **back)
 
-
-def _refined(boundary: _Boundary, key: float) -> _Boundary:
-    return _Boundary(key, boundary.number, boundary.words, boundary.disjunct, refined=True)
-
-
-def _settle(
-    search: _Search, boundary: _Boundary, confirm: Confirm
-) -> tuple[Counterexample | None, float]:
-    """Try the boundary's nearest point; gives a witness and a better bound of its distance."""
-    system, domain = search.system, search.system.domain
-    on = search.patterns.unpack(boundary.words)
-    forms = system.forms(on)
-    at = torch.zeros(1, dtype=torch.long, device=on.device)
-    spaces = region_spaces(search.query, system, forms, on * 2 - 1, at + boundary.disjunct, at)
-    lower, point = nearest(domain, spaces)
-    offset = point - domain.center
-    beyond = [domain.center + (1 + extra) * offset for extra in (0.0, 1e-7, 1e-6, 1e-5, 1e-4)]
-    found = confirm(domain.project(torch.cat(beyond)))
-    return found, max(boundary.key, float(lower))
+    def _nearest(self, part: dict[str, Tensor], steps: int) -> Tensor:
+        """Bounds [boundaries] of their distances; points that are reached are offered."""
+        system = self._system
+        on = self._patterns.unpack(part["words"])
+        region = torch.arange(on.shape[1], device=on.device)
+        forms = system.forms(on)
+        spaces = region_spaces(self._query, system, forms, on * 2 - 1, part["disjunct"], region)
+        found = distances(self.ball, spaces, self.reporter, tries=(steps,))
+        return found / self.ball.radius * (1 - SHAVE)
 
 
 def _distance(system: Triangular, forms: RegionForms) -> Tensor:
@@ -183,8 +159,3 @@ def _region_distance(system: Triangular, forms: RegionForms, sign: Tensor) -> Te
     tiny = torch.finfo(sign.dtype).tiny
     gap = (pressed.q - pressed.slack).clamp(min=0)
     return gap / system.domain.support(pressed.p).clamp(min=tiny)
-
-
-def _ended(search: _Search, lower: float, witness: Counterexample | None, how: str) -> Reached:
-    # One part in 10^12 covers the rounding of the quotients above.
-    return Reached(lower * (1 - 1e-12), witness, how, {"regions": search.explored})

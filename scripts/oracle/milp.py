@@ -16,7 +16,7 @@ WIDENING = 1e-5
 
 
 @dataclass
-class _Program:
+class Program:
     """Linear constraints lower <= A v <= upper, gathered entry by entry."""
 
     low: list[float] = field(default_factory=list)  # of the variables
@@ -64,7 +64,7 @@ def _tighten(
     low: Array,
     high: Array,
 ) -> None:
-    program, last = _encode(chain, lower, upper, known)
+    program, last = encode(chain, lower, upper, known)
     matrix = program.matrix()
     sides = np.array(program.sides)
     finite_low, finite_high = np.isfinite(sides[:, 0]), np.isfinite(sides[:, 1])
@@ -83,11 +83,11 @@ def _tighten(
                 high[neuron] = min(high[neuron], -solved.fun + bias[neuron] + WIDENING)
 
 
-def _encode(
+def encode(
     chain: Chain, lower: Array, upper: Array, bounds: list[tuple[Array, Array]]
-) -> tuple[_Program, list[int]]:
+) -> tuple[Program, list[int]]:
     """The layers that have bounds, and the variables of the last one's outputs."""
-    program = _Program()
+    program = Program()
     inputs = program.variables(lower, upper)
     for (weight, bias), (low, high) in zip(chain.layers, bounds, strict=False):
         outputs = program.variables(np.zeros(len(bias)), np.maximum(high, 0.0))
@@ -113,7 +113,7 @@ def solve(
 
     None in place of an answer: the time was up.
     """
-    program, last = _encode(chain, query.lower, query.upper, bounds)
+    program, last = encode(chain, query.lower, query.upper, bounds)
     weight, bias = chain.layers[-1]
     cost = np.zeros(len(program.low))
     for row, offset in zip(query.rows, query.offsets, strict=True):

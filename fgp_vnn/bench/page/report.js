@@ -17,7 +17,7 @@
   show();
 })();
 
-// The table of instances: filter and sort.
+// The table: filter and sort. A page has the filters that suit it.
 (() => {
   const table = document.getElementById("table");
   const body = table.tBodies[0];
@@ -34,15 +34,15 @@
     let shown = 0;
     rows.forEach((row, index) => {
       const match = words.every((word) => texts[index].includes(word))
-        && (!result.value || row.dataset.results.split(" ").includes(result.value))
-        && (!category.value || row.dataset.category === category.value)
-        && (!conflicts.checked || row.classList.contains("conflict"));
+        && (!result?.value || row.dataset.results.split(" ").includes(result.value))
+        && (!category?.value || row.dataset.category === category.value)
+        && (!conflicts?.checked || row.classList.contains("conflict"));
       row.hidden = !match;
       shown += match;
     });
-    count.textContent = `${shown} of ${rows.length} instances`;
+    count.textContent = `${shown} of ${rows.length} ${table.dataset.unit}`;
   };
-  for (const control of [search, result, category, conflicts]) {
+  for (const control of [search, result, category, conflicts].filter(Boolean)) {
     control.addEventListener("input", filter);
     control.addEventListener("change", filter);
   }

@@ -1,0 +1,50 @@
+"""A bar on the terminal for work that goes point by point."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What the work tells the bar."""
+
+    advance: Callable[[], None]  # one more point is done
+    note: Callable[[str], None]  # what is known of the current one
+
+
+@contextmanager
+def points_bar(total: int, done: int) -> Iterator[Bar]:
+    """A bar on the error stream with the time to go, if that is a terminal; lines of the output
+    go above it."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("points"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("to go"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        redirect_stdout=sys.stdout.isatty(),  # an output that is piped on stays whole
+    ) as progress:
+        task = progress.add_task("", total=total, completed=done)
+        yield Bar(
+            lambda: progress.advance(task), lambda text: progress.update(task, description=text)
+        )

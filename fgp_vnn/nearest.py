@@ -1,0 +1,222 @@
+"""A minimum-norm attack: projections onto decision boundaries, from many starts at once.
+
+At x the network is affine, so the boundary with a class is a hyperplane there. A step goes to a mix
+of two projections onto it, of x itself and of the centre; from the other side of the boundary it
+goes back towards the centre (the attack FAB, Croce and Hein, 2020). The best points are then
+polished: along the boundary towards the centre's projection, and on the ray from the centre by
+bisection.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.network.model import Network
+from fgp_vnn.regions import gradient
+from fgp_vnn.robustness import Norm
+
+ORDERS: dict[Norm, float] = {"l2": 2.0, "linf": math.inf, "l1": 1.0}
+ROUGH, FINE = 14, 40  # bisections of a ray
+ROUNDS = 6  # of an active set, for a projection in a box
+SHARES = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
+
+
+@dataclass(frozen=True)
+class Approach:
+    """How to attack."""
+
+    starts: int = 32  # at least four for each class; the first is the centre
+    steps: int = 40
+    bias: float = 0.1  # of the centre's projection in a step, at most
+    overshoot: float = 1.05
+    back: float = 0.95  # of the distance, after the boundary was crossed
+    polished: int = 6  # points
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A network whose outputs are margins of the centre's class, all of them positive there."""
+
+    network: Network
+    center: Tensor  # [inputs]
+    norm: Norm
+    clip: Box | None = None  # where counterexamples have to lie
+
+    def distance(self, points: Tensor) -> Tensor:
+        """From the centre, [points]."""
+        result: Tensor = torch.linalg.vector_norm(points - self.center, ORDERS[self.norm], dim=-1)
+        return result
+
+
+def approach(target: Target, deadline: Deadline, attack: Approach) -> Tensor:
+    """Points [points, inputs] of other classes, the nearest first; none if none was found."""
+    count = target.network.outputs
+    times = max(4, -(-attack.starts // count))
+    classes = torch.arange(count, device=target.center.device).repeat(times)
+    shape = (len(classes), len(target.center))
+    generator = torch.Generator(device="cpu").manual_seed(attack.seed)
+    noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(target.center)
+    noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
+    # The first start of each class is the centre, the others are farther and farther out.
+    scales = [0.0, *(0.5 * 2.0 ** (k % 4) for k in range(times - 1))]
+    spread = torch.tensor(scales).to(target.center).repeat_interleave(count).unsqueeze(-1)
+    starts = target.center + _outlook(target) * spread * noise
+    starts = starts if target.clip is None else target.clip.project(starts)
+    found = _descend(target, starts, classes, deadline, attack)
+    return polish(target, found, deadline, count=attack.polished)
+
+
+def _outlook(target: Target) -> Tensor:
+    """How far away the nearest boundary is if the network is as it is at the centre."""
+    rows = torch.eye(target.network.outputs).to(target.center)
+    center = target.center.expand(len(rows), -1)
+    values, slope = gradient(target.network, center, rows)
+    projected = _onto(target, center, slope, values.diagonal())
+    return target.distance(projected).min()
+
+
+def polish(
+    target: Target, points: Tensor, deadline: Deadline, *, count: int = 6, rounds: int = 12
+) -> Tensor:
+    """The nearest of some points of other classes, moved nearer along their boundaries.
+
+    Every round projects the centre onto the boundary's hyperplane at each point, and goes some part
+    of the way there; what is on the other side of the boundary is pulled in along its ray.
+    """
+    if not len(points):
+        return points
+    points = _pulled(target, points[target.distance(points).argsort()[:count]], ROUGH)
+    for _ in range(rounds):
+        if deadline.expired():
+            break
+        outputs = target.network(points)
+        rows = torch.nn.functional.one_hot(outputs.argmin(-1), outputs.shape[-1]).to(points)
+        values, slope = gradient(target.network, points, rows)
+        center = target.center.expand_as(points)
+        at_center = values.amin(-1) + ((center - points) * slope).sum(-1)
+        goal = _onto(target, center, slope, at_center)
+        moved = [torch.lerp(points, goal, share) for share in SHARES]
+        trial = _pulled(target, torch.cat(moved), ROUGH).view(len(SHARES), *points.shape)
+        length = target.distance(trial)  # [shares, points]
+        best = length.argmin(0)
+        index = torch.arange(len(points), device=best.device)
+        nearer = length[best, index] < target.distance(points) * (1 - 1e-6)
+        points = torch.where(nearer.unsqueeze(-1), trial[best, index], points)
+        if not bool(nearer.any()):
+            break
+    points = _pulled(target, points, FINE)
+    points = points[points.isfinite().all(-1)]
+    return points[target.distance(points).argsort()]
+
+
+def _descend(
+    target: Target, starts: Tensor, classes: Tensor, deadline: Deadline, attack: Approach
+) -> Tensor:
+    """The nearest point of another class that each start comes to, where there is one."""
+    x, center = starts, target.center
+    rows = torch.nn.functional.one_hot(classes, target.network.outputs).to(x)
+    best = x.new_full((len(x),), torch.inf)
+    points = x
+    for _ in range(attack.steps):
+        outputs, slope = gradient(target.network, x, rows)
+        length = target.distance(x)
+        crossed = outputs.amin(-1) <= 0
+        nearer = crossed & (length < best)
+        best = torch.where(nearer, length, best)
+        points = torch.where(nearer.unsqueeze(-1), x, points)
+        if deadline.expired():
+            break
+        value = (outputs * rows).sum(-1)
+        back = torch.where(crossed, attack.back, 1.0).unsqueeze(-1).to(x)
+        value = value + ((back - 1) * (x - center) * slope).sum(-1)
+        x = torch.lerp(center.expand_as(x), x, back)
+        x = _mixed(target, x, slope, value, attack)
+    return points[best < torch.inf]
+
+
+def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Approach) -> Tensor:
+    """A step to the projections of x and of the centre, the more of the centre's the nearer."""
+    center = target.center.expand_as(x)
+    own = _onto(target, x, slope, value) - x
+    central = _onto(target, center, slope, value + ((center - x) * slope).sum(-1)) - center
+    order = ORDERS[target.norm]
+    near = torch.linalg.vector_norm(own, order, dim=-1)
+    far = torch.linalg.vector_norm(central, order, dim=-1)
+    tiny = torch.finfo(x.dtype).tiny
+    share = (near / (near + far).clamp(min=tiny)).clamp(max=attack.bias).unsqueeze(-1)
+    step = torch.lerp(x + attack.overshoot * own, center + attack.overshoot * central, share)
+    return step if target.clip is None else target.clip.project(step)
+
+
+def _onto(target: Target, points: Tensor, slope: Tensor, values: Tensor) -> Tensor:
+    """The nearest points, in the target's norm and box, at which a function is 0 whose value at
+    `points` is `values` [points] and whose slope is `slope` [points, inputs]."""
+    values = values.unsqueeze(-1)
+    if target.clip is not None:
+        direction = -values.sign() * slope.sign()
+        ahead = torch.where(direction > 0, target.clip.upper - points, points - target.clip.lower)
+        room, size = ahead.clamp(min=0), slope.abs()
+        find = _by_largest if target.norm == "l1" else _evenly
+        return points + direction * find(target, size, values.abs(), room)
+    tiny = torch.finfo(slope.dtype).tiny
+    if target.norm == "l2":
+        return points - values / slope.square().sum(-1, keepdim=True).clamp(min=tiny) * slope
+    if target.norm == "linf":
+        return points - values / slope.abs().sum(-1, keepdim=True).clamp(min=tiny) * slope.sign()
+    steepest = slope.abs().argmax(-1, keepdim=True)
+    along = slope.gather(-1, steepest)
+    along = torch.where(along == 0, tiny, along)
+    return points.scatter_add(-1, steepest, -values / along)
+
+
+def _by_largest(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
+    """Moves that gain `need` = sum size * move with the least sum: the steepest inputs first."""
+    order = size.argsort(dim=-1, descending=True)
+    steep, space = size.gather(-1, order), room.gather(-1, order)
+    gain = torch.where(steep > 0, steep * space, 0.0)
+    before = torch.nn.functional.pad(gain.cumsum(-1)[..., :-1], (1, 0))
+    tiny = torch.finfo(size.dtype).tiny
+    left = (need - before).clamp(min=0) / steep.clamp(min=tiny)
+    move = torch.where(steep > 0, torch.minimum(left, space), 0.0)
+    return torch.zeros_like(size).scatter(-1, order, move)
+
+
+def _evenly(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
+    """Moves that gain `need` with the least l2 or l-infinity norm: all inputs by a multiple of the
+    norm's own direction, those without room as far as they can go."""
+    pace = size if target.norm == "l2" else (size > 0).to(size)
+    tiny = torch.finfo(size.dtype).tiny
+    move = torch.zeros_like(size)
+    free = torch.ones_like(size, dtype=torch.bool)
+    for _ in range(ROUNDS):
+        stuck = torch.where(free, 0.0, size * room).sum(-1, keepdim=True)
+        gain = torch.where(free, size * pace, 0.0).sum(-1, keepdim=True).clamp(min=tiny)
+        move = torch.where(free, pace * ((need - stuck).clamp(min=0) / gain), room)
+        free = free & (move < room)
+        move = torch.minimum(move, room)
+    return move
+
+
+def _pulled(target: Target, points: Tensor, bisections: int) -> Tensor:
+    """Each point of another class moved along its ray to the boundary; others stay away."""
+    center = target.center
+    low, high = points.new_zeros(len(points), 1), points.new_ones(len(points), 1)
+    outside = target.network(points).amin(-1, keepdim=True) > 0
+    # A point that has not crossed yet may do so a little farther out.
+    high = torch.where(outside, 1.25, high)
+    for _ in range(bisections):
+        middle = (low + high) / 2
+        crossed = target.network(center + middle * (points - center)).amin(-1, keepdim=True) <= 0
+        low, high = torch.where(crossed, low, middle), torch.where(crossed, middle, high)
+    pulled = center + high * (points - center)
+    good = target.network(pulled).amin(-1, keepdim=True) <= 0
+    if target.clip is not None:
+        good = good & target.clip.contains(pulled).unsqueeze(-1)
+    return torch.where(good, pulled, torch.full_like(pulled, torch.inf))

@@ -1,0 +1,280 @@
+"""The split search with the radius as the unknown.
+
+Every bundle has a level: no counterexample of it is nearer to the centre than that. Where the
+linear bound of a bundle is w . (x - c) + v, its counterexamples lie in the half-space
+w . (x - c) + v <= 0, so the level is v / |w|, and its halves are bounded over the cap that the
+half-space leaves of the ball only, hidden neurons included. The lowest bundle is split first: the
+lowest level is a certified radius at any time. A level stays valid when a counterexample makes the
+ball smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.caps import SHAVE, Caps, both, dual_norm
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import L2Ball
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.search.bundles import (
+    Bounded,
+    Bundles,
+    Setting,
+    Splitting,
+    bound,
+    choose,
+    halves,
+    set_out,
+)
+from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.leaves import region_spaces
+from fgp_vnn.search.settled import Ball, Reporter, distances
+
+MEMORY = 2 << 30  # bytes for waiting bundles
+REBOUND = 160  # neurons up to which hidden bounds are made anew for each bundle
+MANY = 20_000  # closed bundles that are kept
+BATCH = 128  # bundles that are split at once
+CANDIDATES = 8  # neurons whose halves are looked at before one is split
+
+
+@dataclass(eq=False)
+class Distances:
+    """The state of one search; `stuck` is the lowest level of a region that nothing raises."""
+
+    ball: Ball
+    reporter: Reporter
+    deadline: Deadline
+    splitting: Splitting = field(default_factory=lambda: Splitting(candidates=CANDIDATES))
+    bundles: int = 0
+    closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
+    stuck: float = torch.inf
+    leaves: int = 0  # bundles that turned out to be regions
+    finished: list[Bundles] = field(default_factory=list)  # those that are done with
+
+    def __post_init__(self) -> None:
+        query = self.ball.query
+        self._setting, self.root = set_out(query, self.ball.bounds, self.deadline, self.splitting)
+        self._network32 = query.network.to(query.network.device, torch.float32)
+        self._frontier = Frontier(MEMORY)
+        self._kept = 0
+        self._rebound = 0 < query.network.neurons <= REBOUND
+
+    @property
+    def level(self) -> float:
+        """The certified radius."""
+        return min(self._frontier.lowest, self.stuck, self.reporter.goal())
+
+    def __len__(self) -> int:
+        return len(self._frontier)
+
+    def begin(self, bundles: Bundles | None = None) -> None:
+        """Start with one bundle per disjunct, or with bundles that cover the ball together."""
+        first = self.root if bundles is None else bundles
+        count = len(first.signs)
+        bounds = _expand(self.ball.bounds, count)
+        caps = self._caps(self.ball.origin.new_zeros(count, len(self.ball.origin)), None)
+        share = first.alpha.new_full((count,), 1 / max(count, 1))
+        for part in torch.split(torch.arange(count, device=share.device), BATCH):
+            self._process(first.at(part), caps.at(part), _at(bounds, part), share[part])
+
+    def run(self, until: Callable[[], bool]) -> None:
+        """Split the lowest bundles until none is left or someone says stop."""
+        while len(self._frontier) and not until() and not self.deadline.expired():
+            if self._frontier.lowest >= self.stuck:
+                break
+            self._step()
+            self.report()
+
+    def report(self) -> None:
+        self.reporter.lower(self.level)
+
+    def _step(self) -> None:
+        taken = self._frontier.pop(BATCH)
+        goal = self.reporter.goal()
+        if bool((taken["key"] >= goal).any()):
+            done = taken["key"] >= goal
+            self._close(self._bundles(taken), done, taken["share"])
+            taken = {name: part[~done] for name, part in taken.items()}
+        if not len(taken["key"]):
+            return
+        two = {name: torch.cat([part, part]) for name, part in taken.items()}
+        children = halves(self._bundles(taken), taken["neuron"])
+        widths = self._setting.widths
+        bounds = LayerBounds(
+            tuple(torch.split(two["lower"], widths, -1)),
+            tuple(torch.split(two["upper"], widths, -1)),
+        )
+        caps = self._caps(two["normal"], two["key"].unsqueeze(-1))
+        self._process(children, caps, bounds, two["share"] / 2)
+
+    def _process(self, bundles: Bundles, caps: Caps, bounds: LayerBounds, share: Tensor) -> None:
+        """Bound a batch; close, settle or keep each of its bundles."""
+        self.bundles += len(bundles.signs)
+        signs = torch.split(bundles.signs, self._setting.widths, -1)
+        bounds = bounds.within(signs)
+        if self._rebound and bool((caps.level > 0).any() | (bundles.signs != 0).any()):
+            bounds = root_bounds(
+                self._setting.query.network, caps, prior=_first_layer(self._network, caps, bounds)
+            )
+        empty = _empty(bounds, len(bundles.signs), bundles.signs.device)
+        bounds = _uncrossed(bounds)
+        bounded = bound(self._local(caps, bounds), bundles)
+        cut = self._cut(caps, bounded)
+        self._look(bounded, ~empty)
+        level = torch.where(empty, torch.inf, cut.level.squeeze(-1))
+        level = torch.where(bounded.result.least.squeeze(-1) > 0, torch.inf, level)
+        open_ = level < self.reporter.goal()
+        full = open_ & ~bounded.crossing.any(-1)
+        if bool(full.any()):
+            self._settle(bounded, level, torch.nonzero(full).flatten())
+            open_ = open_ & ~full
+        self._close(bounded.bundles, ~open_, share)
+        at = torch.nonzero(open_).flatten()
+        if len(at):
+            self._keep(bounded, cut, at, share)
+
+    @property
+    def _network(self) -> Network:
+        return self._setting.query.network
+
+    def _local(self, caps: Caps, bounds: LayerBounds) -> Setting:
+        """The setting of a batch: its own caps and bounds."""
+        query = replace(self._setting.query, domain=caps)
+        coarse = self._network32, caps.to(self._network.device, torch.float32)
+        return replace(self._setting, query=query, bounds=bounds, coarse=coarse)
+
+    def _cut(self, caps: Caps, bounded: Bounded) -> Caps:
+        """The caps after the bundles' own linear bounds have cut them."""
+        linear = bounded.result.linear
+        if linear is None:
+            raise AssertionError("a proved bound has its linear function")
+        weight = linear.weight.squeeze(-2)
+        shift = ((self.ball.origin - caps.center) * weight).sum(-1)
+        size = dual_norm(self.ball.query.domain, weight)
+        size = size.clamp(min=torch.finfo(size.dtype).tiny)
+        # Less what rounding may have added, to the bound and to the shift.
+        slack = linear.nominal - linear.least
+        slack = slack.squeeze(-1) + SHAVE * (linear.constant.abs().squeeze(-1) + shift.abs())
+        level = (linear.constant.squeeze(-1) + shift - slack) / size * (1 - SHAVE)
+        # What overflowed is no bound.
+        level = level.nan_to_num(0.0, 0.0, 0.0).clamp(min=0).unsqueeze(-1)
+        return both(caps, -weight / size.unsqueeze(-1), level)
+
+    def _caps(self, normal: Tensor, level: Tensor | None) -> Caps:
+        """Caps of the ball as far as it is still of interest."""
+        whole = self.ball.within(self.reporter.goal() * (1 + SHAVE))
+        if level is None:
+            level = normal.new_zeros(len(normal), 1)
+        most = whole.radius if isinstance(whole, L2Ball) else self.ball.radius
+        return Caps(whole, normal, level.clamp(max=most))
+
+    def _look(self, bounded: Bounded, alive: Tensor) -> None:
+        """Offer the points at which bounds are least, where they have another class."""
+        points = bounded.result.points.flatten(0, 1)[alive]
+        values = self._network(points)
+        crossed = torch.nonzero(values.amin(-1) <= 0).flatten()
+        if len(crossed):
+            self.reporter.offer(points[crossed])
+
+    def _settle(self, bounded: Bounded, level: Tensor, at: Tensor) -> None:
+        """Bundles with nothing open are regions: their distances are found by projections."""
+        signs = bounded.bundles.signs[at]
+        lowers = (lo.expand(len(level), -1)[at] for lo in bounded.bounds.lower)
+        lower = torch.cat([bounded.bundles.alpha[at, :0], *lowers], -1)
+        stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
+        query = replace(self._setting.query, domain=self.ball.free())
+        spaces = region_spaces(
+            query, torch.where(signs == 0, stable, signs), bounded.bundles.disjunct[at]
+        )
+        self.leaves += len(at)
+        distance = distances(self.ball, spaces, self.reporter)
+        rest = torch.maximum(level[at], distance)[distance < self.reporter.goal()]
+        if len(rest):
+            self.stuck = min(self.stuck, float(rest.min()))
+
+    def _close(self, bundles: Bundles, which: Tensor, share: Tensor) -> None:
+        self.closed += float(share[which].sum())
+        if bool(which.any()) and self._kept < MANY:
+            self.finished.append(bundles.at(torch.nonzero(which).flatten()))
+            self._kept += len(self.finished[-1].signs)
+
+    def _keep(self, bounded: Bounded, cut: Caps, at: Tensor, share: Tensor) -> None:
+        """Put the open bundles back, each with the neuron to be split next."""
+        kept = bounded.bundles.at(at)
+        bounds = _at(_expand(bounded.bounds, len(share)), at)
+        caps = cut.at(at)
+        two = torch.cat([torch.arange(len(at), device=at.device)] * 2)
+        chosen = choose(self._local(caps.at(two), _at(bounds, two)), bounded, at)
+        self._frontier.push(
+            caps.level.squeeze(-1),
+            disjunct=kept.disjunct,
+            signs=kept.signs,
+            alpha=kept.alpha.float(),
+            beta=kept.beta.float(),
+            weights=kept.weights.float(),
+            neuron=chosen,
+            share=share[at],
+            normal=caps.normal,
+            lower=torch.cat(bounds.lower, -1),
+            upper=torch.cat(bounds.upper, -1),
+        )
+
+    def _bundles(self, taken: dict[str, Tensor]) -> Bundles:
+        floats = (taken[name].to(self._network.dtype) for name in ("alpha", "beta", "weights"))
+        return Bundles(taken["disjunct"], taken["signs"], *floats)
+
+    def cover(self) -> list[Bundles]:
+        """Bundles that cover the ball together: those that are closed, and those that wait.
+
+        None at all if they are too many to keep.
+        """
+        if self._kept >= MANY:
+            return []
+        waiting = self._frontier.pop(len(self._frontier)) if len(self._frontier) else None
+        return [*self.finished, self._bundles(waiting)] if waiting else list(self.finished)
+
+
+def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBounds:
+    """Bounds with those of the first layer over the caps, each side by its own support."""
+    first = network.layers[0]
+    if not isinstance(first, Dense) or first.sources != (0,):
+        return bounds
+    rows = first.weights[0].expand(len(caps.normal), -1, -1)
+    box = caps.whole.box()
+    sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+    error = 2 * (first.operations + 8) * torch.finfo(rows.dtype).eps * first.magnitude(sizes)
+    error = error if first.defect is None else error + first.defect
+    middle = first([caps.center])
+    upper = torch.minimum(bounds.upper[0], middle + caps.support(rows) + error)
+    lower = torch.maximum(bounds.lower[0], middle - caps.support(-rows) - error)
+    return LayerBounds((lower, *bounds.lower[1:]), (upper, *bounds.upper[1:]))
+
+
+def _empty(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
+    """Which bundles [batch] hold nothing: a neuron's bounds contradict each other."""
+    result = torch.zeros(count, dtype=torch.bool, device=device)
+    for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
+        result = result | (lower > upper).any(-1)
+    return result
+
+
+def _uncrossed(bounds: LayerBounds) -> LayerBounds:
+    """The same where it is consistent; what is empty anyway gets bounds that do no harm."""
+    pairs = list(zip(bounds.lower, bounds.upper, strict=True))
+    upper = tuple(torch.maximum(low, up) for low, up in pairs)
+    return LayerBounds(bounds.lower, upper)
+
+
+def _expand(bounds: LayerBounds, count: int) -> LayerBounds:
+    lower = tuple(bound.expand(count, -1) for bound in bounds.lower)
+    return LayerBounds(lower, tuple(bound.expand(count, -1) for bound in bounds.upper))
+
+
+def _at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
+    lower = tuple(bound[index] for bound in bounds.lower)
+    return LayerBounds(lower, tuple(bound[index] for bound in bounds.upper))

@@ -1,0 +1,131 @@
+"""Distances of the parts of regions that other classes have, by projections.
+
+The nearest point of a polyhedron, in l2 by alternating projections and a linear system in the end,
+in other norms by primal and dual steps with the norm's own projections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.caps import SHAVE
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.halfspaces import HalfSpaces
+from fgp_vnn.query import Query
+from fgp_vnn.search.closest import nearest, nearest_in_norm
+from fgp_vnn.search.projections import alternate
+
+STEPS = (400, 4000)  # at first, and where that was not enough
+FEW_INPUTS = 200  # up to so many, a clip box is written as half-spaces
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """A query about a ball around `origin`, and bounds of its neurons."""
+
+    query: Query
+    bounds: LayerBounds
+    origin: Tensor  # [inputs]
+    radius: float
+
+    def free(self) -> Domain:
+        """The whole ball, where a clip box cuts it."""
+        domain = self.query.domain
+        if isinstance(domain, Box):
+            return Box(self.origin - self.radius, self.origin + self.radius)
+        return domain.ball if isinstance(domain, Clipped) else domain
+
+    def within(self, radius: float) -> Domain:
+        """The part of the domain that is no farther from the origin than that."""
+        return _shrunk(self.query.domain, self.origin, min(radius, self.radius))
+
+
+@dataclass(frozen=True)
+class Reporter:
+    """What the search asks of those who hold the two ends, in distances of the ball."""
+
+    goal: Callable[[], float]  # the level at which a bundle is done with
+    lower: Callable[[float], None]  # hears of a new certified radius
+    offer: Callable[[Tensor], bool]  # takes points of other classes; whether one is nearer
+
+
+def distances(
+    ball: Ball,
+    spaces: HalfSpaces,
+    reporter: Reporter,
+    *,
+    tries: tuple[int, ...] = STEPS,
+) -> Tensor:
+    """Lower bounds [cases] of the distances of intersections of half-spaces from the origin.
+
+    Points that are reached nearer than the goal are offered, which may bring the goal down.
+    """
+    free = ball.free()
+    spaces = _with_box(spaces, ball)
+    find = nearest if isinstance(free, L2Ball) else nearest_in_norm
+    result = spaces.values.new_zeros(len(spaces.values))
+    for steps in tries:
+        left = torch.nonzero(result < reporter.goal()).flatten()
+        if not len(left):
+            break
+        mine = HalfSpaces(*(part[left] for part in spaces))
+        part, points = find(free, mine, steps=steps)
+        reached = part * ball.radius * (1 - SHAVE)
+        near = reached < reporter.goal()
+        if bool(near.any()):
+            reporter.offer(points[near])
+            # What has no point at all has no nearest one: is anything left within the goal?
+            goal = ball.within(reporter.goal() * (1 + SHAVE))
+            moved = about(mine, goal.center - free.center)
+            empty = alternate(goal, moved, _nothing, Deadline(), steps=steps).empty
+            reached = torch.where(empty, torch.inf, reached)
+        result[left] = torch.maximum(result[left], reached)
+    return result
+
+
+def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
+    """The same half-spaces written about a centre that is moved by `shift` [inputs]."""
+    return spaces._replace(values=spaces.values + spaces.rows @ shift)
+
+
+def _nothing(points: Tensor) -> None:
+    """No candidate is wanted: the nearest points have been offered."""
+
+
+def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
+    """The half-spaces together with those of the clip box, if there is one that is not too large
+    to be written like this."""
+    domain = ball.query.domain
+    box = domain.clip if isinstance(domain, Clipped) else domain
+    if not isinstance(box, Box) or len(ball.origin) > FEW_INPUTS:
+        return spaces
+    cases, _, inputs = spaces.rows.shape
+    eye = torch.eye(inputs, dtype=spaces.rows.dtype, device=spaces.rows.device)
+    center = ball.free().center
+    rows = torch.cat([-eye, eye]).expand(cases, -1, -1)
+    values = torch.cat([box.lower - center, center - box.upper]).expand(cases, -1)
+    errors = 4 * torch.finfo(rows.dtype).eps * (values.abs() + center.abs().repeat(2))
+    parts = (rows, values, errors)
+    return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
+
+
+def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
+    """The points of a domain no farther from the origin than the radius, in its own norm."""
+    if isinstance(domain, L2Ball):
+        return L2Ball(domain.center, radius)
+    if isinstance(domain, L1Ball):
+        return L1Ball(domain.center, radius)
+    if isinstance(domain, Box):
+        lower = torch.maximum(domain.lower, origin - radius * (1 + SHAVE))
+        return Box(lower, torch.minimum(domain.upper, origin + radius * (1 + SHAVE)))
+    if isinstance(domain, Clipped):
+        ball = _shrunk(domain.ball, origin, radius)
+        if isinstance(ball, (L2Ball, L1Ball)):
+            return Clipped(ball, domain.clip)
+    raise TypeError(f"a {type(domain).__name__} is no ball")

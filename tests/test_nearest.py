@@ -1,0 +1,41 @@
+"""The minimum-norm attack."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_networks import balls, random_network, random_point, robustness_query
+
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.nearest import Approach, Target, approach
+from fgp_vnn.robustness import NORMS, Norm
+from oracle.network import Chain
+from oracle.radius import exact_radius
+from reference_walk import layers_of
+
+
+@pytest.mark.parametrize("clipped", [False, True])
+@pytest.mark.parametrize("norm", NORMS)
+def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
+    norm: Norm, clipped: bool
+) -> None:
+    asked = near = 0
+    for seed in range(12):
+        network, x = random_network((4, 7, 3), seed), random_point(4, seed)
+        query = robustness_query(network, balls(x, 1.0)["l2"])
+        center = torch.from_numpy(x)
+        clip = Box(torch.zeros_like(center), torch.ones_like(center)) if clipped else None
+        target = Target(query.network, center, norm, clip)
+        found = approach(target, Deadline(), Approach())
+        length = target.distance(found)
+        assert torch.equal(length, length.sort().values)
+        assert bool((query.network(found).amin(-1) <= 0).all())
+        assert clip is None or bool(clip.contains(found).all())
+        bounds = (0.0, 1.0) if clipped else None
+        exact = exact_radius(Chain(tuple(layers_of(network))), x, norm, 1.0, bounds)
+        if exact <= 1.0:
+            asked += 1
+            near += len(found) > 0 and float(length[0]) <= 1.02 * exact
+            assert not len(found) or float(length[0]) >= exact * (1 - 1e-4)
+    assert asked >= 4 and near >= 0.75 * asked
