@@ -147,6 +147,12 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 
+def bounds_at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
+    """The bounds of some of the bundles."""
+    lower = tuple(bound[index] for bound in bounds.lower)
+    return LayerBounds(lower, tuple(bound[index] for bound in bounds.upper))
+
+
 def _gains(setting: Setting, bounded: Bounded, kept: Bundles, at: Tensor) -> Tensor:
     """What both children of each neuron would gain at the point where the bound is least.
 
@@ -157,8 +163,7 @@ def _gains(setting: Setting, bounded: Bounded, kept: Bundles, at: Tensor) -> Ten
     network, _ = setting.coarse or (setting.query.network, setting.query.domain)
     dtype, depth = network.dtype, len(setting.widths)
     alpha = kept.multipliers(setting.widths).to(dtype).alpha
-    signs = torch.split(kept.signs, setting.widths, -1)
-    lines = setting.bounds.to(dtype).within(signs).lines(alpha)
+    lines = bounds_at(bounded.bounds, at).to(dtype).lines(alpha)
     found = bounded.result.coefficients.items()
     coefficients = {k: coefficient[at].to(dtype) for k, coefficient in found}
     points = bounded.result.points[at].to(dtype)

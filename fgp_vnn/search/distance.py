@@ -27,6 +27,7 @@ from fgp_vnn.search.bundles import (
     Setting,
     Splitting,
     bound,
+    bounds_at,
     choose,
     halves,
     set_out,
@@ -80,7 +81,7 @@ class Distances:
         caps = self._caps(self.ball.origin.new_zeros(count, len(self.ball.origin)), None)
         share = first.alpha.new_full((count,), 1 / max(count, 1))
         for part in torch.split(torch.arange(count, device=share.device), BATCH):
-            self._process(first.at(part), caps.at(part), _at(bounds, part), share[part])
+            self._process(first.at(part), caps.at(part), bounds_at(bounds, part), share[part])
 
     def run(self, until: Callable[[], bool]) -> None:
         """Split the lowest bundles until none is left or someone says stop."""
@@ -206,10 +207,10 @@ class Distances:
     def _keep(self, bounded: Bounded, cut: Caps, at: Tensor, share: Tensor) -> None:
         """Put the open bundles back, each with the neuron to be split next."""
         kept = bounded.bundles.at(at)
-        bounds = _at(_expand(bounded.bounds, len(share)), at)
+        bounds = bounds_at(_expand(bounded.bounds, len(share)), at)
         caps = cut.at(at)
         two = torch.cat([torch.arange(len(at), device=at.device)] * 2)
-        chosen = choose(self._local(caps.at(two), _at(bounds, two)), bounded, at)
+        chosen = choose(self._local(caps.at(two), bounds_at(bounds, two)), bounded, at)
         self._frontier.push(
             caps.level.squeeze(-1),
             disjunct=kept.disjunct,
@@ -273,8 +274,3 @@ def _uncrossed(bounds: LayerBounds) -> LayerBounds:
 def _expand(bounds: LayerBounds, count: int) -> LayerBounds:
     lower = tuple(bound.expand(count, -1) for bound in bounds.lower)
     return LayerBounds(lower, tuple(bound.expand(count, -1) for bound in bounds.upper))
-
-
-def _at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
-    lower = tuple(bound[index] for bound in bounds.lower)
-    return LayerBounds(lower, tuple(bound[index] for bound in bounds.upper))

@@ -113,9 +113,8 @@ def _half_spaces(
     rows, values, errors = [], [], []
     for forms, weight in zip((*hidden, output), (*weights, mine.to(output.values)), strict=True):
         # The first layer's forms are the same in all regions, and there once.
-        one = len(forms.values) == 1
         columns, value, error = (
-            part.expand(len(at), *part.shape[1:]) if one else part[at]
+            part.expand(len(at), *part.shape[1:]) if len(part) == 1 else part[at]
             for part in (forms.columns, forms.values, forms.error)
         )
         rows.append((columns * weight.unsqueeze(1)).transpose(1, 2))
