@@ -40,7 +40,6 @@ MEMORY = 2 << 30  # bytes for waiting bundles
 REBOUND = 160  # neurons up to which hidden bounds are made anew for each bundle
 MANY = 20_000  # closed bundles that are kept
 BATCH = 128  # bundles that are split at once
-CANDIDATES = 8  # neurons whose halves are looked at before one is split
 
 
 @dataclass(eq=False)
@@ -50,7 +49,7 @@ class Distances:
     ball: Ball
     reporter: Reporter
     deadline: Deadline
-    splitting: Splitting = field(default_factory=lambda: Splitting(candidates=CANDIDATES))
+    splitting: Splitting = field(default_factory=Splitting)
     bundles: int = 0
     closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
     stuck: float = torch.inf
