@@ -6,10 +6,12 @@ so that everything after it is smaller as well as tighter.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascent, ascend
+from fgp_vnn.ascent import Ascended, Ascent, ascend
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Domain
@@ -19,8 +21,17 @@ from fgp_vnn.query import Query
 CHUNK_ENTRIES = 4_000_000  # slopes that are optimised at once
 
 
+# Takes a layer, neurons of it [m], and the slopes [2 m, n_k] of each earlier layer that gave lower
+# bounds of z and then of -z.
+KeepSlopes = Callable[[int, Tensor, Sequence[Tensor]], None]
+
+
 def refine_layers(
-    query: Query, bounds: LayerBounds, ascent: Ascent, deadline: Deadline
+    query: Query,
+    bounds: LayerBounds,
+    ascent: Ascent,
+    deadline: Deadline,
+    keep: KeepSlopes | None = None,
 ) -> LayerBounds:
     """Bounds that are at least as tight, layer by layer from the second on."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
@@ -32,7 +43,10 @@ def refine_layers(
         known = LayerBounds(tuple(lower), tuple(upper))
         before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
         for neurons in torch.split(crossing, max(1, CHUNK_ENTRIES // max(1, 2 * before))):
-            low, high = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
+            result = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
+            if keep is not None:
+                keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
+            low, high = result.least[0, : len(neurons)], -result.least[0, len(neurons) :]
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
             upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], high)
@@ -47,11 +61,11 @@ def _bound_neurons(
     neurons: Tensor,
     ascent: Ascent,
     deadline: Deadline,
-) -> tuple[Tensor, Tensor]:
+) -> Ascended:
     width = known.lower[k].shape[-1]
     unit = known.lower[k].new_zeros(len(neurons), width).scatter(-1, neurons.unsqueeze(-1), 1)
     rows = torch.cat([unit, -unit]).unsqueeze(0)
-    result = ascend(
+    return ascend(
         query.network,
         query.domain,
         k,
@@ -61,5 +75,3 @@ def _bound_neurons(
         ascent=ascent,
         done=lambda least: deadline.expired(),
     )
-    low, high = result.least[0].chunk(2)
-    return low, -high

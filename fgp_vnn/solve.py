@@ -22,9 +22,10 @@ from fgp_vnn.forward import Forward, pays
 from fgp_vnn.memory import DEFAULT, budget
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
+from fgp_vnn.record import Record
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.refine import refine_layers
-from fgp_vnn.search.bundles import Splitting
+from fgp_vnn.search.bundles import CLIMB, Splitting
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.sharpen import sharpen_layers
@@ -56,6 +57,7 @@ class _Run:
     confirm: Confirm
     settings: Settings
     deadline: Deadline
+    record: Record | None = None  # of what is proved, if that is asked for
     seconds: dict[str, float] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
 
@@ -77,12 +79,18 @@ class _Run:
         return Verdict(status, decided_by, counterexample, reason, self.seconds, self.statistics)
 
 
-def solve(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
+def solve(
+    query: Query,
+    confirm: Confirm,
+    settings: Settings,
+    deadline: Deadline,
+    record: Record | None = None,
+) -> Verdict:
     """Decide whether a point of the domain meets the unsafe set.
 
-    `confirm` takes points of the query's own domain.
+    `confirm` takes points of the query's own domain. `record` gets what a proof consists of.
     """
-    run = _Run(query, confirm, settings, deadline)
+    run = _Run(query, confirm, settings, deadline, record)
     with torch.no_grad():
         return _solve(run)
 
@@ -104,11 +112,11 @@ def _solve(run: _Run) -> Verdict:
     with run.step("bounds"):
         _shrink(run, None)
         bounds = _first_bounds(run)
-        left = _left(run.query, bounds, None, run.deadline)
+        left = _left(run, bounds, None)
     if not left:
         return run.verdict("unsat", "bounds")
     with run.step("bounds"):
-        run.query = run.query.only(left)
+        _only(run, left)
         bounds = _shrink(run, bounds)
     if found := _attack(run, LONG):
         return run.verdict("sat", "attack", found)
@@ -116,7 +124,7 @@ def _solve(run: _Run) -> Verdict:
         bounds, left = _optimise(run, bounds)
     if not left:
         return run.verdict("unsat", "bounds")
-    run.query = run.query.only(left)
+    _only(run, left)
     if run.deadline.expired():
         return run.verdict("timeout", reason="time is up after the first bounds")
     if run.settings.engine == "bounds":
@@ -136,27 +144,48 @@ def _shrink(run: _Run, bounds: LayerBounds | None) -> LayerBounds:
     """Leave out what cannot matter: stable neurons, inputs that do not move or are not seen."""
     query = run.query
     if bounds is not None:
-        query, bounds = collapse(query, bounds, memory=budget(run.settings.memory))
+        query, kept = collapse(query, bounds, memory=budget(run.settings.memory))
+        if run.record is not None and query is not run.query:
+            run.record.collapsed(bounds)
+        bounds = kept
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
     run.query, lift = reduce_inputs(query)
     run.confirm = _through(lift, run.confirm)
+    if run.record is not None:
+        run.record.reduced(lift)
     return bounds or LayerBounds((), ())
 
 
 def _optimise(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     """Slopes of the output rows first; then, if that is not enough, of the hidden layers."""
-    left = _left(run.query, bounds, SLOPES, run.deadline)
+    left = _left(run, bounds, _storable(run, SLOPES))
     if not left or len(bounds.lower) < 2 or _by_inputs(run):
         return bounds, left
-    run.query = run.query.only(left)
-    patience = _share(run, REFINE_SHARE)
-    return _tighter(run, refine_layers(run.query, bounds, SLOPES, patience))
+    _only(run, left)
+    return _tighter(run, _refine(run, bounds, _share(run, REFINE_SHARE)))
+
+
+def _refine(run: _Run, bounds: LayerBounds, patience: Deadline) -> LayerBounds:
+    keep = None if run.record is None else run.record.refined
+    return refine_layers(run.query, bounds, _storable(run, SLOPES), patience, keep)
+
+
+def _storable(run: _Run, ascent: Ascent) -> Ascent:
+    """The ascent, with a result that can be kept if it has to be."""
+    return replace(ascent, storable=run.record is not None)
+
+
+def _only(run: _Run, disjuncts: list[int]) -> None:
+    """Go on with some of the disjuncts."""
+    run.query = run.query.only(disjuncts)
+    if run.record is not None:
+        run.record.only(disjuncts)
 
 
 def _tighter(run: _Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     """Leave out what has become stable, and see which disjuncts stay open."""
     bounds = _shrink(run, bounds)
-    return bounds, _left(run.query, bounds, SLOPES, run.deadline)
+    return bounds, _left(run, bounds, _storable(run, SLOPES))
 
 
 def _search(run: _Run, bounds: LayerBounds) -> Verdict:
@@ -170,11 +199,11 @@ def _search(run: _Run, bounds: LayerBounds) -> Verdict:
         )
         with run.step("search"):
             outcome = walk_regions(run.query, bounds, run.confirm, run.deadline, walk)
+        if run.record is not None and outcome.status == "unsat":
+            _prove_again(run, bounds)
         return _report(run, "walk", outcome)
     if _by_inputs(run):
-        with run.step("search"):
-            outcome = split_inputs(run.query, run.confirm, run.deadline, Subdivision())
-        return _report(run, "split", outcome)
+        return _report(run, "split", _split_inputs(run, run.deadline))
     return _split(run, bounds)
 
 
@@ -187,10 +216,7 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
         return verdict
     if isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS:
         # Neither way of splitting is always the better one: give each its turn.
-        turn = _share(run, INPUTS_SHARE)
-        with run.step("search"):
-            outcome = split_inputs(run.query, run.confirm, turn, Subdivision())
-        verdict = _report(run, "split", outcome)
+        verdict = _report(run, "split", _split_inputs(run, _share(run, INPUTS_SHARE)))
         if verdict.status in ("sat", "unsat"):
             return verdict
     patience = _share(run, SHARPEN_SHARE)
@@ -198,11 +224,13 @@ def _split(run: _Run, bounds: LayerBounds) -> Verdict:
     while len(bounds.lower) > 1 and not patience.expired():
         before = run.statistics["unstable"]
         with run.step("sharpen"):
-            sharper = sharpen_layers(run.query, bounds, rounds, patience, Splitting())
-            bounds, left = _tighter(run, refine_layers(run.query, sharper, SLOPES, patience))
+            keep = None if run.record is None else run.record.sharpened
+            splitting = Splitting(ascent=_storable(run, CLIMB))
+            sharper = sharpen_layers(run.query, bounds, rounds, patience, splitting, keep)
+            bounds, left = _tighter(run, _refine(run, sharper, patience))
         if not left:
             return run.verdict("unsat", "split")
-        run.query = run.query.only(left)
+        _only(run, left)
         if run.statistics["unstable"] > WORTH_IT * before:
             break
         rounds *= 2
@@ -216,8 +244,36 @@ def _share(run: _Run, part: float) -> Deadline:
 
 
 def _split_neurons(run: _Run, bounds: LayerBounds, split: Split) -> Outcome:
+    keep = None if run.record is None else run.record.leaf
+    split = replace(split, ascent=_storable(run, split.ascent))
     with run.step("search"):
-        return split_neurons(run.query, bounds, run.confirm, run.deadline, split)
+        outcome = split_neurons(run.query, bounds, run.confirm, run.deadline, split, keep)
+    return _recorded(run, outcome)
+
+
+def _split_inputs(run: _Run, deadline: Deadline) -> Outcome:
+    keep = None if run.record is None else run.record.box
+    # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
+    subdivision = Subdivision(clip=run.record is None)
+    with run.step("search"):
+        outcome = split_inputs(run.query, run.confirm, deadline, subdivision, keep)
+    return _recorded(run, outcome)
+
+
+def _prove_again(run: _Run, bounds: LayerBounds) -> None:
+    """A proof by splits for what a walk has shown: its regions have no form in a certificate."""
+    outcome = _split_neurons(run, bounds, Split())
+    if run.record is not None and outcome.status != "unsat":
+        run.record.gap = "the walk's verdict could not be proved again by splits"
+
+
+def _recorded(run: _Run, outcome: Outcome) -> Outcome:
+    if run.record is not None:
+        if outcome.status == "unsat":
+            run.record.searched()
+        else:
+            run.record.forget()
+    return outcome
 
 
 def _by_inputs(run: _Run) -> bool:
@@ -254,26 +310,30 @@ def _attack(run: _Run, attack: Attack) -> Counterexample | None:
         return falsify(run.query, run.confirm, run.deadline, seeded)
 
 
-def _left(
-    query: Query, bounds: LayerBounds, ascent: Ascent | None, deadline: Deadline
-) -> list[int]:
+def _left(run: _Run, bounds: LayerBounds, ascent: Ascent | None) -> list[int]:
     """The disjuncts that linear bounds, plain or optimised, do not close."""
+    query = run.query
     network, domain, depth = query.network, query.domain, len(query.network.layers)
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
+    slopes: tuple[Tensor, ...] | None = None
     if ascent is None:
         rounding = Rounding(network, domain, bounds)
         least = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding).least
     else:
-        least = ascend(
+        result = ascend(
             network,
             domain,
             depth,
             rows,
             bounds,
             ascent=ascent,
-            done=lambda least: bool(query.closed(least).all()) or deadline.expired(),
-        ).least
+            done=lambda least: bool(query.closed(least).all()) or run.deadline.expired(),
+        )
+        least, slopes = result.least, result.multipliers.alpha
     closed: list[bool] = query.closed(least)[0].tolist()
+    if run.record is not None:
+        done = [disjunct for disjunct, shut in enumerate(closed) if shut]
+        run.record.closed(query, done, least[0], slopes)
     return [disjunct for disjunct, done in enumerate(closed) if not done]
 
 

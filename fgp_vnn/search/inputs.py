@@ -7,6 +7,7 @@ unstable in the box it came from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,6 +36,12 @@ class Subdivision:
     batch: int = 256
     budget: int = 2 << 30  # bytes for waiting boxes
     coarse: bool = True  # in float32 first
+    clip: bool = True  # boxes are cut down to where a counterexample can still be
+
+
+# Takes boxes (lower and upper corners [boxes, inputs]) that are proved, and the weights [boxes, rows]
+# of the rows within their disjuncts that prove it.
+KeepBoxes = Callable[[Tensor, Tensor, Tensor], None]
 
 
 class _Parts(NamedTuple):
@@ -51,10 +58,15 @@ class _Bounded(NamedTuple):
     points: Tensor  # [boxes, points, inputs] where the linear bounds are least
     left: _Parts  # what the open disjuncts leave of each box
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
+    weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
 
 
 def split_inputs(
-    query: Query, confirm: Confirm, deadline: Deadline, subdivision: Subdivision
+    query: Query,
+    confirm: Confirm,
+    deadline: Deadline,
+    subdivision: Subdivision,
+    keep: KeepBoxes | None = None,
 ) -> Outcome:
     """Search the query's box, halving sides until every part is decided.
 
@@ -75,7 +87,10 @@ def split_inputs(
     batches = 0
     while True:
         statistics["boxes"] += len(parts.lower)
-        bounded = _exact(query, coarse, parts, _bound(coarse, parts, forward))
+        bounded = _bound(coarse, parts, forward, clipped=subdivision.clip)
+        bounded = _exact(query, coarse, parts, bounded, clipped=subdivision.clip)
+        if keep is not None:
+            keep(*(t[bounded.closed] for t in (parts.lower, parts.upper, bounded.weights)))
         points = bounded.points.flatten(0, 1)
         found = offer(coarse, confirm, points, coarse.network(points))
         batches += 1
@@ -97,7 +112,9 @@ def split_inputs(
     return Outcome("unsat", statistics=statistics)
 
 
-def _bound(query: Query, parts: _Parts, forward: Forward | None) -> _Bounded:
+def _bound(
+    query: Query, parts: _Parts, forward: Forward | None, *, clipped: bool = True
+) -> _Bounded:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
@@ -118,12 +135,20 @@ def _bound(query: Query, parts: _Parts, forward: Forward | None) -> _Bounded:
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
-    left, closed = clip(query, box, passed, combined.closed)
+    left, closed = box, combined.closed
+    if clipped:
+        left, closed = clip(query, box, passed, closed)
     pull = _loss(query, box, bounds, passed, combined.weights)
     signs = _signs(bounds, parts.signs)
-    return _Bounded(
-        closed.all(-1), passed.nominal, points, _Parts(left.lower, left.upper, signs), pull
-    )
+    kept = _Parts(left.lower, left.upper, signs)
+    weights = _proving(query, passed.least, combined.weights)
+    return _Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
+
+
+def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:
+    """The weights [boxes, rows], but one row alone where that is enough for its disjunct."""
+    best = query.worst(least)[..., query.disjunct]
+    return torch.where(best > 0, (least >= best).to(weights.dtype), weights)
 
 
 def _whole(passed: Backward, count: int) -> Backward:
@@ -132,7 +157,9 @@ def _whole(passed: Backward, count: int) -> Backward:
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
-def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bounded:
+def _exact(
+    query: Query, coarse: Query, parts: _Parts, bounded: _Bounded, *, clipped: bool
+) -> _Bounded:
     """Bound again in float64 the boxes that only rounding kept open."""
     if coarse is query:
         return bounded
@@ -141,8 +168,11 @@ def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bo
     if not len(again):
         return bounded
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
-    exact = _bound(query, _Parts(lower, upper, parts.signs[again]), None)
-    return bounded._replace(closed=bounded.closed.index_copy(0, again, exact.closed))
+    exact = _bound(query, _Parts(lower, upper, parts.signs[again]), None, clipped=clipped)
+    return bounded._replace(
+        closed=bounded.closed.index_copy(0, again, exact.closed),
+        weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),
+    )
 
 
 def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights: Tensor) -> Tensor:

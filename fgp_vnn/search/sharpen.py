@@ -7,6 +7,7 @@ sign becomes known this way are left out of the network for everything that foll
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -19,8 +20,18 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles, Splitting, bound, choose, halves, set_out
 
 
+# Takes a layer, neurons of it [m], and the bundles that cover the domain for each of 2 m rows,
+# z of the neurons and then -z.
+KeepCover = Callable[[int, Tensor, Bundles], None]
+
+
 def sharpen_layers(
-    query: Query, bounds: LayerBounds, rounds: int, deadline: Deadline, splitting: Splitting
+    query: Query,
+    bounds: LayerBounds,
+    rounds: int,
+    deadline: Deadline,
+    splitting: Splitting,
+    keep: KeepCover | None = None,
 ) -> LayerBounds:
     """Bounds that are at least as tight, layer by layer from the second on."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
@@ -29,8 +40,11 @@ def sharpen_layers(
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
         if deadline.expired() or not len(neurons):
             continue
-        least = _sharpen(_ask_neurons(query, k, neurons), known, rounds, deadline, splitting)
-        low, high = least.chunk(2)
+        asked = _ask_neurons(query, k, neurons)
+        records = _sharpen(asked, known, rounds, deadline, splitting)
+        if keep is not None:
+            keep(k, neurons, records.bundles)
+        low, high = records.least(asked.disjuncts).chunk(2)
         # What overflowed to NaN is no bound, and fmax and fmin pass it over.
         lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
         upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
@@ -55,8 +69,8 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
 
 def _sharpen(
     query: Query, bounds: LayerBounds, rounds: int, deadline: Deadline, splitting: Splitting
-) -> Tensor:
-    """Lower bounds [rows] of each of the query's outputs over the domain."""
+) -> _Records:
+    """Bundles that cover the domain for each of the query's outputs."""
     depth = len(query.network.layers)
     before = LayerBounds(bounds.lower[:depth], bounds.upper[:depth])
     setting, root = set_out(query, before, deadline, splitting)
@@ -75,22 +89,24 @@ def _sharpen(
         parents, neuron, before_split = records.take(worst)
         bounded = bound(setting, halves(parents, neuron))
         every = torch.arange(len(bounded.bundles.signs), device=worst.device)
-        # What holds in a bundle holds in its halves, also where few steps find less.
-        least = torch.maximum(bounded.result.least.squeeze(-1), before_split.repeat(2))
+        least = bounded.result.least.squeeze(-1)
+        if not splitting.ascent.storable:
+            # What holds in a bundle holds in its halves, also where few steps find less.
+            least = torch.maximum(least, before_split.repeat(2))
         records.add(
             bounded.bundles,
             least,
             choose(setting, bounded, every),
             bounded.crossing.any(-1),
         )
-    return records.least(query.disjuncts)
+    return records
 
 
 class _Records:
     """The bundles that cover the domain for each row, with their bounds."""
 
     def __init__(self, none: Bundles, dtype: torch.dtype) -> None:
-        self._bundles = none
+        self.bundles = none
         device = none.signs.device
         self._bound = torch.zeros(0, dtype=dtype, device=device)
         self._neuron = torch.zeros(0, dtype=torch.long, device=device)
@@ -98,8 +114,8 @@ class _Records:
 
     def add(self, bundles: Bundles, bound: Tensor, neuron: Tensor, splits: Tensor) -> None:
         """Put bundles in; those above 0 or with nothing to split stay as they are."""
-        pairs = zip(self._bundles.parts(), bundles.parts(), strict=True)
-        self._bundles = Bundles(*(torch.cat(pair) for pair in pairs))
+        pairs = zip(self.bundles.parts(), bundles.parts(), strict=True)
+        self.bundles = Bundles(*(torch.cat(pair) for pair in pairs))
         self._bound = torch.cat([self._bound, bound])
         self._neuron = torch.cat([self._neuron, neuron])
         self._open = torch.cat([self._open, splits & (bound <= 0)])
@@ -107,20 +123,20 @@ class _Records:
     def worst(self, rows: int) -> Tensor:
         """The lowest bundle of each row that is worth splitting: if it can be, and no other
         bundle of the row keeps the row's bound where it is."""
-        lowest = self.least(rows)[self._bundles.disjunct]
+        lowest = self.least(rows)[self.bundles.disjunct]
         chosen = torch.nonzero(self._open & (self._bound <= lowest)).flatten()
-        row = self._bundles.disjunct[chosen]
+        row = self.bundles.disjunct[chosen]
         first = torch.full((rows,), len(self._bound), device=row.device)
         first = first.scatter_reduce(0, row, chosen, "amin")
         return first[first < len(self._bound)]
 
     def take(self, index: Tensor) -> tuple[Bundles, Tensor, Tensor]:
         """Remove bundles, to be replaced by their halves; also their neurons and bounds."""
-        taken = self._bundles.at(index), self._neuron[index], self._bound[index]
+        taken = self.bundles.at(index), self._neuron[index], self._bound[index]
         kept = torch.ones(len(self._bound), dtype=torch.bool, device=index.device)
         kept[index] = False
         rest = torch.nonzero(kept).flatten()
-        self._bundles = self._bundles.at(rest)
+        self.bundles = self.bundles.at(rest)
         self._bound, self._neuron = self._bound[rest], self._neuron[rest]
         self._open = self._open[rest]
         return taken
@@ -128,4 +144,4 @@ class _Records:
     def least(self, rows: int) -> Tensor:
         """The lowest bound of each row [rows]."""
         start = torch.full((rows,), torch.inf, dtype=self._bound.dtype, device=self._bound.device)
-        return start.scatter_reduce(0, self._bundles.disjunct, self._bound, "amin")
+        return start.scatter_reduce(0, self.bundles.disjunct, self._bound, "amin")

@@ -7,11 +7,13 @@ parent's; a bundle with nothing left open is a region, and projections decide it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import offer
@@ -33,21 +35,33 @@ class Split(Splitting):
     bundles: int | None = None  # give up after so many
 
 
+# Takes bundles, with slopes and multipliers that show that their disjuncts cannot be met; at the end
+# of a search that proves it, what it was given covers the domain for each disjunct.
+KeepClosed = Callable[[Bundles], None]
+PRESS = Ascent(steps=300, rate=0.2, decay=0.99)
+
+
 @dataclass(eq=False)
 class _Search:
     setting: Setting
     confirm: Confirm
     frontier: Frontier
+    keep: KeepClosed | None = None
     unsettled: int = 0
     statistics: dict[str, int] = field(default_factory=lambda: {"bundles": 0})
 
 
 def split_neurons(
-    query: Query, bounds: LayerBounds, confirm: Confirm, deadline: Deadline, split: Split
+    query: Query,
+    bounds: LayerBounds,
+    confirm: Confirm,
+    deadline: Deadline,
+    split: Split,
+    keep: KeepClosed | None = None,
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
     setting, root = set_out_bundles(query, bounds, deadline, split)
-    search = _Search(setting, confirm, Frontier(split.budget))
+    search = _Search(setting, confirm, Frontier(split.budget), keep)
     found = _process(search, root)
     while found is None and len(search.frontier):
         if deadline.expired():
@@ -83,12 +97,32 @@ def _process(search: _Search, bundles: Bundles) -> Counterexample | None:
     least = bounded.result.least.squeeze(-1)
     closed = torch.where(strict, least >= 0, least > 0)
     full = ~closed & ~bounded.crossing.any(-1)
+    if search.keep is not None:
+        search.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
+        if bool(full.any()):
+            full = full & ~_press(search, bounded.bundles, full)
     if bool(full.any()):
         found = _settle(search, bounded, torch.nonzero(full).flatten())
         if found is not None:
             return found
     _keep(search, bounded, torch.nonzero(~closed & ~full).flatten())
     return None
+
+
+def _press(search: _Search, bundles: Bundles, full: Tensor) -> Tensor:
+    """Which of the `full` bundles [bundles], with nothing open, a longer ascent closes.
+
+    Projections settle a region without multipliers that could be kept.
+    """
+    at = torch.nonzero(full).flatten()
+    splitting = search.setting.splitting
+    longer = replace(PRESS, storable=splitting.ascent.storable)
+    setting = replace(search.setting, splitting=replace(splitting, ascent=longer))
+    bounded = bound(setting, bundles.at(at))
+    closed = bounded.result.least.squeeze(-1) > 0
+    if search.keep is not None:
+        search.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
+    return torch.zeros_like(full).index_copy(0, at, closed)
 
 
 def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | None:
