@@ -282,6 +282,8 @@ def _by_inputs(run: _Run) -> bool:
         return False
     if run.query.network.inputs > MANY_INPUTS:  # a filter sees few of them, and there are many
         return False
+    if run.record is not None and run.query.network.inputs > FEW_INPUTS:
+        return False  # without clipping, which a certificate cannot hold, too many boxes
     return _seen_inputs(run.query.network) <= FEW_INPUTS
 
 

@@ -79,29 +79,15 @@ def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
     )
 
 
-class Known(NamedTuple):
-    """Bounds that hold in each of a batch of boxes: of all neurons, [batch, neurons] each."""
-
-    lower: Array
-    upper: Array
-
-    def at(self, index: Sequence[int]) -> Known:
-        return Known(self.lower[index], self.upper[index])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Known]) -> Known:
-        return cls(*(np.concatenate(side) for side in zip(*parts, strict=True)))
-
-
 class Enclosure:
     """Bounds of every ReLU layer over each of a batch of boxes.
 
-    Intervals first, and what is known already, as of a box around; then, for neurons that these
-    leave without a sign, a backward pass each.
+    Intervals first; then, for neurons that these leave without a sign, a backward pass each. Signs
+    [batch, neurons] that are known already, as of a box around, are believed.
     """
 
     def __init__(
-        self, network: Network, lower: Array, upper: Array, known: Known | None = None
+        self, network: Network, lower: Array, upper: Array, known: Signs | None = None
     ) -> None:
         self.network = network
         self._known = known
@@ -133,9 +119,9 @@ class Enclosure:
         low, high = low - error, high + error
         if self._known is not None:
             begin = sum(self.network.widths[:target])
-            here = slice(begin, begin + affine.outputs)
-            low = np.maximum(low, self._known.lower[:, here])
-            high = np.minimum(high, self._known.upper[:, here])
+            signs = self._known[:, begin : begin + affine.outputs]
+            low = np.where(signs > 0, np.maximum(low, 0), low)
+            high = np.where(signs < 0, np.minimum(high, 0), high)
         self.lower.append(low)
         self.upper.append(high)
         if target > 0:
@@ -165,10 +151,12 @@ class Enclosure:
             self.learn(target, part, least[:, : part.shape[1]])
             self.learn(target, part, least[:, part.shape[1] :], below=True)
 
-    def known(self) -> Known:
-        """All bounds side by side."""
+    def signs(self) -> Signs:
+        """What is known of the signs of all neurons, [batch, neurons]: 0 where nothing is."""
+        pairs = zip(self.lower, self.upper, strict=True)
+        parts = [np.where(low >= 0, 1, np.where(high <= 0, -1, 0)) for low, high in pairs]
         none = np.zeros((len(self.box[0]), 0))
-        return Known(np.hstack([none, *self.lower]), np.hstack([none, *self.upper]))
+        return np.hstack([none, *parts]).astype(np.int8)
 
     @property
     def widths(self) -> list[int]:

@@ -13,13 +13,13 @@ computed here (bounds.py). So a wrong certificate can fail to prove, and cannot 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.bounds import ENTRIES, Enclosure, Known, Leaf, gamma
+from fgp_vnn.certificate.bounds import ENTRIES, Enclosure, Leaf, Signs, gamma
 from fgp_vnn.certificate.network import Network
 from fgp_vnn.certificate.operators import Array
 from fgp_vnn.certificate.proof import Certificate, Step
@@ -34,6 +34,7 @@ BATCH = 256
 class Checked:
     """What a certificate was found to prove, counted."""
 
+    watch: Callable[[], None]  # called after each batch of bounds
     cases: int = 0
     disjuncts: int = 0
     lemmas: int = 0  # bounds of hidden neurons
@@ -46,11 +47,19 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def check(certificate: Certificate, network: Network, prop: Property) -> Checked:
-    """Check every step; raises InputError with the reason where a proof is not one."""
+def check(
+    certificate: Certificate,
+    network: Network,
+    prop: Property,
+    watch: Callable[[], None] = lambda: None,
+) -> Checked:
+    """Check every step; raises InputError with the reason where a proof is not one.
+
+    `watch` is called now and then.
+    """
     if (network.inputs, network.maps[-1].outputs) != (prop.inputs, prop.outputs):
         raise InputError("the network and the property do not fit together")
-    checked = Checked()
+    checked = Checked(watch)
     for number, case in enumerate(prop.cases):
         steps = [(i, s) for i, s in enumerate(certificate.steps) if s.case == number]
         _check_case(network, case, number, steps, checked)
@@ -103,6 +112,7 @@ def _check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
         tree = leaves.tree[part]
         chosen = _choices(network, layer, step, leaves, part)
         bound = enclosure.least(layer, rows[tree][:, None], chosen)[:, 0]
+        checked.watch()
         np.minimum.at(least, tree, np.where(np.isnan(bound), -np.inf, bound))
     for neuron, side, bound in zip(neurons, sides, least, strict=True):
         enclosure.learn(layer, np.array([[neuron]]), np.array([[bound]]), below=side < 0)
@@ -114,7 +124,7 @@ def _check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
 def _check_close(enclosure: Enclosure, case: Case, step: Step, checked: Checked) -> set[int]:
     """The disjuncts that trees of splits of neurons show not to be met in the whole box."""
     network, target = enclosure.network, len(enclosure.network.widths)
-    disjuncts, unsafe = _disjuncts(case, step), _Unsafe(case)
+    disjuncts, unsafe = _disjuncts(case, step), Unsafe(case)
     leaves = sign_leaves(step.arrays["tree"], sum(network.widths), len(disjuncts))
     weights = _weights(step, len(leaves.tree), unsafe)
     for part in _batches(len(leaves.tree), network):
@@ -128,26 +138,39 @@ def _check_close(enclosure: Enclosure, case: Case, step: Step, checked: Checked)
 
 def _check_boxes(network: Network, case: Case, step: Step, checked: Checked) -> set[int]:
     """The disjuncts that a tree of splits of inputs shows not to be met in any of its boxes."""
-    disjuncts, unsafe, tree = _disjuncts(case, step), _Unsafe(case), step.arrays["tree"]
-    count = int((tree == LEAF).sum())
-    weights = _weights(step, count, unsafe)
-    around: Known | None = None
+    for leaf, bound in box_bounds(network, case, step):
+        _demand_positive(bound, checked)
+        checked.leaves += len(leaf)
+    return set(_disjuncts(case, step).tolist())
+
+
+def box_bounds(
+    network: Network, case: Case, step: Step, only: NDArray[np.bool_] | None = None
+) -> Iterator[tuple[NDArray[np.int64], Array]]:
+    """Lower bounds [batch, disjuncts] of the sums in the leaves [batch] of a tree of boxes.
+
+    What is known in a box holds in its parts: so some of the inner nodes are bounded first, and
+    the boxes in them start from that. `only` [leaves] says which leaves are wanted.
+    """
+    disjuncts, unsafe, tree = _disjuncts(case, step), Unsafe(case), step.arrays["tree"]
+    weights = _weights(step, int((tree == LEAF).sum()), unsafe)
+    around: Signs | None = None
     for level in box_levels(tree, step.arrays["cuts"], case.lower, case.upper):
+        leaf = np.array(level.leaf)
+        wanted = np.flatnonzero((leaf == LEAF) | (True if only is None else only[leaf]))
         found = []
-        for begin in range(0, len(level.leaf), BATCH):
-            part = slice(begin, begin + BATCH)
-            box, leaf = level.box(part), np.array(level.leaf[part])
-            inside = None if around is None else around.at(level.around[part])
-            enclosure = Enclosure(network, *box, inside)
-            found.append(enclosure.known())
-            mixed = weights[leaf, None] * unsafe.member[disjuncts]
-            _demand_positive(unsafe.least(enclosure, mixed)[leaf != LEAF], checked)
-        around = Known.joined(found)
-    checked.leaves += count
-    return set(disjuncts.tolist())
+        for begin in range(0, len(wanted), BATCH):
+            part = wanted[begin : begin + BATCH]
+            inside = None if around is None else around[level.around[part]]
+            enclosure = Enclosure(network, level.lower[part], level.upper[part], inside)
+            found.append(enclosure.signs())
+            mixed = weights[leaf[part], None] * unsafe.member[disjuncts]
+            ends = leaf[part] != LEAF
+            yield leaf[part][ends], unsafe.least(enclosure, mixed)[ends]
+        around = np.concatenate(found) if found else None
 
 
-class _Unsafe:
+class Unsafe:
     """The rows of all disjuncts of a case."""
 
     def __init__(self, case: Case) -> None:
@@ -168,6 +191,7 @@ class _Unsafe:
 
 
 def _demand_positive(bound: Array, checked: Checked) -> None:
+    checked.watch()
     if not (bound > 0).all():
         worst = float(np.where(np.isnan(bound), -np.inf, bound).min())
         raise InputError(f"a leaf has the bound {worst:.3g}, which is not greater than 0")
@@ -181,7 +205,7 @@ def _disjuncts(case: Case, step: Step) -> NDArray[np.int64]:
     return numbers
 
 
-def _weights(step: Step, leaves: int, unsafe: _Unsafe) -> Array:
+def _weights(step: Step, leaves: int, unsafe: Unsafe) -> Array:
     weights = step.arrays["weights"].astype(np.float64)
     if weights.shape != (leaves, len(unsafe.limits)):
         raise InputError("there are not as many weights as leaves and rows")

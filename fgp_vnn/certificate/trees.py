@@ -8,7 +8,8 @@ x <= cut or x >= cut for an input. So a reader has only to see that the tree is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,18 +59,13 @@ def sign_leaves(nodes: Numbers, neurons: int, trees: int) -> SignLeaves:
     return SignLeaves(np.array(tree), table[:, 0], table[:, 1], table[:, 2].astype(np.int8))
 
 
-@dataclass
-class Level:
-    """Boxes of a tree that are bounded together: some of its inner nodes, and leaves."""
+class Level(NamedTuple):
+    """Boxes of a tree that are bounded together: some of its inner nodes, and then leaves."""
 
-    lower: list[Array] = field(default_factory=list)  # [inputs] each
-    upper: list[Array] = field(default_factory=list)
-    around: list[int] = field(default_factory=list)  # the box of the level before that holds it
-    leaf: list[int] = field(default_factory=list)  # its number, or LEAF for an inner node
-
-    def box(self, part: slice) -> tuple[Array, Array]:
-        """Some of the boxes, [batch, inputs] each."""
-        return np.stack(self.lower[part]), np.stack(self.upper[part])
+    lower: Array  # [boxes, inputs]
+    upper: Array
+    around: NDArray[np.int64]  # [boxes] the inner node of the level before that holds it
+    leaf: NDArray[np.int64]  # [boxes] its number, or LEAF for an inner node
 
 
 def box_levels(nodes: Numbers, cuts: Array, lower: Array, upper: Array) -> Iterator[Level]:
@@ -77,34 +73,45 @@ def box_levels(nodes: Numbers, cuts: Array, lower: Array, upper: Array) -> Itera
 
     `cuts` [inner nodes] are where inputs are split, in preorder.
     """
-    levels: list[Level] = []
-    waiting = [(lower, upper, 0, 0)]  # a box, its depth, and the bounded box around it
-    leaves = inner = 0
+    inner: list[list[_Box]] = []  # by level
+    leaves: list[list[_Box]] = []
+    waiting = [(_Box(lower, upper, 0, LEAF), 0)]  # a box and its depth
+    count = used = 0
     for node in nodes.tolist():
         if not waiting:
             raise InputError("a tree of splits goes on after its end")
-        low, high, depth, around = waiting.pop()
-        if node == LEAF or depth % STRIDE == 0:
-            while len(levels) <= -(-depth // STRIDE):
-                levels.append(Level())
-            level = levels[-(-depth // STRIDE)]
-            level.lower.append(low)
-            level.upper.append(high)
-            level.around.append(around)
-            level.leaf.append(leaves if node == LEAF else LEAF)
-            around = len(level.leaf) - 1
+        box, depth = waiting.pop()
+        level = -(-depth // STRIDE)
+        while len(inner) <= level:
+            inner.append([])
+            leaves.append([])
         if node == LEAF:
-            leaves += 1
+            leaves[level].append(box._replace(leaf=count))
+            count += 1
             continue
-        if not 0 <= node < len(lower) or inner >= len(cuts):
+        around = box.around
+        if depth % STRIDE == 0:
+            around = len(inner[level])
+            inner[level].append(box)
+        if not 0 <= node < len(lower) or used >= len(cuts):
             raise InputError(f"input {node} cannot be split here")
-        cut = float(cuts[inner])
-        if not low[node] < cut < high[node]:
+        cut = float(cuts[used])
+        used += 1
+        if not box.lower[node] < cut < box.upper[node]:
             raise InputError(f"input {node} is split at {cut}, which is not inside of its box")
-        left, right = high.copy(), low.copy()
+        left, right = box.upper.copy(), box.lower.copy()
         left[node] = right[node] = cut
-        waiting += [(right, high, depth + 1, around), (low, left, depth + 1, around)]
-        inner += 1
-    if waiting or inner != len(cuts):
+        waiting.append((_Box(right, box.upper, around, LEAF), depth + 1))
+        waiting.append((_Box(box.lower, left, around, LEAF), depth + 1))
+    if waiting or used != len(cuts):
         raise InputError("a tree of splits is not whole")
-    yield from levels
+    for parts in zip(inner, leaves, strict=True):
+        boxes = [box for part in parts for box in part]
+        yield Level(*(np.array(column) for column in zip(*boxes, strict=True)))
+
+
+class _Box(NamedTuple):
+    lower: Array  # [inputs]
+    upper: Array
+    around: int
+    leaf: int
