@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.certificate.bounds import ENTRIES, Enclosure, Leaf, Signs, gamma
-from fgp_vnn.certificate.network import Network
+from fgp_vnn.certificate.network import Network, read_network
 from fgp_vnn.certificate.operators import Array
-from fgp_vnn.certificate.proof import Certificate, Step
+from fgp_vnn.certificate.proof import Certificate, Step, decode
 from fgp_vnn.certificate.trees import LEAF, SignLeaves, box_levels, sign_leaves
 from fgp_vnn.errors import InputError
+from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Case, Property
 
 BATCH = 256
@@ -45,6 +46,18 @@ class Checked:
 def digest(data: bytes) -> str:
     """The SHA-256 of a file's content, unpacked."""
     return hashlib.sha256(data).hexdigest()
+
+
+def check_files(certificate: bytes, network: bytes, prop: bytes) -> Checked:
+    """Check a certificate against a network and a property, all as the contents of files."""
+    claimed = decode(certificate)
+    for what, content, name in (
+        ("network", network, claimed.network),
+        ("property", prop, claimed.property),
+    ):
+        if digest(content) != name:
+            raise InputError(f"it is about another {what}, with the SHA-256 {name[:64]}")
+    return check(claimed, read_network(network), parse_property(prop))
 
 
 def check(
