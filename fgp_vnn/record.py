@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Record:
         begins = list(accumulate([0, *widths]))
         self._layers = list(range(len(widths)))  # of the layers that are left
         self._begins = begins[:-1]
-        self._neurons = [np.arange(a, b) for a, b in zip(begins, begins[1:], strict=False)]
+        self._neurons = [np.arange(a, b) for a, b in pairwise(begins)]
         self._inputs = np.arange(query.network.inputs)
         self._disjuncts = np.arange(query.disjuncts)
         owner = query.disjunct.cpu().numpy()
@@ -107,7 +107,7 @@ class Record:
 
     def box(self, lower: Tensor, upper: Tensor, weights: Tensor) -> None:
         """Boxes that a search has closed."""
-        self._boxes.append(tuple(part.cpu().numpy() for part in (lower, upper, weights)))
+        self._boxes.append((lower.cpu().numpy(), upper.cpu().numpy(), weights.cpu().numpy()))
 
     def forget(self) -> None:
         """Drop the leaves of a search that did not come to its end."""

@@ -62,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     import torch
 
     torch.set_num_threads(1)
-    print(f"{'instance':58} {'verdict':8} {'by':7} {'solve':>8} {'write':>8} {'check':>8} {'bytes':>10}")
+    heads = f"{'solve':>8} {'write':>8} {'check':>8} {'bytes':>10} {'leaves':>8}"
+    print(f"{'instance':58} {'verdict':8} {'by':7} {heads}")
     rows = []
     for instance in wanted:
         rows.append(measure(instance))

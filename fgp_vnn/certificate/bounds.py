@@ -15,7 +15,7 @@ at most e * max|vector|, and the vectors, x and all z_k, are bounded. So what ea
 the error is |coefficients| . E_k for a vector E_k that is computed once. Counts of roundings are
 taken twice as large as they are, and errors by 1 % larger: that covers the rounding of the error
 bounds themselves. Products that underflow are off by less than 2^-1074 each, which is covered by
-TINY as long as no vector exceeds LARGE.
+TINY as long as no vector and no coefficient exceeds LARGE; beyond that nothing is proved.
 
 Shapes: rows [batch, rows, n]; bounds, slopes, signs and multipliers [batch or 1, n].
 """
@@ -105,7 +105,9 @@ class Enclosure:
     def _reach(self, target: int, affine: AffineMap) -> None:
         """Bounds of a map's outputs, from those of what it reads."""
         read = [(s, self._sizes[s]) for s in affine.weights]
-        size = affine.bias_size + sum(v @ affine.sizes[s].T for s, v in read)
+        size = affine.bias_size + np.zeros((len(self.box[0]), 1))
+        for s, value in read:
+            size = size + value @ affine.sizes[s].T
         # Twice the operations, since the sizes are computed with the same rounding as the map.
         terms = affine.outputs + sum(w.shape[1] for w in affine.weights.values())
         error = 1.01 * gamma(terms + 2 * affine.steps + 4 * len(self.network.maps) + 16) * size
@@ -162,7 +164,9 @@ class Enclosure:
     def widths(self) -> list[int]:
         return [self.network.inputs, *self.network.widths]
 
-    def learn(self, layer: int, neurons: NDArray[np.int64], least: Array, below: bool = False) -> None:
+    def learn(
+        self, layer: int, neurons: NDArray[np.int64], least: Array, *, below: bool = False
+    ) -> None:
         """z >= least, or -z >= least if `below`, for the neurons [batch, m]; NaN says nothing."""
         known, sign = (self.upper[layer], -1.0) if below else (self.lower[layer], 1.0)
         old = sign * np.take_along_axis(known, neurons, -1)
@@ -172,16 +176,13 @@ class Enclosure:
         """Lower bounds [batch, rows] of rows [batch, rows, outputs] of a map, proved."""
         with np.errstate(all="ignore"):
             if leaves is None:
-                return self._descend(self._of_rows(target, rows), self._lines)
+                chosen: Sequence[Lines] = self._lines
+                return self._descend(self._of_rows(target, rows), chosen)
             chosen = [
                 lines(low, high, leaf)
                 for low, high, leaf in zip(self.lower, self.upper, leaves, strict=False)
             ]
             return self._descend(self._of_rows(target, rows), chosen, leaves)
-
-    def refresh(self) -> None:
-        """Make the usual lines anew, after bounds were learnt."""
-        self._lines = [lines(*pair) for pair in zip(self.lower, self.upper, strict=True)]
 
     def _of_rows(self, target: int, rows: Array) -> _Begun:
         affine = self.network.maps[target]
@@ -212,6 +213,8 @@ class Enclosure:
                 multiplier = leaves[layer].multipliers[:, None]
                 through = through - multiplier * leaves[layer].signs[:, None]
                 size = size + multiplier
+            if not size.max(initial=0) <= LARGE:
+                return np.full_like(constant, -np.inf)
             affine = self.network.maps[layer]
             constant = constant + through @ affine.bias
             error = error + _weigh(size, self._errors[layer] + self._relu_error(layer))

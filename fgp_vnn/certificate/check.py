@@ -23,7 +23,7 @@ from fgp_vnn.certificate.bounds import ENTRIES, Enclosure, Leaf, Signs, gamma
 from fgp_vnn.certificate.network import Network, read_network
 from fgp_vnn.certificate.operators import Array
 from fgp_vnn.certificate.proof import Certificate, Step, decode
-from fgp_vnn.certificate.trees import LEAF, SignLeaves, box_levels, sign_leaves
+from fgp_vnn.certificate.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
 from fgp_vnn.errors import InputError
 from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Case, Property
@@ -114,7 +114,7 @@ def _check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
     if not 0 <= layer < len(network.widths):
         raise InputError(f"layer {layer} is none of the network's")
     neurons, sides = step.arrays["neurons"], step.arrays["sides"]
-    within = (0 <= neurons) & (neurons < network.widths[layer])
+    within = (neurons >= 0) & (neurons < network.widths[layer])
     if len(neurons) != len(sides) or not within.all() or not np.isin(sides, (-1, 1)).all():
         raise InputError("a bound is about no neuron of the layer")
     rows = np.zeros((len(neurons), network.widths[layer]))
@@ -129,7 +129,6 @@ def _check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
         np.minimum.at(least, tree, np.where(np.isnan(bound), -np.inf, bound))
     for neuron, side, bound in zip(neurons, sides, least, strict=True):
         enclosure.learn(layer, np.array([[neuron]]), np.array([[bound]]), below=side < 0)
-    enclosure.refresh()
     checked.lemmas += len(neurons)
     checked.leaves += len(leaves.tree)
 
@@ -167,20 +166,33 @@ def box_bounds(
     """
     disjuncts, unsafe, tree = _disjuncts(case, step), Unsafe(case), step.arrays["tree"]
     weights = _weights(step, int((tree == LEAF).sum()), unsafe)
+    levels = list(box_levels(tree, step.arrays["cuts"], case.lower, case.upper))
     around: Signs | None = None
-    for level in box_levels(tree, step.arrays["cuts"], case.lower, case.upper):
-        leaf = np.array(level.leaf)
-        wanted = np.flatnonzero((leaf == LEAF) | (True if only is None else only[leaf]))
-        found = []
-        for begin in range(0, len(wanted), BATCH):
-            part = wanted[begin : begin + BATCH]
+    for level, boxes in zip(levels, _wanted(levels, only), strict=True):
+        signs = np.zeros((len(level.leaf), sum(network.widths)), dtype=np.int8)
+        for begin in range(0, len(boxes), BATCH):
+            part = boxes[begin : begin + BATCH]
             inside = None if around is None else around[level.around[part]]
             enclosure = Enclosure(network, level.lower[part], level.upper[part], inside)
-            found.append(enclosure.signs())
-            mixed = weights[leaf[part], None] * unsafe.member[disjuncts]
-            ends = leaf[part] != LEAF
-            yield leaf[part][ends], unsafe.least(enclosure, mixed)[ends]
-        around = np.concatenate(found) if found else None
+            signs[part] = enclosure.signs()
+            leaf = level.leaf[part]
+            mixed = weights[leaf, None] * unsafe.member[disjuncts]
+            yield leaf[leaf != LEAF], unsafe.least(enclosure, mixed)[leaf != LEAF]
+        around = signs
+
+
+def _wanted(levels: list[Level], only: NDArray[np.bool_] | None) -> list[NDArray[np.int64]]:
+    """The boxes of each level that have to be bounded: some leaves, and the inner nodes around."""
+    if only is None:
+        return [np.arange(len(level.leaf)) for level in levels]
+    result = []
+    around = np.zeros(0, dtype=np.int64)
+    for level in reversed(levels):
+        wanted = (level.leaf != LEAF) & only[level.leaf]
+        wanted[around] = True
+        around = np.unique(level.around[wanted])
+        result.append(np.flatnonzero(wanted))
+    return result[::-1]
 
 
 class Unsafe:
@@ -200,7 +212,8 @@ class Unsafe:
         least = enclosure.least(target, weights @ self.rows, chosen)
         size = enclosure.output_size @ np.abs(self.rows).T + np.abs(self.limits)  # [batch, rows]
         error = gamma(2 * len(self.limits) + 16) * (weights @ size[..., None])[..., 0]
-        return least - weights @ self.limits - 1.01 * error
+        bound: Array = least - weights @ self.limits - 1.01 * error
+        return bound
 
 
 def _demand_positive(bound: Array, checked: Checked) -> None:

@@ -194,9 +194,11 @@ def _flatten(call: Call) -> Form:
 
 def _squeeze(call: Call) -> Form:
     shape, axes = call.form().shape, call.ints("axes", 1)
-    gone = {i for i, n in enumerate(shape) if n == 1} if axes is None else {
-        axis % len(shape) for axis in axes
-    }
+    gone = (
+        {i for i, n in enumerate(shape) if n == 1}
+        if axes is None
+        else {axis % len(shape) for axis in axes}
+    )
     if any(shape[i] != 1 for i in gone):
         raise UnsupportedError("a dimension that is not 1")
     return _reshaped(call.form(), [n for i, n in enumerate(shape) if i not in gone])
@@ -283,10 +285,11 @@ class _Window:
         ends = list(zip(self.pads[:space], self.pads[space:], strict=True))
         images = np.pad(block[:, 0], [(0, 0), (0, 0), *ends])
         spans = [d * (k - 1) + 1 for d, k in zip(self.dilations, kernel.shape[2:], strict=True)]
-        patches = sliding_window_view(images, spans, tuple(range(2, space + 2)))  # type: ignore
+        patches = sliding_window_view(images, spans, tuple(range(2, space + 2)))
         steps = [slice(None, None, s) for s in self.strides]
         inner = [slice(None, None, d) for d in self.dilations]
-        patches = patches[(slice(None), slice(None), *steps, *inner)]
+        everything = [slice(None), slice(None)]
+        patches = patches[tuple(everything + steps + inner)]
         results = []
         for group in range(self.groups):
             channels = slice(group * kernel.shape[1], (group + 1) * kernel.shape[1])
@@ -298,8 +301,8 @@ class _Window:
 
 
 def _batch_normalization(call: Call) -> Form:
-    if call.attributes.get("training_mode", 0):
-        raise UnsupportedError("normalisation as in training")
+    if call.attributes.get("training_mode", 0) or not call.attributes.get("spatial", 1):
+        raise UnsupportedError("normalisation as in training, or of each number apart")
     form = call.form()
     constants = [call.constant(i) for i in range(1, 5)]
     if any(value is None for value in constants):

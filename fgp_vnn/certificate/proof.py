@@ -118,7 +118,7 @@ def _unpack(data: bytes) -> dict[str, NDArray[Any]]:
             if name in result or name == entry.filename:
                 raise InputError(f"the certificate holds {entry.filename!r} twice, or as no array")
             with archive.open(entry) as file:
-                array = np.lib.format.read_array(file, allow_pickle=False)  # type: ignore
+                array = np.lib.format.read_array(file, allow_pickle=False)
                 if file.read(1):
                     raise InputError(f"bytes after array {name!r}")
             result[name] = array

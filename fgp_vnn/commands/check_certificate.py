@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 def _describe(checked: Checked) -> str:
     """What was checked, in one line."""
     return (
-        f"checked: {checked.cases} boxes of inputs, {checked.disjuncts} ways to break the property, "
+        f"checked: {checked.cases} input boxes, {checked.disjuncts} ways to break the property, "
         f"{checked.lemmas} bounds of hidden neurons, {checked.leaves} leaves; every bound was "
         f"computed anew, the smallest that had to be above 0 is {checked.margin:.3g}"
     )

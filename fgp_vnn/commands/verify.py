@@ -115,7 +115,11 @@ def _report_certificate(verdict: Verdict) -> int:
     if verdict.certificate:
         return 0
     missing = verdict.status == "unsat"
-    why = verdict.reason if missing else f"no certificate: only an unsat has one, not {verdict.status}"
+    why = (
+        verdict.reason
+        if missing
+        else f"no certificate: only an unsat has one, not {verdict.status}"
+    )
     print(f"fgp-vnn: {why}", file=sys.stderr)
     return 1 if missing else 0
 

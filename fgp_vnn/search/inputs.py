@@ -39,8 +39,8 @@ class Subdivision:
     clip: bool = True  # boxes are cut down to where a counterexample can still be
 
 
-# Takes boxes (lower and upper corners [boxes, inputs]) that are proved, and the weights [boxes, rows]
-# of the rows within their disjuncts that prove it.
+# Takes boxes that are proved, their corners [boxes, inputs], and the weights [boxes, rows] of the
+# rows in the sums that prove it.
 KeepBoxes = Callable[[Tensor, Tensor, Tensor], None]
 
 

@@ -19,7 +19,6 @@ from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles, Splitting, bound, choose, halves, set_out
 
-
 # Takes a layer, neurons of it [m], and the bundles that cover the domain for each of 2 m rows,
 # z of the neurons and then -z.
 KeepCover = Callable[[int, Tensor, Bundles], None]

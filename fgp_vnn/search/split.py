@@ -35,8 +35,8 @@ class Split(Splitting):
     bundles: int | None = None  # give up after so many
 
 
-# Takes bundles, with slopes and multipliers that show that their disjuncts cannot be met; at the end
-# of a search that proves it, what it was given covers the domain for each disjunct.
+# Takes bundles with slopes and multipliers that show that their disjuncts cannot be met; at the end
+# of a search that says unsat, what it was given covers the domain for each disjunct.
 KeepClosed = Callable[[Bundles], None]
 PRESS = Ascent(steps=300, rate=0.2, decay=0.99)
 
