@@ -46,10 +46,10 @@ def refine_layers(
             result = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
             if keep is not None:
                 keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
-            low, high = result.least[0, : len(neurons)], -result.least[0, len(neurons) :]
+            low, high = result.least[0].chunk(2)
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
-            upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], high)
+            upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
     return LayerBounds(tuple(lower), tuple(upper))
 
 

@@ -150,7 +150,7 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ),
     ("an overflow as a sharpened bound", _SHARPEN, "torch.fmax(", "torch.maximum("),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
-    ("the side of a refined bound", _REFINE, "return low, -high", "return -high, low"),
+    ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
     ("one half twice", _BUNDLES, "for sign in (-1, 1)]", "for sign in (1, 1)]"),
     (
         "a neuron taken for closed",

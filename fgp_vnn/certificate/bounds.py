@@ -34,6 +34,7 @@ from fgp_vnn.certificate.operators import Array
 UNIT = 2.0**-53
 LARGE = 1e100
 TINY = 1e-200
+SMALL = 2.0**-1022  # more than what an underflow takes away
 ENTRIES = 4_000_000  # coefficients that are held at once
 
 Signs = NDArray[np.int8]
@@ -71,7 +72,7 @@ def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
         low = np.where(np.isnan(leaf.slopes), low, leaf.slopes)
     chord = np.clip(upper / np.where(crossing, upper - lower, 1.0), 0.0, 1.0)
     # Above relu at both ends, whatever the slope: c*l + m >= 0 and c*u + m >= u, rounded up.
-    intercept = np.maximum(-chord * lower, (1 - chord) * upper) * (1 + 8 * UNIT)
+    intercept = np.maximum(-chord * lower, (1 - chord) * upper) * (1 + 8 * UNIT) + SMALL
     return Lines(
         np.where(crossing, low, on),
         np.where(crossing, chord, on),

@@ -101,7 +101,7 @@ def _check_case(
                 closed |= _check_close(enclosure, case, step, checked)
             else:
                 raise InputError(f"kind {step.kind!r} is not known")
-        except (InputError, OverflowError) as error:
+        except (ValueError, LookupError, OverflowError) as error:  # also of shapes unforeseen
             raise InputError(f"step {index} ({step.kind}): {error}") from None
     left = [d for d in range(len(case.unsafe)) if d not in closed]
     if left:
@@ -270,6 +270,6 @@ def _choices(
     at = leaves.leaf[first:last] - begin, leaves.neuron[first:last]
     signs[at] = leaves.sign[first:last]
     multipliers[at] = values[first:last]
-    ends = np.cumsum(widths)[:-1]
-    parts = (np.split(whole, ends, axis=1) for whole in (slopes, signs, multipliers))
-    return [Leaf(*triple) for triple in zip(*parts, strict=True)]
+    ends = np.cumsum(widths)
+    layers = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+    return [Leaf(slopes[:, k], signs[:, k], multipliers[:, k]) for k in layers]
