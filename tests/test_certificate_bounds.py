@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from fgp_vnn.certificate.network import AffineMap, Network
 Array = NDArray[np.float64]
 
 
-def exact(values: Array) -> NDArray[np.object_]:
+def exact(values: Array) -> Any:
     return np.vectorize(lambda v: Fraction(float(v)), otypes=[object])(values)
 
 
@@ -31,8 +32,8 @@ def random_network(generator: np.random.Generator, *, spread: float) -> Network:
         weights = {}
         for s, count in read.items():
             scale = 10.0 ** generator.uniform(-spread, spread, size=(after, count))
-            weights[s] = (generator.normal(size=(after, count)) * scale).astype(np.float32)
-        weights = {s: w.astype(np.float64) for s, w in weights.items()}
+            single = (generator.normal(size=(after, count)) * scale).astype(np.float32)
+            weights[s] = single.astype(np.float64)
         bias = generator.normal(size=after).astype(np.float32).astype(np.float64)
         sizes = {s: np.abs(w) for s, w in weights.items()}
         maps.append(AffineMap(weights, bias, sizes, np.abs(bias), 0))
@@ -102,14 +103,14 @@ def test_bounds_are_below_the_exact_ones_and_close_to_them(seed: int, spread: fl
             assert float(truth) - least[leaf, 0] < 1e-9 * (1 + size)
 
 
-def exact_values(network: Network, x: Array) -> list[NDArray[np.object_]]:
+def exact_values(network: Network, x: Array) -> list[Any]:
     values, result = [exact(x)], []
     for affine in network.maps:
         z = exact(affine.bias)
         for s, weight in affine.weights.items():
             z = z + exact(weight) @ values[s]
         result.append(z)
-        values.append(np.maximum(z, Fraction(0)))
+        values.append(np.maximum(z, exact(np.zeros(1))))
     return result
 
 

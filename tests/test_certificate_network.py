@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -102,12 +103,8 @@ def test_composed_entries_are_as_close_as_their_sizes_say() -> None:
     hidden = builder.op("MatMul", "x", builder.const(first))
     content = builder.model(builder.op("MatMul", hidden, builder.const(second))).SerializeToString()
     (affine,) = read_network(content).maps
-    left, right = first.astype(object), second.astype(object)
-    from fractions import Fraction
-
-    exact = np.vectorize(lambda v: Fraction(float(v)))(left).dot(
-        np.vectorize(lambda v: Fraction(float(v)))(right)
-    )
+    rational = np.vectorize(lambda v: Fraction(float(v)), otypes=[object])
+    exact = rational(first) @ rational(second)
     unit = Fraction(2) ** -53
     for i in range(6):
         for j in range(6):

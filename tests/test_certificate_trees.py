@@ -76,7 +76,7 @@ def random_boxes(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray
         left, right = upper.copy(), lower.copy()
         left[side] = right[side] = ((lower + upper) / 2)[side]
         boxes += [(lower, left), (right, upper)]
-    generator.shuffle(boxes)  # type: ignore[arg-type]
+    generator.shuffle(boxes)
     lower, upper = zip(*boxes, strict=True)
     return np.array(lower), np.array(upper)
 
