@@ -105,16 +105,20 @@ class _Records:
     """The bundles that cover the domain for each row, with their bounds."""
 
     def __init__(self, none: Bundles, dtype: torch.dtype) -> None:
-        self.bundles = none
+        self._bundles = none
         device = none.signs.device
         self._bound = torch.zeros(0, dtype=dtype, device=device)
         self._neuron = torch.zeros(0, dtype=torch.long, device=device)
         self._open = torch.zeros(0, dtype=torch.bool, device=device)
 
+    @property
+    def bundles(self) -> Bundles:
+        return self._bundles
+
     def add(self, bundles: Bundles, bound: Tensor, neuron: Tensor, splits: Tensor) -> None:
         """Put bundles in; those above 0 or with nothing to split stay as they are."""
-        pairs = zip(self.bundles.parts(), bundles.parts(), strict=True)
-        self.bundles = Bundles(*(torch.cat(pair) for pair in pairs))
+        pairs = zip(self._bundles.parts(), bundles.parts(), strict=True)
+        self._bundles = Bundles(*(torch.cat(pair) for pair in pairs))
         self._bound = torch.cat([self._bound, bound])
         self._neuron = torch.cat([self._neuron, neuron])
         self._open = torch.cat([self._open, splits & (bound <= 0)])
@@ -122,20 +126,20 @@ class _Records:
     def worst(self, rows: int) -> Tensor:
         """The lowest bundle of each row that is worth splitting: if it can be, and no other
         bundle of the row keeps the row's bound where it is."""
-        lowest = self.least(rows)[self.bundles.disjunct]
+        lowest = self.least(rows)[self._bundles.disjunct]
         chosen = torch.nonzero(self._open & (self._bound <= lowest)).flatten()
-        row = self.bundles.disjunct[chosen]
+        row = self._bundles.disjunct[chosen]
         first = torch.full((rows,), len(self._bound), device=row.device)
         first = first.scatter_reduce(0, row, chosen, "amin")
         return first[first < len(self._bound)]
 
     def take(self, index: Tensor) -> tuple[Bundles, Tensor, Tensor]:
         """Remove bundles, to be replaced by their halves; also their neurons and bounds."""
-        taken = self.bundles.at(index), self._neuron[index], self._bound[index]
+        taken = self._bundles.at(index), self._neuron[index], self._bound[index]
         kept = torch.ones(len(self._bound), dtype=torch.bool, device=index.device)
         kept[index] = False
         rest = torch.nonzero(kept).flatten()
-        self.bundles = self.bundles.at(rest)
+        self._bundles = self._bundles.at(rest)
         self._bound, self._neuron = self._bound[rest], self._neuron[rest]
         self._open = self._open[rest]
         return taken
@@ -143,4 +147,4 @@ class _Records:
     def least(self, rows: int) -> Tensor:
         """The lowest bound of each row [rows]."""
         start = torch.full((rows,), torch.inf, dtype=self._bound.dtype, device=self._bound.device)
-        return start.scatter_reduce(0, self.bundles.disjunct, self._bound, "amin")
+        return start.scatter_reduce(0, self._bundles.disjunct, self._bound, "amin")
