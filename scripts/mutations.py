@@ -41,7 +41,7 @@ _CONFIRM = _in("confirm.py", "confirm")
 _CHECKER = _in("certificate/bounds.py", "certificate_bounds")
 _CHECK = _in("certificate/check.py", "certificate")
 _TREES = _in("certificate/trees.py", "certificate_trees")
-_READER = _in("certificate/operators.py", "certificate_network")
+_READER = _in("certificate/forms.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
@@ -241,7 +241,7 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
         "if not box.lower[node] < cut < box.upper[node]:",
         "if cut != cut:",
     ),
-    ("checker: sign of Sub", _READER, "factor * _wide(block, shape)", "_wide(block, shape)"),
+    ("checker: sign of Sub", _READER, "factor * wide(block, shape)", "wide(block, shape)"),
 )
 
 MUTATIONS = tuple(

@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.certificate.forms import Array
 from fgp_vnn.certificate.network import AffineMap, Network
-from fgp_vnn.certificate.operators import Array
 
 UNIT = 2.0**-53
 LARGE = 1e100

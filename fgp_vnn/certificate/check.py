@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.certificate.bounds import ENTRIES, Enclosure, Leaf, Signs, gamma
+from fgp_vnn.certificate.forms import Array
 from fgp_vnn.certificate.network import Network, read_network
-from fgp_vnn.certificate.operators import Array
 from fgp_vnn.certificate.proof import Certificate, Step, decode
 from fgp_vnn.certificate.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
 from fgp_vnn.errors import InputError

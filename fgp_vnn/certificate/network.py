@@ -15,7 +15,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from fgp_vnn.certificate.operators import MOST_ENTRIES, ONE, RULES, Array, Call, Form, source
+from fgp_vnn.certificate.forms import MOST_ENTRIES, ONE, Array, Form, source
+from fgp_vnn.certificate.operators import RULES, Call
 from fgp_vnn.errors import InputError, UnsupportedError
 
 

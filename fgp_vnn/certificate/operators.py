@@ -1,14 +1,4 @@
-"""ONNX operators on affine forms: one short rule each, for what an affine map can be made of.
-
-A form says how a tensor depends on what the map reads: a block [n_s, *shape] for each source s,
-one tensor for each number that the source holds. The constant is the block of a source of its own
-that holds the number 1. A linear operator acts on all blocks alike.
-
-Beside each block stand its sizes: the same computed from absolute values throughout. A block's
-entries were computed, and are off from the true ones by at most gamma(steps) times their sizes
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), where `steps` counts the
-roundings that a term passes through.
-"""
+"""ONNX operators on affine forms: one short rule each, for what an affine map can be made of."""
 
 from __future__ import annotations
 
@@ -19,29 +9,19 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
+from fgp_vnn.certificate.forms import (
+    Array,
+    Blocks,
+    Constant,
+    Form,
+    as_form,
+    linear,
+    plus,
+    times,
+    wide,
+)
 from fgp_vnn.errors import UnsupportedError
-
-Array = NDArray[np.float64]
-Constant = NDArray[Any]
-Blocks = dict[int, Array]
-
-ONE = -1  # the source that holds the number 1
-MOST_ENTRIES = 40_000_000  # of a form: some 600 MB with the sizes
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """A tensor as an affine function of sources."""
-
-    blocks: Blocks  # by source, [n_s, *shape]
-    sizes: Blocks
-    steps: int = 0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return next(iter(self.blocks.values())).shape[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,58 +49,6 @@ class Call:
         return None if value is None else [int(v) for v in np.ravel(np.asarray(value))]
 
 
-def source(number: int, shape: tuple[int, ...]) -> Form:
-    """A source itself."""
-    count = prod(shape)
-    if count * count > MOST_ENTRIES:
-        raise UnsupportedError(f"a layer of {count:,} numbers is too large for the checker")
-    block = np.eye(count).reshape(count, *shape)
-    nothing = np.zeros((1, *shape))
-    return Form({ONE: nothing, number: block}, {ONE: nothing, number: block})
-
-
-def _linear(form: Form, rule: Callable[[Array, bool], Array], steps: int = 0) -> Form:
-    """The form after a linear rule, which is told whether to use absolute values."""
-    blocks = {s: rule(block, False) for s, block in form.blocks.items()}
-    return Form(blocks, {s: rule(b, True) for s, b in form.sizes.items()}, form.steps + steps)
-
-
-def _times(form: Form, factor: Constant, product: Callable[[Array, Array], Array], n: int) -> Form:
-    """A product with constants whose results are sums of n terms."""
-    real = np.asarray(factor, dtype=np.float64)
-    return _linear(form, lambda block, size: product(block, np.abs(real) if size else real), n)
-
-
-def _plus(left: Form, right: Form, sign: float = 1.0) -> Form:
-    """left + sign * right, broadcast as numpy does."""
-    shape = np.broadcast_shapes(left.shape, right.shape)
-
-    def add(one: Blocks, other: Blocks, factor: float) -> Blocks:
-        total = {s: np.broadcast_to(_wide(b, shape), (len(b), *shape)) for s, b in one.items()}
-        for s, block in other.items():
-            part = np.broadcast_to(factor * _wide(block, shape), (len(block), *shape))
-            total[s] = total[s] + part if s in total else part
-        return total
-
-    blocks = add(left.blocks, right.blocks, sign)
-    return Form(blocks, add(left.sizes, right.sizes, 1.0), max(left.steps, right.steps) + 1)
-
-
-def _wide(block: Array, shape: tuple[int, ...]) -> Array:
-    """A block whose tensors have as many dimensions as the shape."""
-    missing = len(shape) - (block.ndim - 1)
-    return block.reshape(len(block), *(1,) * missing, *block.shape[1:])
-
-
-def _as_form(value: Form | Constant | None) -> Form:
-    if isinstance(value, Form):
-        return value
-    if value is None:
-        raise UnsupportedError("an operand is missing")
-    block = np.asarray(value, dtype=np.float64)[None]
-    return Form({ONE: block}, {ONE: np.abs(block)})
-
-
 def _matmul(call: Call) -> Form:
     left, right = call.inputs
     if isinstance(left, Form):
@@ -128,7 +56,7 @@ def _matmul(call: Call) -> Form:
     matrix = call.constant(0)
     if matrix is None or not isinstance(right, Form) or min(matrix.ndim, len(right.shape)) < 2:
         raise UnsupportedError("a product with a vector from the left")
-    return _times(right, matrix, lambda block, m: m @ block, matrix.shape[-1] + 1)
+    return times(right, matrix, lambda block, m: m @ block, matrix.shape[-1] + 1)
 
 
 def _right_product(form: Form, matrix: Constant | None) -> Form:
@@ -139,7 +67,7 @@ def _right_product(form: Form, matrix: Constant | None) -> Form:
         rows = block.reshape(-1, block.shape[-1]) @ right
         return rows.reshape(*block.shape[:-1], right.shape[1])
 
-    return _times(form, matrix, product, len(matrix) + 1)
+    return times(form, matrix, product, len(matrix) + 1)
 
 
 def _gemm(call: Call) -> Form:
@@ -151,12 +79,12 @@ def _gemm(call: Call) -> Form:
     result = _right_product(call.form(), matrix.T if given.get("transB", 0) else matrix)
     result = _scaled(result, given.get("alpha", 1.0))
     if len(call.inputs) > 2 and call.inputs[2] is not None:
-        result = _plus(result, _scaled(_as_form(call.inputs[2]), given.get("beta", 1.0)))
+        result = plus(result, _scaled(as_form(call.inputs[2]), given.get("beta", 1.0)))
     return result
 
 
 def _scaled(form: Form, factor: float) -> Form:
-    return form if factor == 1 else _times(form, np.asarray(factor), np.multiply, 1)
+    return form if factor == 1 else times(form, np.asarray(factor), np.multiply, 1)
 
 
 def _multiply(call: Call) -> Form:
@@ -164,18 +92,18 @@ def _multiply(call: Call) -> Form:
     form, factor = (left, right) if isinstance(left, Form) else (right, left)
     if not isinstance(form, Form) or isinstance(factor, Form) or factor is None:
         raise UnsupportedError("a product of two tensors that depend on the input")
-    return _times(form, factor, lambda block, by: _wide(block, by.shape) * by, 1)
+    return times(form, factor, lambda block, by: wide(block, by.shape) * by, 1)
 
 
 def _divide(call: Call) -> Form:
     factor = call.constant(1)
     if factor is None or not np.all(factor):
         raise UnsupportedError("a division by zero")
-    return _times(call.form(), factor, lambda block, by: _wide(block, by.shape) / by, 1)
+    return times(call.form(), factor, lambda block, by: wide(block, by.shape) / by, 1)
 
 
 def _reshaped(form: Form, shape: Sequence[int]) -> Form:
-    return _linear(form, lambda block, _: block.reshape(len(block), *shape))
+    return linear(form, lambda block, _: block.reshape(len(block), *shape))
 
 
 def _reshape(call: Call) -> Form:
@@ -213,11 +141,11 @@ def _transpose(call: Call) -> Form:
     form = call.form()
     order = call.attributes.get("perm", range(len(form.shape))[::-1])
     axes = (0, *(int(axis) + 1 for axis in order))
-    return _linear(form, lambda block, _: np.transpose(block, axes))
+    return linear(form, lambda block, _: np.transpose(block, axes))
 
 
 def _concat(call: Call) -> Form:
-    forms = [_as_form(value) for value in call.inputs]
+    forms = [as_form(value) for value in call.inputs]
     axis = call.attributes["axis"] % len(forms[0].shape)
 
     def join(parts: list[Blocks]) -> Blocks:
@@ -246,7 +174,7 @@ def _slice(call: Call) -> Form:
     index = [slice(None)] * (len(form.shape) + 1)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         index[axis % len(form.shape) + 1] = slice(start, end, step)
-    return _linear(form, lambda block, _: block[tuple(index)])
+    return linear(form, lambda block, _: block[tuple(index)])
 
 
 def _conv(call: Call) -> Form:
@@ -261,11 +189,11 @@ def _conv(call: Call) -> Form:
         given.get("group", 1),
     )
     terms = prod(kernel.shape[1:])
-    result = _times(form, kernel, window.convolve, terms + 1)
+    result = times(form, kernel, window.convolve, terms + 1)
     bias = call.constant(2)
     if bias is None:
         return result
-    return _plus(result, _as_form(np.reshape(bias, (1, -1, *(1,) * space))))
+    return plus(result, as_form(np.reshape(bias, (1, -1, *(1,) * space))))
 
 
 @dataclass(frozen=True)
@@ -307,14 +235,14 @@ def _batch_normalization(call: Call) -> Form:
     constants = [call.constant(i) for i in range(1, 5)]
     if any(value is None for value in constants):
         raise UnsupportedError("normalisation without its constants")
-    wide = (1, -1, *(1,) * (len(form.shape) - 2))
-    scale, offset, mean, variance = (np.reshape(np.asarray(c, float), wide) for c in constants)
+    along = (1, -1, *(1,) * (len(form.shape) - 2))
+    scale, offset, mean, variance = (np.reshape(np.asarray(c, float), along) for c in constants)
     scale = scale / np.sqrt(variance + call.attributes.get("epsilon", 1e-5))
     if not np.isfinite(scale).all():
         raise UnsupportedError("normalisation by a variance that is not positive")
-    centred = _plus(form, _as_form(mean), -1.0)
+    centred = plus(form, as_form(mean), -1.0)
     # The scale itself is the result of three roundings.
-    return _plus(_times(centred, scale, np.multiply, 5), _as_form(offset))
+    return plus(times(centred, scale, np.multiply, 5), as_form(offset))
 
 
 def _same(call: Call) -> Form:
@@ -329,7 +257,7 @@ def _dropout(call: Call) -> Form:
 
 
 RULES: dict[str, Callable[[Call], Form]] = {
-    "Add": lambda call: _plus(_as_form(call.inputs[0]), _as_form(call.inputs[1])),
+    "Add": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1])),
     "BatchNormalization": _batch_normalization,
     "Concat": _concat,
     "Conv": _conv,
@@ -344,7 +272,7 @@ RULES: dict[str, Callable[[Call], Form]] = {
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": _squeeze,
-    "Sub": lambda call: _plus(_as_form(call.inputs[0]), _as_form(call.inputs[1]), -1.0),
+    "Sub": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1]), -1.0),
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fgp_vnn.certificate.bounds import Enclosure
 from fgp_vnn.certificate.check import BATCH, Unsafe, box_bounds
+from fgp_vnn.certificate.forms import Array
 from fgp_vnn.certificate.network import Network
-from fgp_vnn.certificate.operators import Array
 from fgp_vnn.certificate.proof import Step
 from fgp_vnn.certificate.trees import LEAF, box_levels
 from fgp_vnn.property.model import Case

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.operators import Array
+from fgp_vnn.certificate.forms import Array
 from fgp_vnn.errors import InputError
 
 LEAF = -1
