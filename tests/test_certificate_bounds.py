@@ -40,6 +40,14 @@ def random_network(generator: np.random.Generator, *, spread: float) -> Network:
     return Network(tuple(maps), 3)
 
 
+def random_enclosure(seed: int, spread: float) -> tuple[np.random.Generator, Enclosure]:
+    generator = np.random.default_rng(seed)
+    network = random_network(generator, spread=spread)
+    center = generator.normal(size=(1, 3))
+    upper = center + generator.uniform(0, 0.3, size=(1, 3))
+    return generator, Enclosure(network, center - 0.3, upper)
+
+
 def random_leaves(generator: np.random.Generator, network: Network, count: int) -> list[Leaf]:
     result = []
     for width in network.widths:
@@ -82,11 +90,8 @@ def exact_least(
 
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 3.0, 8.0]))
 def test_bounds_are_below_the_exact_ones_and_close_to_them(seed: int, spread: float) -> None:
-    generator = np.random.default_rng(seed)
-    network = random_network(generator, spread=spread)
-    center = generator.normal(size=(1, 3))
-    box = center - 0.3, center + generator.uniform(0, 0.3, size=(1, 3))
-    enclosure = Enclosure(network, *box)
+    generator, enclosure = random_enclosure(seed, spread)
+    network, box = enclosure.network, enclosure.box
     leaves = random_leaves(generator, network, 3)
     target = len(network.widths)
     rows = generator.normal(size=(3, 1, 2))
@@ -116,11 +121,8 @@ def exact_values(network: Network, x: Array) -> list[Any]:
 
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 3.0, 8.0]))
 def test_no_point_of_the_box_is_outside_of_the_bounds(seed: int, spread: float) -> None:
-    generator = np.random.default_rng(seed)
-    network = random_network(generator, spread=spread)
-    center = generator.normal(size=(1, 3))
-    box = center - 0.3, center + generator.uniform(0, 0.3, size=(1, 3))
-    enclosure = Enclosure(network, *box)
+    generator, enclosure = random_enclosure(seed, spread)
+    network, box = enclosure.network, enclosure.box
     for _ in range(5):
         x = np.where(generator.random(3) < 0.5, box[0][0], box[1][0])
         for z, low, high in zip(

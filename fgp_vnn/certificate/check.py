@@ -96,7 +96,7 @@ def _check_case(
             if enclosure is None:
                 enclosure = Enclosure(network, case.lower[None], case.upper[None])
             if step.kind == "lemma":
-                _check_lemma(enclosure, step, checked)
+                check_lemma(enclosure, step, checked)
             elif step.kind == "close":
                 closed |= _check_close(enclosure, case, step, checked)
             else:
@@ -108,7 +108,7 @@ def _check_case(
         raise InputError(f"case {number}: nothing is proved about disjunct {left[0]}")
 
 
-def _check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
+def check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
     """Bounds of hidden neurons, which later steps may use."""
     network, layer = enclosure.network, step.layer
     if not 0 <= layer < len(network.widths):
