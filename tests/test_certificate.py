@@ -21,6 +21,7 @@ from bundled_certificates import (
 )
 from network_models import Builder
 
+import certificates
 from fgp_vnn.certificate.check import check_files
 from fgp_vnn.certificate.proof import decode, encode
 from fgp_vnn.certificate.prove import NoCertificateError, prove
