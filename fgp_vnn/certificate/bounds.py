@@ -14,8 +14,9 @@ of Numerical Algorithms, section 3.1). If coefficients v of a vector are off by 
 at most e * max|vector|, and the vectors, x and all z_k, are bounded. So what each layer adds to
 the error is |coefficients| . E_k for a vector E_k that is computed once. Counts of roundings are
 taken twice as large as they are, and errors by 1 % larger: that covers the rounding of the error
-bounds themselves. Products that underflow are off by less than 2^-1074 each, which is covered by
-TINY as long as no vector and no coefficient exceeds LARGE; beyond that nothing is proved.
+bounds themselves. Products that underflow are off by less than 2^-1074 each. For those in an E_k
+that is covered by SMALL, and for the others, each of which moves a bound by no more than that
+times a vector, by TINY, as long as no vector exceeds LARGE; beyond it nothing is proved.
 
 Shapes: rows [batch, rows, n]; bounds, slopes, signs and multipliers [batch or 1, n].
 """
@@ -111,7 +112,8 @@ class Enclosure:
             size = size + value @ affine.sizes[s].T
         # Twice the operations, since the sizes are computed with the same rounding as the map.
         terms = affine.outputs + sum(w.shape[1] for w in affine.weights.values())
-        error = 1.01 * gamma(terms + 2 * affine.steps + 4 * len(self.network.maps) + 16) * size
+        count = terms + 2 * affine.steps + 4 * len(self.network.maps) + 16
+        error = 1.01 * gamma(count) * size + SMALL
         self._errors.append(error)
         if not (size <= LARGE).all():
             raise OverflowError("values beyond 1e100 in the network")
@@ -214,8 +216,6 @@ class Enclosure:
                 multiplier = leaves[layer].multipliers[:, None]
                 through = through - multiplier * leaves[layer].signs[:, None]
                 size = size + multiplier
-            if not size.max(initial=0) <= LARGE:
-                return np.full_like(constant, -np.inf)
             affine = self.network.maps[layer]
             constant = constant + through @ affine.bias
             error = error + _weigh(size, self._errors[layer] + self._relu_error(layer))
@@ -228,14 +228,14 @@ class Enclosure:
             constant = constant + _weigh(np.maximum(slope, 0), lower)
             constant = constant + _weigh(np.minimum(slope, 0), upper)
             count = 2 * slope.shape[-1] + 4 * len(self.network.maps) + 16
-            error = error + _weigh(np.abs(slope), gamma(count) * self._sizes[0])
+            error = error + _weigh(np.abs(slope), gamma(count) * self._sizes[0] + SMALL)
         return constant - 1.01 * error - TINY
 
     def _relu_error(self, layer: int) -> Array:
         """Of the lines of a layer: what |z| is at most, times the roundings of their products."""
         lower, upper = self.lower[layer], self.upper[layer]
         count = lower.shape[-1] + 4 * len(self.network.maps) + 16
-        return gamma(count) * np.maximum(np.abs(lower), np.abs(upper))
+        return gamma(count) * np.maximum(np.abs(lower), np.abs(upper)) + SMALL
 
 
 class _Begun(NamedTuple):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.bounds import ENTRIES, Enclosure, Leaf, Signs, gamma
+from fgp_vnn.certificate.bounds import ENTRIES, SMALL, Enclosure, Leaf, Signs, gamma
 from fgp_vnn.certificate.forms import Array
 from fgp_vnn.certificate.network import Network, read_network
 from fgp_vnn.certificate.proof import Certificate, Step, decode
@@ -208,11 +208,13 @@ class Unsafe:
         self, enclosure: Enclosure, weights: Array, chosen: Sequence[Leaf] | None = None
     ) -> Array:
         """Lower bounds [batch, sums] of sums of rows with weights [batch, sums, rows]."""
-        target = len(enclosure.network.widths)
-        least = enclosure.least(target, weights @ self.rows, chosen)
-        size = enclosure.output_size @ np.abs(self.rows).T + np.abs(self.limits)  # [batch, rows]
-        error = gamma(2 * len(self.limits) + 16) * (weights @ size[..., None])[..., 0]
-        bound: Array = least - weights @ self.limits - 1.01 * error
+        with np.errstate(all="ignore"):
+            rows = weights @ self.rows
+            least = enclosure.least(len(enclosure.network.widths), rows, chosen)
+            # The sums of rows are rounded too: what that is worth, by the size of the outputs.
+            size = enclosure.output_size @ np.abs(self.rows).T + np.abs(self.limits) + SMALL
+            error = gamma(2 * len(self.limits) + 16) * (weights @ size[..., None])[..., 0]
+            bound: Array = least - weights @ self.limits - 1.01 * error
         return bound
 
 
