@@ -269,10 +269,12 @@ def _prove_again(run: _Run, bounds: LayerBounds) -> None:
 
 def _recorded(run: _Run, outcome: Outcome) -> Outcome:
     if run.record is not None:
-        if outcome.status == "unsat":
-            run.record.searched()
-        else:
+        if outcome.status != "unsat":
             run.record.forget()
+        elif run.deadline.expired():
+            run.record.gap = "time was up before the proof was put together"
+        else:
+            run.record.searched()
     return outcome
 
 

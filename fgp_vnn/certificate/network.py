@@ -16,7 +16,7 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from fgp_vnn.certificate.forms import MOST_ENTRIES, ONE, Array, Form, source
-from fgp_vnn.certificate.operators import RULES, Call
+from fgp_vnn.certificate.operators import ATTRIBUTES, RULES, Call
 from fgp_vnn.errors import InputError, UnsupportedError
 
 
@@ -92,6 +92,8 @@ class _Reader:
             return
         if node.op_type not in RULES:
             raise UnsupportedError(f"{where} is not known to the checker of certificates")
+        if strange := set(given) - ATTRIBUTES.get(node.op_type, set()):
+            raise UnsupportedError(f"{where} has the attribute {min(strange)!r}, not known here")
         values = [self._value(name, where) for name in node.input]
         try:
             form = RULES[node.op_type](Call(values, given))

@@ -54,8 +54,8 @@ def _matmul(call: Call) -> Form:
     if isinstance(left, Form):
         return _right_product(left, call.constant(1))
     matrix = call.constant(0)
-    if matrix is None or not isinstance(right, Form) or min(matrix.ndim, len(right.shape)) < 2:
-        raise UnsupportedError("a product with a vector from the left")
+    if matrix is None or not isinstance(right, Form) or matrix.ndim != 2 or len(right.shape) < 2:
+        raise UnsupportedError("a product with what is not a matrix")
     return times(right, matrix, lambda block, m: m @ block, matrix.shape[-1] + 1)
 
 
@@ -208,7 +208,8 @@ class _Window:
     def convolve(self, block: Array, kernel: Array) -> Array:
         """The images [n, 1, channels, *space] under kernels [out, channels / groups, *window]."""
         space, outputs = kernel.ndim - 2, len(kernel)
-        if block.ndim != space + 3 or block.shape[1] != 1 or outputs % self.groups:
+        channels = self.groups * kernel.shape[1]
+        if block.ndim != space + 3 or block.shape[1:3] != (1, channels) or outputs % self.groups:
             raise UnsupportedError("a convolution of this shape")
         ends = list(zip(self.pads[:space], self.pads[space:], strict=True))
         images = np.pad(block[:, 0], [(0, 0), (0, 0), *ends])
@@ -220,10 +221,10 @@ class _Window:
         patches = patches[tuple(everything + steps + inner)]
         results = []
         for group in range(self.groups):
-            channels = slice(group * kernel.shape[1], (group + 1) * kernel.shape[1])
+            read = slice(group * kernel.shape[1], (group + 1) * kernel.shape[1])
             part = kernel[group * outputs // self.groups : (group + 1) * outputs // self.groups]
             axes = [1, *range(space + 2, 2 * space + 2)]
-            moved = np.tensordot(patches[:, channels], part, (axes, [1, *range(2, space + 2)]))
+            moved = np.tensordot(patches[:, read], part, (axes, [1, *range(2, space + 2)]))
             results.append(np.moveaxis(moved, -1, 1))
         return np.concatenate(results, 1)[:, None]
 
@@ -275,4 +276,19 @@ RULES: dict[str, Callable[[Call], Form]] = {
     "Sub": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1]), -1.0),
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
+}
+
+# What each rule takes into account; a node with any other attribute is refused.
+ATTRIBUTES: dict[str, set[str]] = {
+    "BatchNormalization": {"epsilon", "momentum", "spatial", "training_mode"},
+    "Concat": {"axis"},
+    "Conv": {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"},
+    "Dropout": {"ratio", "seed"},
+    "Flatten": {"axis"},
+    "Gemm": {"alpha", "beta", "transA", "transB"},
+    "Reshape": {"allowzero", "shape"},
+    "Slice": {"axes", "ends", "starts"},
+    "Squeeze": {"axes"},
+    "Transpose": {"perm"},
+    "Unsqueeze": {"axes"},
 }

@@ -23,6 +23,7 @@ def prove(
     """A certificate of these steps for the files with these contents, and what it was found to
     prove; `watch` may raise to end it."""
     try:
+        watch()
         read = read_network(network)
         repaired = []
         for step in steps:
