@@ -166,3 +166,16 @@ def test_values_out_of_range_are_an_error_and_nan_is_no_bound() -> None:
     before = small.lower[0].copy()
     small.learn(0, np.array([[0]]), np.array([[np.nan]]))
     assert (small.lower[0] == before).all()
+
+
+def test_what_is_found_in_a_box_does_not_depend_on_the_batch() -> None:
+    network = random_network(np.random.default_rng(5), spread=0)
+    generator = np.random.default_rng(1)
+    center = generator.normal(size=(8, 3))
+    lower, upper = center - 0.6 * generator.random((8, 3)), center + 0.1
+    together = Enclosure(network, lower, upper)
+    for box in range(8):
+        alone = Enclosure(network, lower[box : box + 1], upper[box : box + 1])
+        for k in range(len(network.widths)):
+            np.testing.assert_allclose(together.lower[k][box], alone.lower[k][0], atol=1e-12)
+            np.testing.assert_allclose(together.upper[k][box], alone.upper[k][0], atol=1e-12)

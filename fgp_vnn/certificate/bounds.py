@@ -147,12 +147,14 @@ class Enclosure:
         """A backward pass for the neurons whose sign the intervals leave open."""
         crossing = (self.lower[target] < 0) & (self.upper[target] > 0)
         most = int(crossing.sum(-1).max(initial=0))
-        # Boxes with fewer such neurons get some others bounded as well.
+        # Boxes with fewer such neurons than others get some more rows, which are not used: so what
+        # is found in a box does not depend on the others in the batch.
         chosen = np.argsort(~crossing, axis=-1, kind="stable")[:, :most]
         some = max(1, ENTRIES // (2 * len(crossing) * max(self.widths)))
         for begin in range(0, most, some):
             part = chosen[:, begin : begin + some]
             least = self._descend(self._of_neurons(target, part), self._lines)
+            least[~np.tile(np.take_along_axis(crossing, part, -1), 2)] = np.nan
             self.learn(target, part, least[:, : part.shape[1]])
             self.learn(target, part, least[:, part.shape[1] :], below=True)
 
