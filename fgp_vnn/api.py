@@ -13,32 +13,49 @@ from fgp_vnn.confirm import Judge
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.files import read_bytes, write_bytes
 from fgp_vnn.float32 import deployed, received
 from fgp_vnn.memory import budget
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.query import ask
+from fgp_vnn.record import Record
 from fgp_vnn.settings import Settings
 from fgp_vnn.solve import solve
 from fgp_vnn.verdict import Verdict
 
 
 def verify(
-    model: str | Path, prop: str | Path, *, timeout: float | None = None, **settings: Any
+    model: str | Path,
+    prop: str | Path,
+    *,
+    timeout: float | None = None,
+    certificate: str | Path | None = None,
+    **settings: Any,
 ) -> Verdict:
-    """Decide a VNN-LIB property of an ONNX network; settings are the fields of `Settings`."""
+    """Decide a VNN-LIB property of an ONNX network; settings are the fields of `Settings`.
+
+    The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
+    be done, the verdict's `certificate` stays empty and its `reason` says why.
+    """
     begin = time.perf_counter()
     deadline = Deadline.after(_seconds(timeout))
     chosen = make_settings(settings)
+    if certificate is not None and chosen.float32_semantics:
+        raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
     loaded_property = load_property(Path(prop))
     loaded = load_network(Path(model))
     check_fit(loaded, loaded_property, str(model), str(prop))
     load = time.perf_counter() - begin
+    records: list[Record] | None = None if certificate is None else []
     if chosen.float32_semantics:
         verdict = _solve_deployed(model, loaded, loaded_property, chosen, deadline)
     else:
-        verdict = solve_property(loaded, loaded_property, chosen, deadline)
+        verdict = solve_property(loaded, loaded_property, chosen, deadline, records=records)
+    if certificate is not None and records is not None and verdict.status == "unsat":
+        files = Path(model), Path(prop)
+        verdict = _with_certificate(verdict, records, files, loaded_property, certificate, deadline)
     seconds = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=seconds)
 
@@ -75,23 +92,28 @@ def solve_property(
     settings: Settings,
     deadline: Deadline,
     deployment: Deployment | None = None,
+    records: list[Record] | None = None,
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are.
 
-    With a deployment, proofs are about every float32 evaluation of the network.
+    With a deployment, proofs are about every float32 evaluation of the network. `records` gets,
+    case by case, what a proof consists of.
     """
     device = pick_device(settings.device, settings.precision)
     dtype = getattr(torch, settings.precision)
     network = loaded.network.to(device, dtype)
     verdicts: list[Verdict] = []
-    for case in prop.cases:
+    for number, case in enumerate(prop.cases):
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
         if deployment is not None:
             domain = received(domain)
             network = _deployed(loaded, domain, deployment, settings, deadline).to(device, dtype)
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
-        verdicts.append(solve(query, judge, settings, deadline))
+        record = None if records is None else Record(query, number)
+        if records is not None and record is not None:
+            records.append(record)
+        verdicts.append(solve(query, judge, settings, deadline, record))
         if verdicts[-1].status == "sat":
             break
     return _combine(verdicts)
@@ -119,6 +141,35 @@ def _deployed(
     memory = budget(settings.memory).at_once
     with torch.no_grad():
         return deployed(loaded.network, box, deployment, memory=memory, deadline=deadline)
+
+
+def _with_certificate(
+    verdict: Verdict,
+    records: list[Record],
+    files: tuple[Path, Path],
+    prop: Property,
+    path: str | Path,
+    deadline: Deadline,
+) -> Verdict:
+    """The verdict with its proof written to a file, or with the reason why it is not."""
+    from fgp_vnn.certificate.prove import NoCertificateError, prove
+
+    def watch() -> None:
+        if deadline.expired():
+            raise NoCertificateError("time was up before the proof was checked")
+
+    begin = time.perf_counter()
+    network, text = (read_bytes(f, w) for f, w in zip(files, ("network", "property"), strict=True))
+    try:
+        if gaps := [record.gap for record in records if record.gap]:
+            raise NoCertificateError(gaps[0])
+        steps = [step for record in records for step in record.steps]
+        data, _ = prove(steps, network, text, prop, watch)
+    except NoCertificateError as error:
+        return replace(verdict, reason=f"no certificate: {error}")
+    write_bytes(path, data, "certificate")
+    seconds = verdict.seconds | {"certificate": time.perf_counter() - begin}
+    return replace(verdict, certificate=str(path), seconds=seconds)
 
 
 def _combine(verdicts: list[Verdict]) -> Verdict:

@@ -35,6 +35,14 @@ class Multipliers(NamedTuple):
             None if self.weights is None else self.weights.to(dtype),
         )
 
+    def storable(self) -> Multipliers:
+        """Rounded to what a certificate holds: slopes to 1/255, the others to float32."""
+        return Multipliers(
+            tuple((255 * a).round() / 255 for a in self.alpha),
+            tuple(b.float().to(b.dtype) for b in self.beta),
+            None if self.weights is None else self.weights.float().to(self.weights.dtype),
+        )
+
     def mix(self, rows: Tensor) -> Tensor:
         """The rows [batch, m, outputs] as they are, or their weighed sum [batch, 1, outputs]."""
         return rows if self.weights is None else self.weights.unsqueeze(-2) @ rows
@@ -48,6 +56,7 @@ class Ascent:
     rate: float = 0.25
     decay: float = 0.95
     beta_rate: float = 0.1  # relative to the mean coefficient of the layer
+    storable: bool = False  # the result is rounded to what a certificate holds
 
 
 class Ascended(NamedTuple):
@@ -107,6 +116,8 @@ def ascend(
         best = best._replace(multipliers=best.multipliers.to(network.dtype))
     else:
         best = _climb(network, domain, target, rows, bounds, signs, begin, ascent, done)
+    if ascent.storable:
+        best = best._replace(multipliers=best.multipliers.storable())
     return _proved(network, domain, target, rows, bounds, signs, best)
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from fgp_vnn import __version__
 from fgp_vnn.commands.interrupt import EXIT_CODE, MESSAGE
@@ -22,6 +23,7 @@ COMMANDS = {
     "compare": "run several tools on the same instances, and check their counterexamples",
     "report": "make one HTML page of a run or a comparison",
     "check": "check the counterexample of a results file with onnxruntime",
+    "check-certificate": "check the proof of an unsat, apart from the verifier",
 }
 
 
@@ -29,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 for every verdict, 2 for bad input, 130 for Ctrl-C."""
     args = _parser(argv).parse_args(argv)
     try:
-        return int(import_module(f"fgp_vnn.commands.{args.command}").run(args))
+        return int(_module(args.command).run(args))
     except InputError as error:
         print(f"fgp-vnn: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -49,8 +51,12 @@ def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)
         if name in asked:
-            import_module(f"fgp_vnn.commands.{name}").add_arguments(command)
+            _module(name).add_arguments(command)
     return parser
+
+
+def _module(command: str) -> Any:
+    return import_module(f"fgp_vnn.commands.{command.replace('-', '_')}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import stat
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -42,6 +44,37 @@ def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{what} {str(path)!r} is not a path: {_one_line(error)}") from None
+
+
+def write_bytes(path: str | Path, data: bytes, what: str) -> None:
+    """Write a file in one step: a reader finds the old content or all of the new."""
+    try:
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)  # /dev/stdout and its like cannot be replaced
+            return
+        _replace(target, data)
+    except (OSError, ValueError, RuntimeError) as error:  # also a zero byte, a loop of links
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{what} {path} cannot be written: {reason}") from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write beside the target, then rename over it."""
+    if target.is_dir():
+        raise IsADirectoryError(21, "it is a directory")
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _read_all(path: Path, packed: bool, what: str, most: int) -> bytes:

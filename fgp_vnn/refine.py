@@ -6,10 +6,12 @@ so that everything after it is smaller as well as tighter.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascent, ascend
+from fgp_vnn.ascent import Ascended, Ascent, ascend
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Domain
@@ -20,11 +22,17 @@ from fgp_vnn.query import Query
 CHUNK_ENTRIES = 2_000_000  # slopes that are optimised at once; more would not be faster
 
 
+# Takes a layer, neurons of it [m], and the slopes [2 m, n_k] of each earlier layer that gave lower
+# bounds of z and then of -z.
+KeepSlopes = Callable[[int, Tensor, Sequence[Tensor]], None]
+
+
 def refine_layers(
     query: Query,
     bounds: LayerBounds,
     ascent: Ascent,
     deadline: Deadline,
+    keep: KeepSlopes | None = None,
     *,
     memory: int = DEFAULT,
 ) -> LayerBounds:
@@ -42,10 +50,13 @@ def refine_layers(
         for neurons in torch.split(crossing, max(1, rows // 2)):  # two rows for a neuron
             if deadline.expired() or not len(neurons):
                 break
-            low, high = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
+            result = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
+            if keep is not None:
+                keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
+            low, high = result.least[0].chunk(2)
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
-            upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], high)
+            upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
     return LayerBounds(tuple(lower), tuple(upper))
 
 
@@ -57,11 +68,11 @@ def _bound_neurons(
     neurons: Tensor,
     ascent: Ascent,
     deadline: Deadline,
-) -> tuple[Tensor, Tensor]:
+) -> Ascended:
     unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])
     unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
     rows = torch.cat([unit, -unit]).unsqueeze(0)
-    result = ascend(
+    return ascend(
         query.network,
         query.domain,
         k,
@@ -71,5 +82,3 @@ def _bound_neurons(
         ascent=ascent,
         done=lambda least: deadline.expired(),
     )
-    low, high = result.least[0].chunk(2)
-    return low, -high

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.errors import InputError
-from fgp_vnn.files import read_bytes
+from fgp_vnn.files import read_bytes, write_bytes
 from fgp_vnn.property.formula import number
 from fgp_vnn.property.model import Property, Variable
 from fgp_vnn.verdict import Counterexample, Status, Verdict
@@ -52,16 +50,7 @@ def format_results(verdict: Verdict, prop: Property | None = None) -> str:
 
 def write_results(path: str | Path, verdict: Verdict, prop: Property | None = None) -> None:
     """Write the results file in one step: a reader finds the old content or all of the new."""
-    text = format_results(verdict, prop)
-    try:
-        target = Path(path).resolve()
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_text(text)  # /dev/stdout and its like cannot be replaced
-            return
-        _replace(target, text)
-    except (OSError, ValueError, RuntimeError) as error:  # also a zero byte, a loop of links
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"results file {path} cannot be written: {reason}") from None
+    write_bytes(path, format_results(verdict, prop).encode("ascii"), "results file")
 
 
 def read_results(path: str | Path, prop: Property | None = None) -> Results:
@@ -115,24 +104,6 @@ def _witness(example: Counterexample, prop: Property) -> str:
 def _plain(value: np.float32) -> str:
     wide = np.float64(value)
     return np.format_float_positional(wide, precision=17, unique=False, fractional=False, trim="0")
-
-
-def _replace(target: Path, text: str) -> None:
-    """Write beside the target, then rename over it."""
-    if target.is_dir():
-        raise IsADirectoryError(21, "it is a directory")
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _read_assignment(text: str) -> tuple[Array, Array | None]:

@@ -29,9 +29,10 @@ class Verdict:
     status: Status
     decided_by: str = ""  # attack, bounds, walk, split, ...; empty if nothing was decided
     counterexample: Counterexample | None = None
-    reason: str = ""  # why a verdict other than sat and unsat was given
+    reason: str = ""  # why nothing was decided, or why an unsat has no certificate
     seconds: dict[str, float] = field(default_factory=dict)  # per step, and "total"
     statistics: dict[str, int] = field(default_factory=dict)  # regions, bundles, ...
+    certificate: str = ""  # the file that proves an unsat, if one was asked for and written
 
     def after(self, earlier: dict[str, int]) -> Verdict:
         """The same with what earlier steps have counted."""
@@ -48,6 +49,8 @@ class Verdict:
             "seconds": dict(self.seconds),
             "statistics": dict(self.statistics),
         }
+        if self.certificate:
+            result["certificate"] = self.certificate
         if self.counterexample is not None:
             result["counterexample"] = {
                 "x": [float(v) for v in self.counterexample.x],

@@ -47,6 +47,10 @@ _QUERY = _in("query.py", "query", "split")
 _CONFIRM = _in("confirm.py", "confirm")
 _DEPLOYED = _in("network/deployed.py", "float32")
 _AFFINITY = _in("network/affinity.py", "operator_bounds")
+_CHECKER = _in("certificate/bounds.py", "certificate_bounds")
+_CHECK = _in("certificate/check.py", "certificate")
+_TREES = _in("certificate/trees.py", "certificate_trees")
+_READER = _in("certificate/forms.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
@@ -179,7 +183,7 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ),
     ("an overflow as a sharpened bound", _SHARPEN, "torch.fmax(", "torch.maximum("),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
-    ("the side of a refined bound", _REFINE, "return low, -high", "return -high, low"),
+    ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
     ("one half twice", _BUNDLES, "for sign in (-1, 1)]", "for sign in (1, 1)]"),
     (
         "a neuron taken for closed",
@@ -275,6 +279,50 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ),
     ("negative factors of terms", _AFFINITY, "attribute.f = abs(attribute.f)", "pass"),
     ("the property is not evaluated", _CONFIRM, "self.breaks(x, y.astype(np.float64))", "True"),
+    (
+        "checker: sign of the multipliers",
+        _CHECKER,
+        "through = through - multiplier *",
+        "through = through + multiplier *",
+    ),
+    (
+        "checker: lines swapped",
+        _CHECKER,
+        "low[:, None], chord[:, None])",
+        "chord[:, None], low[:, None])",
+    ),
+    (
+        "checker: a chord that starts too low",
+        _CHECKER,
+        "np.maximum(-chord * lower, (1 - chord) * upper)",
+        "np.minimum(-chord * lower, (1 - chord) * upper)",
+    ),
+    ("checker: rounding dropped", _CHECKER, "constant - 1.01 * error", "constant - 0.0 * error"),
+    (
+        "checker: corners swapped",
+        _CHECKER,
+        "np.maximum(slope, 0), lower)",
+        "np.maximum(slope, 0), upper)",
+    ),
+    ("checker: nan as a bound", _CHECKER, "np.where(least > old,", "np.where(~(least <= old),"),
+    ("checker: 0 is enough", _CHECK, "if not (bound > 0).all():", "if not (bound > -1).all():"),
+    (
+        "checker: disjuncts forgotten",
+        _CHECK,
+        "if d not in closed]",
+        "if d not in closed and d < 0]",
+    ),
+    ("checker: weights below 0", _CHECK, "if not ((values >= 0)", "if not ((values >= -2)"),
+    ("checker: another file", _CHECK, "if digest(content) != name:", "if not name:"),
+    ("checker: half a tree", _TREES, "if waiting or count != trees:", "if count != trees:"),
+    ("checker: half a box", _TREES, "if waiting or used != len(cuts):", "if used != len(cuts):"),
+    (
+        "checker: a cut outside",
+        _TREES,
+        "if not box.lower[node] < cut < box.upper[node]:",
+        "if cut != cut:",
+    ),
+    ("checker: sign of Sub", _READER, "factor * wide(block, shape)", "wide(block, shape)"),
 )
 
 MUTATIONS = tuple(

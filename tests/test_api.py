@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_verdicts_are_the_ground_truth(model: str, prop: str, truth: str, engine
     ids=str,
 )
 def test_no_setting_gives_the_opposite_of_the_truth(
-    model: str, prop: str, truth: str, settings: dict[str, object]
+    model: str, prop: str, truth: str, settings: dict[str, Any]
 ) -> None:
     verdict = fgp_vnn.verify(BENCHMARK / model, BENCHMARK / prop, timeout=5, **settings)
     assert verdict.status in (truth, "unknown", "timeout")
@@ -67,7 +68,7 @@ SATS = [row for row in TRUTH if row[2] == "sat" and row[0].startswith("onnx/dens
 )
 @pytest.mark.parametrize(("model", "prop", "truth"), SATS, ids=[Path(c[1]).stem for c in SATS])
 def test_without_the_attack_a_counterexample_is_not_proved_away(
-    model: str, prop: str, truth: str, options: dict[str, object]
+    model: str, prop: str, truth: str, options: dict[str, Any]
 ) -> None:
     verdict = fgp_vnn.verify(
         BENCHMARK / model, BENCHMARK / prop, timeout=1, engine="walk", attack=False, **options

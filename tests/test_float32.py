@@ -177,8 +177,9 @@ def test_what_only_real_arithmetic_keeps_is_not_called_safe(
     prop.write_text(box([(2e-5, 5e-5)], 1, "(<= Y_0 0.050005)"))
     real = fgp_vnn.verify(model, prop, attack=False, engine=engine)
     assert real.status == "unsat"
-    settings = {"attack": False, "engine": engine, "float32_semantics": True}
-    verdict = fgp_vnn.verify(model, prop, timeout=0.5, **settings)
+    verdict = fgp_vnn.verify(
+        model, prop, timeout=0.5, attack=False, engine=engine, float32_semantics=True
+    )
     assert load_network(model).runtime.run(np.full(1, 4e-5, np.float32)) == np.float32(
         0.05
     )  # it is broken

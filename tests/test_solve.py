@@ -187,7 +187,7 @@ def test_without_a_time_limit_no_engine_keeps_the_others_from_their_turn(
     """A short split search that gives up, then input splits: they must get a deadline."""
     turns: list[float] = []
 
-    def stall(query: Query, confirm: object, deadline: Deadline, subdivision: object) -> Outcome:
+    def stall(query: Query, confirm: object, deadline: Deadline, *rest: object) -> Outcome:
         turns.append(deadline.left())
         return Outcome("timeout", reason="stalled")
 

@@ -103,9 +103,9 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise InputError(f"--report is {args.report}; a page is written as {', '.join(PAGES)}")
     if args.resume and args.output is None:
         raise InputError("--resume goes on with a file: name it with --output")
-    for path in (args.plot, args.report):
+    for path, what in ((args.plot, "picture"), (args.report, "report")):
         if path is not None:
-            check_writable(path)
+            check_writable(path, what)
     if args.plot is not None or args.report is not None:
         from fgp_vnn.bench.plots import PAPER, new_figure
 

@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
+    parser.add_argument(
+        "--certificate", type=Path, help="write the proof of an unsat here, for check-certificate"
+    )
     parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
     parser.add_argument(
         "--float32-semantics",
@@ -99,7 +102,9 @@ def run(args: argparse.Namespace) -> int:
     timeout = read_timeout(args.timeout)
     deadline = Deadline.after(timeout)
     if args.results is not None:
-        check_writable(args.results)
+        check_writable(args.results, "results file")
+    if args.certificate is not None:
+        check_writable(args.certificate, "certificate")
     with leave_on_interrupt():
         from fgp_vnn.property import load_property
         from fgp_vnn.results import write_results
@@ -130,12 +135,15 @@ def run(args: argparse.Namespace) -> int:
             set_threads(args.threads)
             left = None if timeout is None else max(deadline.left(), LEAST_SECONDS)
             settings = search_settings(args) | {"float32_semantics": args.float32_semantics}
-            verdict = verify(args.model, args.property, timeout=left, **settings)
+            verdict = verify(
+                args.model, args.property, timeout=left, certificate=args.certificate, **settings
+            )
             conclude()
             finish(verdict)
+    code = 0 if args.certificate is None else _report_certificate(verdict)
     if args.own_process:
-        os._exit(0)  # half a second sooner than by unloading the libraries one by one
-    return 0
+        os._exit(code)  # half a second sooner than by unloading the libraries one by one
+    return code
 
 
 def say(text: str) -> None:
@@ -147,15 +155,29 @@ def say(text: str) -> None:
         raise InputError(f"the verdict cannot be printed: {error.strerror}") from None
 
 
-def check_writable(path: Path) -> None:
+def _report_certificate(verdict: Verdict) -> int:
+    """1, and a line, for an `unsat` without the certificate that was asked for."""
+    if verdict.certificate:
+        return 0
+    missing = verdict.status == "unsat"
+    why = (
+        verdict.reason
+        if missing
+        else f"no certificate: only an unsat has one, not {verdict.status}"
+    )
+    print(f"fgp-vnn: {why}", file=sys.stderr, flush=True)
+    return 1 if missing else 0
+
+
+def check_writable(path: Path, what: str) -> None:
     """Say before the work, not after it, that its result could not be written."""
     if path.is_dir():
-        raise InputError(f"results file {path} is a directory")
+        raise InputError(f"{what} {path} is a directory")
     if not path.parent.is_dir():
-        raise InputError(f"results file {path}: the folder {path.parent} does not exist")
+        raise InputError(f"{what} {path}: the folder {path.parent} does not exist")
     replaced = not path.exists() or path.is_file()  # by renaming a new file in its folder
     if replaced and not os.access(path.resolve().parent, os.W_OK):
-        raise InputError(f"results file {path}: the folder {path.parent} is not writable")
+        raise InputError(f"{what} {path}: the folder {path.parent} is not writable")
 
 
 def summary(verdict: Verdict) -> str:
@@ -166,4 +188,6 @@ def summary(verdict: Verdict) -> str:
     parts.append(f"in {verdict.seconds.get('total', 0.0):.3f} s")
     if verdict.reason:
         parts.append(f"({verdict.reason})")
+    if verdict.certificate:
+        parts.append(f"with a proof in {verdict.certificate}")
     return " ".join(parts)

@@ -7,7 +7,8 @@ unstable in the box it came from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -23,14 +24,10 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.settle import method
-from fgp_vnn.search.walk import Walk, walk_regions
-from fgp_vnn.verdict import Counterexample
 
-SMALL = 2.0**-10  # parts of the root's sides from which on a box may be among the last
-SMALLEST = 2.0**-20  # and from which on it is, whatever is unstable in it
-FEW_UNSTABLE = 6
 DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
 DESCENT = Attack(steps=12, first_step=0.1, last_step=0.002)
 
@@ -43,26 +40,29 @@ class Subdivision:
     memory: Memory = USUAL
     coarse: bool = True  # in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with HiGHS at the end
+    clip: bool = True  # boxes are cut down to where a counterexample can still be
 
 
-class _Parts(NamedTuple):
-    """A batch of boxes and what is known of their neurons."""
-
-    lower: Tensor  # [boxes, inputs]
-    upper: Tensor  # [boxes, inputs]
-    signs: Tensor  # [boxes, neurons] -1 and +1 where stable
+# Takes boxes that are proved, their corners [boxes, inputs], and the weights [boxes, rows] of the
+# rows in the sums that prove it.
+KeepBoxes = Callable[[Tensor, Tensor, Tensor], None]
 
 
 class _Bounded(NamedTuple):
     closed: Tensor  # [boxes] proved
     nominal: Tensor  # [boxes, rows] lower bounds of g before rounding is taken off
     points: Tensor  # [boxes, points, inputs] where the linear bounds are least
-    left: _Parts  # what the open disjuncts leave of each box
+    left: Parts  # what the open disjuncts leave of each box
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
+    weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
 
 
 def split_inputs(
-    query: Query, confirm: Confirm, deadline: Deadline, subdivision: Subdivision
+    query: Query,
+    confirm: Confirm,
+    deadline: Deadline,
+    subdivision: Subdivision,
+    keep: KeepBoxes | None = None,
 ) -> Outcome:
     """Search the query's box, halving sides until every part is decided.
 
@@ -79,12 +79,15 @@ def split_inputs(
     frontier = Frontier(subdivision.memory.waiting)
     fit = min(subdivision.batch, boxes_at_once(query.network, subdivision.memory.at_once))
     signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
-    parts = _Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
+    parts = Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
     statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if subdivision.lp else {})}
     batches = 0
     while True:
         statistics["boxes"] += len(parts.lower)
-        bounded = _exact(query, coarse, parts, _bound(coarse, parts, forward))
+        bounded = _bound(coarse, parts, forward, clipped=subdivision.clip)
+        bounded = _exact(query, coarse, parts, bounded, clipped=subdivision.clip)
+        if keep is not None:
+            keep(*(t[bounded.closed] for t in (parts.lower, parts.upper, bounded.weights)))
         points = bounded.points.flatten(0, 1)
         found = offer(coarse, confirm, points, coarse.network(points))
         batches += 1
@@ -92,8 +95,8 @@ def split_inputs(
             starts = ((parts.lower + parts.upper) / 2).repeat(query.disjuncts, 1)
             found = descend(coarse, confirm, deadline, DESCENT, starts)
         if found is None and subdivision.lp:
-            rest = _last_boxes(box, bounded)
-            found = _walk_boxes(query, bounded.left, rest, confirm, deadline, statistics)
+            rest = last_boxes(box, bounded.left, bounded.closed)
+            found = walk_boxes(query, bounded.left, rest, confirm, deadline, statistics)
             bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
@@ -114,7 +117,9 @@ def split_inputs(
     return Outcome("unsat", statistics=statistics)
 
 
-def _bound(query: Query, parts: _Parts, forward: Forward | None) -> _Bounded:
+def _bound(
+    query: Query, parts: Parts, forward: Forward | None, *, clipped: bool = True
+) -> _Bounded:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
@@ -135,12 +140,20 @@ def _bound(query: Query, parts: _Parts, forward: Forward | None) -> _Bounded:
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
-    left, closed = clip(query, box, passed, combined.closed)
+    left, closed = box, combined.closed
+    if clipped:
+        left, closed = clip(query, box, passed, closed)
     pull = _loss(query, box, bounds, passed, combined.weights)
     signs = _signs(bounds, parts.signs)
-    return _Bounded(
-        closed.all(-1), passed.nominal, points, _Parts(left.lower, left.upper, signs), pull
-    )
+    kept = Parts(left.lower, left.upper, signs)
+    weights = _proving(query, passed.least, combined.weights)
+    return _Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
+
+
+def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:
+    """The weights [boxes, rows], but one row alone where that is enough for its disjunct."""
+    best = query.worst(least)[..., query.disjunct]
+    return torch.where(best > 0, (least >= best).to(weights.dtype), weights)
 
 
 def _whole(passed: Backward, count: int) -> Backward:
@@ -149,7 +162,9 @@ def _whole(passed: Backward, count: int) -> Backward:
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
-def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bounded:
+def _exact(
+    query: Query, coarse: Query, parts: Parts, bounded: _Bounded, *, clipped: bool
+) -> _Bounded:
     """Bound again in float64 the boxes that only rounding kept open."""
     if coarse is query:
         return bounded
@@ -158,55 +173,11 @@ def _exact(query: Query, coarse: Query, parts: _Parts, bounded: _Bounded) -> _Bo
     if not len(again):
         return bounded
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
-    exact = _bound(query, _Parts(lower, upper, parts.signs[again]), None)
-    return bounded._replace(closed=bounded.closed.index_copy(0, again, exact.closed))
-
-
-def _last_boxes(root: Box, bounded: _Bounded) -> Tensor:
-    """The open boxes that are better decided region by region than split once more.
-
-    Where no neuron is unstable there is nothing that a smaller box could make tighter; and where
-    a box has become small and is still open, it lies at a boundary that halving never gets past.
-    """
-    lower, upper, signs = bounded.left
-    middle = (lower + upper) / 2
-    stuck = ~((lower < middle) & (middle < upper)).any(-1)
-    unstable = (signs == 0).sum(-1)
-    tiny = torch.finfo(lower.dtype).tiny
-    size = ((upper - lower) / (root.upper - root.lower).clamp(min=tiny)).amax(-1)
-    few = (size < SMALL) & (unstable <= FEW_UNSTABLE)
-    last = stuck | few | (size < SMALLEST) | (unstable == 0)
-    return torch.nonzero(~bounded.closed & last).flatten()
-
-
-def _walk_boxes(
-    query: Query,
-    parts: _Parts,
-    at: Tensor,
-    confirm: Confirm,
-    deadline: Deadline,
-    statistics: dict[str, int],
-) -> Counterexample | None:
-    """Walk through the regions of the boxes numbered `at`, in the query's own precision.
-
-    Single precision has rounded the domain outwards: what lies outside of it is cut off again.
-    """
-    dtype, root = query.network.dtype, query.domain.box()
-    walk = Walk(lp=True, alternate=False)  # one box at a time: an LP is over before projections are
-    for lower, upper, signs in zip(*(part[at] for part in parts), strict=True):
-        box = Box(
-            torch.maximum(lower.to(dtype), root.lower), torch.minimum(upper.to(dtype), root.upper)
-        )
-        if bool((box.lower > box.upper).any()):
-            continue
-        known = torch.split(signs.unsqueeze(0), list(query.network.widths), -1)
-        bounds = LayerBounds.of_signs(known, dtype)
-        outcome = walk_regions(replace(query, domain=box), bounds, confirm, deadline, walk)
-        statistics["lps"] += outcome.statistics["lps"]
-        if outcome.status == "sat":
-            return outcome.counterexample
-        statistics["stuck"] += outcome.status != "unsat"
-    return None
+    exact = _bound(query, Parts(lower, upper, parts.signs[again]), None, clipped=clipped)
+    return bounded._replace(
+        closed=bounded.closed.index_copy(0, again, exact.closed),
+        weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),
+    )
 
 
 def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights: Tensor) -> Tensor:
@@ -259,32 +230,32 @@ def _keep_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
     )
 
 
-def _next(frontier: Frontier, batch: int, statistics: dict[str, int]) -> _Parts:
+def _next(frontier: Frontier, batch: int, statistics: dict[str, int]) -> Parts:
     """The halves of the lowest boxes; none if no box is left that can be split."""
     while len(frontier):
         parts = _halve(frontier.pop(max(batch // 2, 1)), statistics)
         if len(parts.lower):
             return parts
     nothing = torch.zeros(0, 0)
-    return _Parts(nothing, nothing, nothing)
+    return Parts(nothing, nothing, nothing)
 
 
-def _halve(taken: dict[str, Tensor], statistics: dict[str, int]) -> _Parts:
+def _halve(taken: dict[str, Tensor], statistics: dict[str, int]) -> Parts:
     """Both halves of each box along the input that the relaxation loses most by."""
-    parts = _Parts(taken["lower"], taken["upper"], taken["signs"])
+    parts = Parts(taken["lower"], taken["upper"], taken["signs"])
     middle = (parts.lower + parts.upper) / 2
     splits = (parts.lower < middle) & (middle < parts.upper)  # [boxes, inputs]
     able = splits.any(-1)
     statistics["stuck"] += int((~able).sum())
-    parts = _Parts(*(t[able] for t in parts))
+    parts = Parts(*(t[able] for t in parts))
     pull = torch.where(splits, taken["pull"], -torch.inf)[able]
     return _cut(parts, pull.argmax(-1))
 
 
-def _cut(parts: _Parts, dimension: Tensor) -> _Parts:
+def _cut(parts: Parts, dimension: Tensor) -> Parts:
     """The lower and then the upper halves of the boxes along one input [boxes] each."""
     index = dimension.unsqueeze(-1)
     middle = (parts.lower + parts.upper).gather(-1, index) / 2
     lower = torch.cat([parts.lower, parts.lower.scatter(-1, index, middle)])
     upper = torch.cat([parts.upper.scatter(-1, index, middle), parts.upper])
-    return _Parts(lower, upper, torch.cat([parts.signs, parts.signs]))
+    return Parts(lower, upper, torch.cat([parts.signs, parts.signs]))

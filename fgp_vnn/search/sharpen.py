@@ -7,6 +7,7 @@ sign becomes known this way are left out of the network for everything that foll
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -20,6 +21,9 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles, Splitting, bound, choose, halves, set_out
 
 _RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
+# Takes a layer, neurons of it [m], and the bundles that cover the domain for each of 2 m rows,
+# z of the neurons and then -z.
+KeepCover = Callable[[int, Tensor, Bundles], None]
 
 
 def sharpen_layers(
@@ -28,6 +32,7 @@ def sharpen_layers(
     rounds: int,
     deadline: Deadline,
     splitting: Splitting,
+    keep: KeepCover | None = None,
     *,
     memory: Memory = USUAL,
 ) -> LayerBounds:
@@ -40,8 +45,11 @@ def sharpen_layers(
         for some in torch.split(neurons, _at_once(query, k, rounds, memory)):
             if deadline.expired() or not len(some):
                 break
-            least = _sharpen(_ask_neurons(query, k, some), known, rounds, deadline, splitting)
-            low, high = least.chunk(2)
+            asked = _ask_neurons(query, k, some)
+            records = _sharpen(asked, known, rounds, deadline, splitting)
+            if keep is not None:
+                keep(k, some, records.bundles)
+            low, high = records.least(asked.disjuncts).chunk(2)
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, some] = torch.fmax(lower[k][0, some], low)
             upper[k][0, some] = torch.fmin(upper[k][0, some], -high)
@@ -76,8 +84,8 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
 
 def _sharpen(
     query: Query, bounds: LayerBounds, rounds: int, deadline: Deadline, splitting: Splitting
-) -> Tensor:
-    """Lower bounds [rows] of each of the query's outputs over the domain."""
+) -> _Records:
+    """Bundles that cover the domain for each of the query's outputs."""
     depth = len(query.network.layers)
     before = LayerBounds(bounds.lower[:depth], bounds.upper[:depth])
     setting, root = set_out(query, before, deadline, splitting)
@@ -96,15 +104,17 @@ def _sharpen(
         parents, neuron, before_split = records.take(worst)
         bounded = bound(setting, halves(parents, neuron))
         every = torch.arange(len(bounded.bundles.signs), device=worst.device)
-        # What holds in a bundle holds in its halves, also where few steps find less.
-        least = torch.maximum(bounded.result.least.squeeze(-1), before_split.repeat(2))
+        least = bounded.result.least.squeeze(-1)
+        if not splitting.ascent.storable:
+            # What holds in a bundle holds in its halves, also where few steps find less.
+            least = torch.maximum(least, before_split.repeat(2))
         records.add(
             bounded.bundles,
             least,
             choose(setting, bounded, every),
             bounded.crossing.any(-1),
         )
-    return records.least(query.disjuncts)
+    return records
 
 
 class _Records:
@@ -116,6 +126,10 @@ class _Records:
         self._bound = torch.zeros(0, dtype=dtype, device=device)
         self._neuron = torch.zeros(0, dtype=torch.long, device=device)
         self._open = torch.zeros(0, dtype=torch.bool, device=device)
+
+    @property
+    def bundles(self) -> Bundles:
+        return self._bundles
 
     def add(self, bundles: Bundles, bound: Tensor, neuron: Tensor, splits: Tensor) -> None:
         """Put bundles in; those above 0 or with nothing to split stay as they are."""

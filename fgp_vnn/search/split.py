@@ -7,11 +7,13 @@ parent's; a bundle with nothing left open is a region, and projections decide it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.falsify import offer
@@ -39,6 +41,12 @@ class Split(Splitting):
     lp: bool = False  # regions that projections leave open go to HiGHS
 
 
+# Takes bundles with slopes and multipliers that show that their disjuncts cannot be met; at the end
+# of a search that says unsat, what it was given covers the domain for each disjunct.
+KeepClosed = Callable[[Bundles], None]
+PRESS = Ascent(steps=300, rate=0.2, decay=0.99)
+
+
 @dataclass(eq=False)
 class _Search:
     setting: Setting
@@ -46,17 +54,23 @@ class _Search:
     memory: Memory
     frontier: Frontier
     effort: Effort
+    keep: KeepClosed | None = None
     unsettled: int = 0
     statistics: dict[str, int] = field(default_factory=lambda: {"bundles": 0})
 
 
 def split_neurons(
-    query: Query, bounds: LayerBounds, confirm: Confirm, deadline: Deadline, split: Split
+    query: Query,
+    bounds: LayerBounds,
+    confirm: Confirm,
+    deadline: Deadline,
+    split: Split,
+    keep: KeepClosed | None = None,
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
     setting, root = set_out_bundles(query, bounds, deadline, split)
     search = _Search(
-        setting, confirm, split.memory, Frontier(split.memory.waiting), leaf_effort(split.lp)
+        setting, confirm, split.memory, Frontier(split.memory.waiting), leaf_effort(split.lp), keep
     )
     search.statistics.update({"lps": 0} if split.lp else {})
     fit = ascents_at_once(query.network, len(query.network.layers), split.memory.at_once)
@@ -111,12 +125,33 @@ def _process(search: _Search, bundles: Bundles) -> Counterexample | None:
     least = bounded.result.least.squeeze(-1)
     closed = torch.where(strict, least >= 0, least > 0)
     full = ~closed & ~bounded.crossing.any(-1)
+    if search.keep is not None:
+        search.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
+        if bool(full.any()):
+            closed = closed | _press(search, bounded.bundles, full)
+            full = full & ~closed
     if bool(full.any()):
         found = _settle(search, bounded, torch.nonzero(full).flatten())
         if found is not None:
             return found
     _keep(search, bounded, torch.nonzero(~closed & ~full).flatten())
     return None
+
+
+def _press(search: _Search, bundles: Bundles, full: Tensor) -> Tensor:
+    """Which of the `full` bundles [bundles], with nothing open, a longer ascent closes.
+
+    Projections settle a region without multipliers that could be kept.
+    """
+    at = torch.nonzero(full).flatten()
+    splitting = search.setting.splitting
+    longer = replace(PRESS, storable=splitting.ascent.storable)
+    setting = replace(search.setting, splitting=replace(splitting, ascent=longer))
+    bounded = bound(setting, bundles.at(at))
+    closed = bounded.result.least.squeeze(-1) > 0
+    if search.keep is not None:
+        search.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
+    return torch.zeros_like(full).index_copy(0, at, closed)
 
 
 def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | None:

@@ -1,0 +1,277 @@
+"""The checker: whether a certificate proves that a property holds.
+
+A property is a union of cases, each a box of inputs and an unsafe set: a disjunction of
+conjunctions of rows g_j(y) = row_j . y - limit_j <= 0. It holds if in no case any disjunct can be
+met. A disjunct cannot be met in a part of the box in which some sum of its rows, with weights that
+are at least 0, is greater than 0; and not in the box, if not in any of the parts that cover it.
+
+Nothing that a certificate says is believed. Its trees say how a box is to be covered, and cover it
+by their form; its slopes, multipliers and weights only choose among valid bounds, which are all
+computed here (bounds.py). So a wrong certificate can fail to prove, and cannot prove what is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.certificate.bounds import ENTRIES, SMALL, Enclosure, Leaf, Signs, gamma
+from fgp_vnn.certificate.forms import Array
+from fgp_vnn.certificate.network import Network, read_network
+from fgp_vnn.certificate.proof import Certificate, Step, decode
+from fgp_vnn.certificate.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
+from fgp_vnn.errors import InputError
+from fgp_vnn.property.load import parse_property
+from fgp_vnn.property.model import Case, Property
+
+BATCH = 256
+
+
+@dataclass
+class Checked:
+    """What a certificate was found to prove, counted."""
+
+    watch: Callable[[], None]  # called after each batch of bounds
+    cases: int = 0
+    disjuncts: int = 0
+    lemmas: int = 0  # bounds of hidden neurons
+    leaves: int = 0  # parts of a box for which a bound was computed
+    margin: float = field(default=np.inf)  # the smallest bound of a sum that had to be positive
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of a file's content, unpacked."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def check_files(certificate: bytes, network: bytes, prop: bytes) -> Checked:
+    """Check a certificate against a network and a property, all as the contents of files."""
+    claimed = decode(certificate)
+    for what, content, name in (
+        ("network", network, claimed.network),
+        ("property", prop, claimed.property),
+    ):
+        if digest(content) != name:
+            raise InputError(f"it is about another {what}, with the SHA-256 {name[:64]}")
+    return check(claimed, read_network(network), parse_property(prop))
+
+
+def check(
+    certificate: Certificate,
+    network: Network,
+    prop: Property,
+    watch: Callable[[], None] = lambda: None,
+) -> Checked:
+    """Check every step; raises InputError with the reason where a proof is not one.
+
+    `watch` is called now and then.
+    """
+    if (network.inputs, network.maps[-1].outputs) != (prop.inputs, prop.outputs):
+        raise InputError("the network and the property do not fit together")
+    checked = Checked(watch)
+    for number, case in enumerate(prop.cases):
+        steps = [(i, s) for i, s in enumerate(certificate.steps) if s.case == number]
+        _check_case(network, case, number, steps, checked)
+        checked.cases += 1
+        checked.disjuncts += len(case.unsafe)
+    if strange := [s.case for s in certificate.steps if not 0 <= s.case < len(prop.cases)]:
+        raise InputError(f"a step is about case {strange[0]}, which the property does not have")
+    return checked
+
+
+def _check_case(
+    network: Network, case: Case, number: int, steps: list[tuple[int, Step]], checked: Checked
+) -> None:
+    closed: set[int] = set()
+    enclosure: Enclosure | None = None
+    for index, step in steps:
+        try:
+            if step.kind == "boxes":
+                closed |= _check_boxes(network, case, step, checked)
+                continue
+            if enclosure is None:
+                enclosure = Enclosure(network, case.lower[None], case.upper[None])
+            if step.kind == "lemma":
+                check_lemma(enclosure, step, checked)
+            elif step.kind == "close":
+                closed |= _check_close(enclosure, case, step, checked)
+            else:
+                raise InputError(f"kind {step.kind!r} is not known")
+        except (ValueError, LookupError, OverflowError) as error:  # also of shapes unforeseen
+            raise InputError(f"step {index} ({step.kind}): {error}") from None
+    left = [d for d in range(len(case.unsafe)) if d not in closed]
+    if left:
+        raise InputError(f"case {number}: nothing is proved about disjunct {left[0]}")
+
+
+def check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
+    """Bounds of hidden neurons, which later steps may use."""
+    network, layer = enclosure.network, step.layer
+    if not 0 <= layer < len(network.widths):
+        raise InputError(f"layer {layer} is none of the network's")
+    neurons, sides = step.arrays["neurons"], step.arrays["sides"]
+    within = (neurons >= 0) & (neurons < network.widths[layer])
+    if len(neurons) != len(sides) or not within.all() or not np.isin(sides, (-1, 1)).all():
+        raise InputError("a bound is about no neuron of the layer")
+    rows = np.zeros((len(neurons), network.widths[layer]))
+    rows[np.arange(len(neurons)), neurons] = sides
+    leaves = sign_leaves(step.arrays["tree"], sum(network.widths[:layer]), len(neurons))
+    least = np.full(len(neurons), np.inf)
+    for part in _batches(len(leaves.tree), network):
+        tree = leaves.tree[part]
+        chosen = _choices(network, layer, step, leaves, part)
+        bound = enclosure.least(layer, rows[tree][:, None], chosen)[:, 0]
+        checked.watch()
+        np.minimum.at(least, tree, np.where(np.isnan(bound), -np.inf, bound))
+    for neuron, side, bound in zip(neurons, sides, least, strict=True):
+        enclosure.learn(layer, np.array([[neuron]]), np.array([[bound]]), below=side < 0)
+    checked.lemmas += len(neurons)
+    checked.leaves += len(leaves.tree)
+
+
+def _check_close(enclosure: Enclosure, case: Case, step: Step, checked: Checked) -> set[int]:
+    """The disjuncts that trees of splits of neurons show not to be met in the whole box."""
+    network, target = enclosure.network, len(enclosure.network.widths)
+    disjuncts, unsafe = _disjuncts(case, step), Unsafe(case)
+    leaves = sign_leaves(step.arrays["tree"], sum(network.widths), len(disjuncts))
+    weights = _weights(step, len(leaves.tree), unsafe)
+    for part in _batches(len(leaves.tree), network):
+        chosen = _choices(network, target, step, leaves, part)
+        here = disjuncts[leaves.tree[part]]
+        mixed = weights[part, None] * unsafe.member[here][:, None]
+        _demand_positive(unsafe.least(enclosure, mixed, chosen), checked)
+    checked.leaves += len(leaves.tree)
+    return set(disjuncts.tolist())
+
+
+def _check_boxes(network: Network, case: Case, step: Step, checked: Checked) -> set[int]:
+    """The disjuncts that a tree of splits of inputs shows not to be met in any of its boxes."""
+    for leaf, bound in box_bounds(network, case, step):
+        _demand_positive(bound, checked)
+        checked.leaves += len(leaf)
+    return set(_disjuncts(case, step).tolist())
+
+
+def box_bounds(
+    network: Network, case: Case, step: Step, only: NDArray[np.bool_] | None = None
+) -> Iterator[tuple[NDArray[np.int64], Array]]:
+    """Lower bounds [batch, disjuncts] of the sums in the leaves [batch] of a tree of boxes.
+
+    What is known in a box holds in its parts: so some of the inner nodes are bounded first, and
+    the boxes in them start from that. `only` [leaves] says which leaves are wanted.
+    """
+    disjuncts, unsafe, tree = _disjuncts(case, step), Unsafe(case), step.arrays["tree"]
+    weights = _weights(step, int((tree == LEAF).sum()), unsafe)
+    levels = list(box_levels(tree, step.arrays["cuts"], case.lower, case.upper))
+    around: Signs | None = None
+    for level, boxes in zip(levels, _wanted(levels, only), strict=True):
+        signs = np.zeros((len(level.leaf), sum(network.widths)), dtype=np.int8)
+        for begin in range(0, len(boxes), BATCH):
+            part = boxes[begin : begin + BATCH]
+            inside = None if around is None else around[level.around[part]]
+            enclosure = Enclosure(network, level.lower[part], level.upper[part], inside)
+            signs[part] = enclosure.signs()
+            leaf = level.leaf[part]
+            mixed = weights[leaf, None] * unsafe.member[disjuncts]
+            yield leaf[leaf != LEAF], unsafe.least(enclosure, mixed)[leaf != LEAF]
+        around = signs
+
+
+def _wanted(levels: list[Level], only: NDArray[np.bool_] | None) -> list[NDArray[np.int64]]:
+    """The boxes of each level that have to be bounded: some leaves, and the inner nodes around."""
+    if only is None:
+        return [np.arange(len(level.leaf)) for level in levels]
+    result = []
+    around = np.zeros(0, dtype=np.int64)
+    for level in reversed(levels):
+        wanted = (level.leaf != LEAF) & only[level.leaf]
+        wanted[around] = True
+        around = np.unique(level.around[wanted])
+        result.append(np.flatnonzero(wanted))
+    return result[::-1]
+
+
+class Unsafe:
+    """The rows of all disjuncts of a case."""
+
+    def __init__(self, case: Case) -> None:
+        self.rows = np.concatenate([part.rows for part in case.unsafe])  # [rows, outputs]
+        self.limits = np.concatenate([part.limits for part in case.unsafe])
+        owner = np.repeat(np.arange(len(case.unsafe)), [len(p.limits) for p in case.unsafe])
+        self.member = owner == np.arange(len(case.unsafe))[:, None]  # [disjuncts, rows]
+
+    def least(
+        self, enclosure: Enclosure, weights: Array, chosen: Sequence[Leaf] | None = None
+    ) -> Array:
+        """Lower bounds [batch, sums] of sums of rows with weights [batch, sums, rows]."""
+        with np.errstate(all="ignore"):
+            rows = weights @ self.rows
+            least = enclosure.least(len(enclosure.network.widths), rows, chosen)
+            # The sums of rows are rounded too: what that is worth, by the size of the outputs.
+            size = enclosure.output_size @ np.abs(self.rows).T + np.abs(self.limits) + SMALL
+            error = gamma(2 * len(self.limits) + 16) * (weights @ size[..., None])[..., 0]
+            bound: Array = least - weights @ self.limits - 1.01 * error
+        return bound
+
+
+def _demand_positive(bound: Array, checked: Checked) -> None:
+    checked.watch()
+    if not (bound > 0).all():
+        worst = float(np.where(np.isnan(bound), -np.inf, bound).min())
+        raise InputError(f"a leaf has the bound {worst:.3g}, which is not greater than 0")
+    checked.margin = min(checked.margin, float(bound.min(initial=np.inf)))
+
+
+def _disjuncts(case: Case, step: Step) -> NDArray[np.int64]:
+    numbers = step.arrays["disjuncts"].astype(np.int64)
+    if not len(numbers) or not ((numbers >= 0) & (numbers < len(case.unsafe))).all():
+        raise InputError("it is about a disjunct that the property does not have")
+    return numbers
+
+
+def _weights(step: Step, leaves: int, unsafe: Unsafe) -> Array:
+    weights = step.arrays["weights"].astype(np.float64)
+    if weights.shape != (leaves, len(unsafe.limits)):
+        raise InputError("there are not as many weights as leaves and rows")
+    return _at_least_zero(weights, "weight")
+
+
+def _at_least_zero(values: Array, what: str) -> Array:
+    if not ((values >= 0) & (values < np.inf)).all():
+        raise InputError(f"a {what} is negative or not finite")
+    return values
+
+
+def _batches(count: int, network: Network) -> list[slice]:
+    size = max(1, min(4 * BATCH, ENTRIES // max(1, network.inputs + sum(network.widths))))
+    return [slice(begin, begin + size) for begin in range(0, count, size)]
+
+
+def _choices(
+    network: Network, target: int, step: Step, leaves: SignLeaves, part: slice
+) -> list[Leaf]:
+    """What a batch of leaves assumes and chooses in each layer before the target."""
+    widths = network.widths[:target]
+    neurons, count = sum(widths), len(leaves.tree)
+    columns, given = step.arrays["columns"], step.arrays["slopes"]
+    if given.shape != (count, len(columns)) or not ((columns >= 0) & (columns < neurons)).all():
+        raise InputError("there are not as many slopes as leaves and neurons")
+    values = _at_least_zero(step.arrays["multipliers"].astype(np.float64), "multiplier")
+    if len(values) != len(leaves.leaf):
+        raise InputError("there are not as many multipliers as assumptions")
+    begin, end, _ = part.indices(count)
+    slopes = np.full((end - begin, neurons), np.nan)
+    slopes[:, columns] = given[part] / 255
+    signs = np.zeros(slopes.shape, dtype=np.int8)
+    multipliers = np.zeros(slopes.shape)
+    first, last = np.searchsorted(leaves.leaf, (begin, end))
+    at = leaves.leaf[first:last] - begin, leaves.neuron[first:last]
+    signs[at] = leaves.sign[first:last]
+    multipliers[at] = values[first:last]
+    ends = np.cumsum(widths)
+    layers = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+    return [Leaf(slopes[:, k], signs[:, k], multipliers[:, k]) for k in layers]

@@ -1,0 +1,95 @@
+"""Affine forms: how a tensor depends on what a map reads.
+
+A form has a block [n_s, *shape] for each source s, one tensor for each number that the source
+holds. The constant is the block of a source of its own that holds the number 1. A linear operator
+acts on all blocks alike.
+
+Beside each block stand its sizes: the same computed from absolute values throughout. A block's
+entries were computed, and are off from the true ones by at most gamma(steps) times their sizes
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), where `steps` counts the
+roundings that a term passes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.errors import UnsupportedError
+
+Array = NDArray[np.float64]
+Constant = NDArray[Any]
+Blocks = dict[int, Array]
+
+ONE = -1  # the source that holds the number 1
+MOST_ENTRIES = 40_000_000  # of a form: some 600 MB with the sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A tensor as an affine function of sources."""
+
+    blocks: Blocks  # by source, [n_s, *shape]
+    sizes: Blocks
+    steps: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return next(iter(self.blocks.values())).shape[1:]
+
+
+def source(number: int, shape: tuple[int, ...]) -> Form:
+    """A source itself."""
+    count = prod(shape)
+    if count * count > MOST_ENTRIES:
+        raise UnsupportedError(f"a layer of {count:,} numbers is too large for the checker")
+    block = np.eye(count).reshape(count, *shape)
+    nothing = np.zeros((1, *shape))
+    return Form({ONE: nothing, number: block}, {ONE: nothing, number: block})
+
+
+def linear(form: Form, rule: Callable[[Array, bool], Array], steps: int = 0) -> Form:
+    """The form after a linear rule, which is told whether to use absolute values."""
+    blocks = {s: rule(block, False) for s, block in form.blocks.items()}
+    return Form(blocks, {s: rule(b, True) for s, b in form.sizes.items()}, form.steps + steps)
+
+
+def times(form: Form, factor: Constant, product: Callable[[Array, Array], Array], n: int) -> Form:
+    """A product with constants whose results are sums of n terms."""
+    real = np.asarray(factor, dtype=np.float64)
+    return linear(form, lambda block, size: product(block, np.abs(real) if size else real), n)
+
+
+def plus(left: Form, right: Form, sign: float = 1.0) -> Form:
+    """left + sign * right, broadcast as numpy does."""
+    shape = np.broadcast_shapes(left.shape, right.shape)
+
+    def add(one: Blocks, other: Blocks, factor: float) -> Blocks:
+        total = {s: np.broadcast_to(wide(b, shape), (len(b), *shape)) for s, b in one.items()}
+        for s, block in other.items():
+            part = np.broadcast_to(factor * wide(block, shape), (len(block), *shape))
+            total[s] = total[s] + part if s in total else part
+        return total
+
+    blocks = add(left.blocks, right.blocks, sign)
+    return Form(blocks, add(left.sizes, right.sizes, 1.0), max(left.steps, right.steps) + 1)
+
+
+def wide(block: Array, shape: tuple[int, ...]) -> Array:
+    """A block whose tensors have as many dimensions as the shape."""
+    missing = len(shape) - (block.ndim - 1)
+    return block.reshape(len(block), *(1,) * missing, *block.shape[1:])
+
+
+def as_form(value: Form | Constant | None) -> Form:
+    if isinstance(value, Form):
+        return value
+    if value is None:
+        raise UnsupportedError("an operand is missing")
+    block = np.asarray(value, dtype=np.float64)[None]
+    return Form({ONE: block}, {ONE: np.abs(block)})

@@ -1,0 +1,43 @@
+"""From records of searches to the bytes of a certificate that the checker accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from fgp_vnn.certificate.check import Checked, check, digest
+from fgp_vnn.certificate.network import read_network
+from fgp_vnn.certificate.proof import ARRAYS, Certificate, Step, decode, encode
+from fgp_vnn.certificate.repair import repair_boxes
+from fgp_vnn.errors import InputError
+from fgp_vnn.property.model import Property
+
+
+class NoCertificateError(Exception):
+    """Why an `unsat` has no certificate."""
+
+
+def prove(
+    steps: Sequence[Step], network: bytes, prop: bytes, parsed: Property, watch: Callable[[], None]
+) -> tuple[bytes, Checked]:
+    """A certificate of these steps for the files with these contents, and what it was found to
+    prove; `watch` may raise to end it."""
+    try:
+        watch()
+        read = read_network(network)
+        repaired = []
+        for step in steps:
+            if step.kind == "boxes":
+                step = repair_boxes(read, parsed.cases[step.case], typed(step), watch)
+            repaired.append(step)
+        data = encode(Certificate(digest(network), digest(prop), tuple(repaired)))
+        return data, check(decode(data), read, parsed, watch)
+    except (InputError, LookupError, OverflowError) as error:
+        raise NoCertificateError(str(error)) from None
+
+
+def typed(step: Step) -> Step:
+    """The step with arrays of the types that a file has."""
+    kinds = ARRAYS[step.kind]
+    arrays = {name: step.arrays[name].astype(dtype) for name, (dtype, _) in kinds.items()}
+    return replace(step, arrays=arrays)

@@ -1,0 +1,149 @@
+"""Trees of boxes made to fit the checker.
+
+The verifier closes a box by bounds that differ a little from those of the checker: it knows more
+from the boxes around, and has other intervals. Leaves that it closed and the checker does not are
+split further here, by the checker's own bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.certificate.bounds import Enclosure
+from fgp_vnn.certificate.check import BATCH, Unsafe, box_bounds
+from fgp_vnn.certificate.forms import Array
+from fgp_vnn.certificate.network import Network
+from fgp_vnn.certificate.proof import Step
+from fgp_vnn.certificate.trees import LEAF, box_levels
+from fgp_vnn.property.model import Case
+
+MARGIN = 1e-9  # what a bound should be above 0: another processor may round otherwise
+
+
+def repair_boxes(network: Network, case: Case, step: Step, watch: Callable[[], None]) -> Step:
+    """The step with leaves split until the checker closes each; `watch` may raise to end it."""
+    wanted = np.ones(int((step.arrays["tree"] == LEAF).sum()), dtype=bool)
+    for turn in count():
+        failed = []
+        for leaf, bound in box_bounds(network, case, step, wanted):
+            failed += leaf[~(bound.min(-1) > MARGIN)].tolist()
+            watch()
+        if not failed:
+            break
+        step, wanted = _split(network, case, step, sorted(failed), by_width=turn % 2 == 1)
+    return step
+
+
+def _split(
+    network: Network, case: Case, step: Step, failed: list[int], *, by_width: bool
+) -> tuple[Step, NDArray[np.bool_]]:
+    """The step with some of its leaves halved, and which of its leaves [leaves] are new."""
+    lower, upper = _boxes(case, step, failed)
+    weights = step.arrays["weights"]
+    best = _best_halves(network, case, step, lower, upper, weights[failed], by_width=by_width)
+    halves = dict(zip(failed, zip(*best, strict=True), strict=True))
+    nodes: list[int] = []
+    cuts: list[float] = []
+    kept: list[Array] = []  # the weights of each leaf
+    fresh: list[bool] = []
+    old_cuts = iter(step.arrays["cuts"].tolist())
+    leaf = -1
+    for node in step.arrays["tree"].tolist():
+        if node != LEAF:
+            nodes.append(node)
+            cuts.append(next(old_cuts))
+            continue
+        leaf += 1
+        if leaf in halves:
+            side, middle, left, right = halves[leaf]
+            nodes += [int(side), LEAF, LEAF]
+            cuts.append(float(middle))
+            kept += [left, right]
+            fresh += [True, True]
+        else:
+            nodes.append(LEAF)
+            kept.append(weights[leaf])
+            fresh.append(False)
+    arrays = {
+        "tree": np.array(nodes, dtype=np.int32),
+        "cuts": np.array(cuts),
+        "weights": np.array(kept, dtype=np.float32),
+    }
+    return replace(step, arrays=step.arrays | arrays), np.array(fresh)
+
+
+def _boxes(case: Case, step: Step, leaves: list[int]) -> tuple[Array, Array]:
+    """The boxes of some leaves, in their order."""
+    found: dict[int, tuple[Array, Array]] = {}
+    for level in box_levels(step.arrays["tree"], step.arrays["cuts"], case.lower, case.upper):
+        for i in np.flatnonzero(np.isin(level.leaf, leaves)):
+            found[int(level.leaf[i])] = level.lower[i], level.upper[i]
+    lower, upper = zip(*(found[leaf] for leaf in leaves), strict=True)
+    return np.stack(lower), np.stack(upper)
+
+
+def _best_halves(
+    network: Network,
+    case: Case,
+    step: Step,
+    lower: Array,
+    upper: Array,
+    weights: Array,
+    *,
+    by_width: bool,
+) -> tuple[NDArray[np.int64], Array, Array, Array]:
+    """The input [boxes] along which halving gives the best bounds, where [boxes] it is halved, and
+    the weights [boxes, rows] to be used in either half.
+
+    In every second turn it is the widest side: so all sides shrink, and every bound is met at last.
+    """
+    boxes = len(lower)
+    middle = (lower + upper) / 2
+    able = np.flatnonzero(((lower < middle) & (middle < upper)).all(0))
+    if not len(able):
+        raise LookupError("boxes are too small to be split further")
+    outlook = np.full(boxes, -np.inf)
+    side, found = np.full(boxes, able[0]), np.concatenate([weights, weights])
+    for number in able:
+        left, right = upper.copy(), lower.copy()
+        left[:, number] = right[:, number] = middle[:, number]
+        halves = np.concatenate([lower, right]), np.concatenate([left, upper])
+        bound, chosen = _weigh(network, case, step, *halves, np.concatenate([weights, weights]))
+        worse = np.minimum(bound[:boxes], bound[boxes:])
+        if by_width:
+            worse = ((upper - lower) / np.maximum(case.upper - case.lower, 1e-300))[:, number]
+        better = worse > outlook
+        outlook, side = np.where(better, worse, outlook), np.where(better, number, side)
+        found = np.where(np.tile(better, 2)[:, None], chosen, found)
+    return side, middle[np.arange(boxes), side], found[:boxes], found[boxes:]
+
+
+def _weigh(
+    network: Network, case: Case, step: Step, lower: Array, upper: Array, weights: Array
+) -> tuple[Array, Array]:
+    """The best bounds [boxes] of sums in boxes, and their weights [boxes, rows]: of each disjunct
+    the given sum, or one of its rows alone."""
+    unsafe, disjuncts = Unsafe(case), step.arrays["disjuncts"]
+    rows = len(unsafe.limits)
+    total = np.maximum((weights[:, None] * unsafe.member[disjuncts]).sum(-1, keepdims=True), 1e-30)
+    given = weights[:, None] * unsafe.member[disjuncts] / total  # [boxes, disjuncts, rows]
+    single = np.broadcast_to(np.eye(rows), (len(lower), rows, rows))
+    sums = np.concatenate([given, single], axis=1)
+    parts = [slice(begin, begin + BATCH) for begin in range(0, len(lower), BATCH)]
+    bounds = np.concatenate(
+        [unsafe.least(Enclosure(network, lower[p], upper[p]), sums[p]) for p in parts]
+    )
+    bounds = np.nan_to_num(bounds, nan=-np.inf)
+    worst, chosen = np.full(len(lower), np.inf), np.zeros(weights.shape)
+    for i, disjunct in enumerate(disjuncts):
+        candidates = np.array([i, *(len(disjuncts) + np.flatnonzero(unsafe.member[disjunct]))])
+        best = candidates[bounds[:, candidates].argmax(-1)]
+        every = np.arange(len(lower))
+        worst = np.minimum(worst, bounds[every, best])
+        chosen += sums[every, best]
+    return worst, chosen

@@ -1,0 +1,76 @@
+"""The last boxes of a search that splits inputs: walked through region by region, with LPs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.query import Query
+from fgp_vnn.search.outcome import Confirm
+from fgp_vnn.search.walk import Walk, walk_regions
+from fgp_vnn.verdict import Counterexample
+
+SMALL = 2.0**-10  # parts of the root's sides from which on a box may be among the last
+SMALLEST = 2.0**-20  # and from which on it is, whatever is unstable in it
+FEW_UNSTABLE = 6
+
+
+class Parts(NamedTuple):
+    """A batch of boxes and what is known of their neurons."""
+
+    lower: Tensor  # [boxes, inputs]
+    upper: Tensor  # [boxes, inputs]
+    signs: Tensor  # [boxes, neurons] -1 and +1 where stable
+
+
+def last_boxes(root: Box, parts: Parts, closed: Tensor) -> Tensor:
+    """The open boxes that are better decided region by region than split once more.
+
+    Where no neuron is unstable there is nothing that a smaller box could make tighter; and where
+    a box has become small and is still open, it lies at a boundary that halving never gets past.
+    """
+    lower, upper, signs = parts
+    middle = (lower + upper) / 2
+    stuck = ~((lower < middle) & (middle < upper)).any(-1)
+    unstable = (signs == 0).sum(-1)
+    tiny = torch.finfo(lower.dtype).tiny
+    size = ((upper - lower) / (root.upper - root.lower).clamp(min=tiny)).amax(-1)
+    few = (size < SMALL) & (unstable <= FEW_UNSTABLE)
+    last = stuck | few | (size < SMALLEST) | (unstable == 0)
+    return torch.nonzero(~closed & last).flatten()
+
+
+def walk_boxes(
+    query: Query,
+    parts: Parts,
+    at: Tensor,
+    confirm: Confirm,
+    deadline: Deadline,
+    statistics: dict[str, int],
+) -> Counterexample | None:
+    """Walk through the regions of the boxes numbered `at`, in the query's own precision.
+
+    Single precision has rounded the domain outwards: what lies outside of it is cut off again.
+    """
+    dtype, root = query.network.dtype, query.domain.box()
+    walk = Walk(lp=True, alternate=False)  # one box at a time: an LP is over before projections are
+    for lower, upper, signs in zip(*(part[at] for part in parts), strict=True):
+        box = Box(
+            torch.maximum(lower.to(dtype), root.lower), torch.minimum(upper.to(dtype), root.upper)
+        )
+        if bool((box.lower > box.upper).any()):
+            continue
+        known = torch.split(signs.unsqueeze(0), list(query.network.widths), -1)
+        bounds = LayerBounds.of_signs(known, dtype)
+        outcome = walk_regions(replace(query, domain=box), bounds, confirm, deadline, walk)
+        statistics["lps"] += outcome.statistics["lps"]
+        if outcome.status == "sat":
+            return outcome.counterexample
+        statistics["stuck"] += outcome.status != "unsat"
+    return None

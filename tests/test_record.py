@@ -1,0 +1,117 @@
+"""What a search leaves in a record, against what the checker makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_networks import random_network, save_onnx
+
+import fgp_vnn
+from fgp_vnn.ascent import Ascent
+from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.certificate.bounds import Enclosure
+from fgp_vnn.certificate.check import Checked, check_files, check_lemma
+from fgp_vnn.certificate.network import read_network
+from fgp_vnn.certificate.proof import Step
+from fgp_vnn.certificate.prove import typed
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.domain import Box
+from fgp_vnn.property.model import Conjunction
+from fgp_vnn.query import Query, ask
+from fgp_vnn.record import Record
+from fgp_vnn.refine import refine_layers
+from fgp_vnn.search.bundles import CLIMB, Splitting
+from fgp_vnn.search.sharpen import sharpen_layers
+
+ASCENT = Ascent(steps=20, rate=0.3, storable=True)
+
+
+def question(seed: int) -> Query:
+    network = random_network((20, 10, 8, 8, 2), seed)
+    row = Conjunction(np.array([[-1.0, 0.0]]), np.array([-9.0]), np.array([False]))
+    center = torch.full((20,), 0.5, dtype=torch.float64)
+    return ask(network, Box(center - 0.2, center + 0.2), [row])
+
+
+def learnt(query: Query, steps: list[Step], folder: Path) -> Enclosure:
+    """What the checker knows after the steps of a record."""
+    network = read_network(save_onnx(replace_output(query), folder / "net.onnx").read_bytes())
+    box = query.domain.box()
+    enclosure = Enclosure(network, box.lower.numpy()[None], box.upper.numpy()[None])
+    checked = Checked(lambda: None)
+    for step in steps:
+        check_lemma(enclosure, typed(step), checked)
+    assert checked.lemmas == sum(len(step.arrays["neurons"]) for step in steps)
+    return enclosure
+
+
+def replace_output(query: Query) -> fgp_vnn.network.model.Network:
+    """The network without the rows of the query."""
+    inner = query.network.output
+    return replace(query.network, output=getattr(inner, "inner", inner))
+
+
+def assert_close(enclosure: Enclosure, bounds: LayerBounds) -> None:
+    """The checker's bounds are those of the verifier, up to rounding, where signs are open."""
+    for k, crossing in enumerate(bounds.unstable()):
+        open_ = crossing[0].numpy()
+        for ours, theirs in (
+            (enclosure.lower[k], bounds.lower[k]),
+            (enclosure.upper[k], bounds.upper[k]),
+        ):
+            np.testing.assert_allclose(ours[0][open_], theirs[0].numpy()[open_], atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_refined_and_sharpened_bounds_are_found_again_by_the_checker(
+    seed: int, tmp_path: Path
+) -> None:
+    query = question(seed)
+    record = Record(query, 0)
+    with torch.no_grad():
+        plain = root_bounds(query.network, query.domain)
+        refined = refine_layers(query, plain, ASCENT, Deadline(), record.refined)
+        splitting = Splitting(ascent=replace(CLIMB, storable=True))
+        sharper = sharpen_layers(query, refined, 6, Deadline(), splitting, record.sharpened)
+    assert_close(learnt(query, [], tmp_path), plain)
+    assert_close(learnt(query, record.steps, tmp_path), sharper)
+    width = [
+        sum(float((u - lo).sum()) for lo, u in zip(b.lower, b.upper, strict=True))
+        for b in (plain, refined, sharper)
+    ]
+    assert width[2] < width[1] < width[0]
+    assert any((step.arrays["tree"] >= 0).any() for step in record.steps)
+
+
+def write_property(path: Path, inputs: int, limit: float) -> Path:
+    """The box [0.3, 0.7]^n and the unsafe set Y_0 >= limit."""
+    lines = [f"(declare-const X_{i} Real)" for i in range(inputs)]
+    lines += ["(declare-const Y_0 Real)", "(declare-const Y_1 Real)"]
+    lines += [f"(assert (>= X_{i} 0.3)) (assert (<= X_{i} 0.7))" for i in range(inputs)]
+    path.write_text("\n".join([*lines, f"(assert (>= Y_0 {limit!r}))"]))
+    return path
+
+
+@pytest.mark.parametrize("inputs", [3, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_searches_on_random_networks_leave_proofs(seed: int, inputs: int, tmp_path: Path) -> None:
+    network = random_network((inputs, 10, 10, 2), seed)
+    model = save_onnx(network, tmp_path / "net.onnx")
+    points = 0.3 + 0.4 * torch.rand(4000, inputs, dtype=torch.float64)
+    corners = torch.where(torch.rand(4000, inputs) < 0.5, 0.3, 0.7).double()
+    most = float(network(torch.cat([points, corners]))[:, 0].max())
+    proved = 0
+    for above in (0.3, 1.0):
+        prop = write_property(tmp_path / "prop.vnnlib", inputs, most + above)
+        path = tmp_path / "proof.npz"
+        verdict = fgp_vnn.verify(model, prop, timeout=60, certificate=path)
+        if verdict.status == "unsat":
+            assert verdict.certificate, verdict.reason
+            checked = check_files(path.read_bytes(), model.read_bytes(), prop.read_bytes())
+            assert checked.leaves >= 1
+            proved += 1
+    assert proved
