@@ -20,7 +20,8 @@ def as_dense(operator: Operator) -> Dense:
     offset = operator.magnitude(none)
     weights = _matrices(operator, operator.linear)
     sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
-    terms = None if all(map(_same_size, weights, sums)) else (*sums, offset)
+    copies = all(map(_same_size, (*weights, operator.bias), (*sums, offset)))
+    terms = None if copies else (*sums, offset)
     return Dense(operator.sources, weights, operator.bias, terms=terms)
 
 
