@@ -33,6 +33,7 @@ QUICK = Attack(restarts=1, steps=6)
 LONG = Attack(restarts=8, steps=25)
 ROUNDS = 8  # of splits of hidden neurons, doubled each time that they paid
 SHARPEN_SHARE = 0.75  # of the time, at most, for that
+TRIAL_SHARE = 0.2  # where better slopes have made hardly any neuron stable
 SOME_INPUTS = 64  # up to so many, splitting inputs may beat splitting neurons
 INPUTS_SHARE = 0.4  # of the time, at most, to find out
 REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
@@ -149,42 +150,46 @@ def _walk(run: Run, bounds: LayerBounds) -> Verdict:
 
 
 def _split(run: Run, bounds: LayerBounds) -> Verdict:
-    """Split neurons, and before that whatever may make the splits fewer."""
+    """A short split search, then whatever may make the splits fewer, then one to the end."""
     some = isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS
-    if some or run.tightened:
-        outcome = _split_neurons(run, bounds, SHORT, run.share(SHORT_SHARE))
-        verdict = run.report("split", outcome)
-        if not outcome.unfinished or run.deadline.expired():
-            return verdict
+    outcome = _split_neurons(run, bounds, SHORT, run.share(SHORT_SHARE))
+    verdict = run.report("split", outcome)
+    if not outcome.unfinished or run.deadline.expired():
+        return verdict
     if some:
         # Neither way of splitting is always the better one: give each its turn.
         verdict = run.report("split", _split_inputs(run, run.share(INPUTS_SHARE)))
         if verdict.status in ("sat", "unsat"):
             return verdict
-    bounds, left = _sharpen(run, bounds)
-    if not left:
+    sharper = _sharpen(run, bounds)
+    if sharper is None:
         return run.verdict("unsat", "split")
-    run.only(left)
-    return run.report("split", _split_neurons(run, bounds, Split(), run.deadline))
+    return run.report("split", _split_neurons(run, sharper, Split(), run.deadline))
 
 
-def _sharpen(run: Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
-    """Bounds of hidden neurons by splits of their own, as long as that makes more of them stable;
-    where the best slopes have made none stable, splits will not either."""
-    patience = run.share(SHARPEN_SHARE)
+def _sharpen(run: Run, bounds: LayerBounds) -> LayerBounds | None:
+    """Bounds of hidden neurons by splits of their own, as long as that makes more of them stable.
+
+    Where better slopes have done so, splits are likely to; elsewhere they get less time to try.
+    None if they leave no disjunct open.
+    """
+    patience = run.share(SHARPEN_SHARE if run.tightened else TRIAL_SHARE)
     keep = None if run.record is None else run.record.sharpened
     splitting = Splitting(ascent=run.storable(CLIMB))
-    left = list(range(run.query.disjuncts))
     rounds = ROUNDS
-    while left and run.tightened and len(bounds.lower) > 1 and not patience.expired():
-        run.only(left)
+    while len(bounds.lower) > 1 and not patience.expired():
         with run.step("sharpen"):
             sharper = sharpen_layers(
                 run.query, bounds, rounds, patience, splitting, keep, memory=run.memory
             )
             bounds, left = tighter(run, _refine(run, sharper, patience), SLOPES)
+        if not left:
+            return None
+        run.only(left)
+        if not run.tightened:
+            break
         rounds *= 2
-    return bounds, left
+    return bounds
 
 
 def _split_neurons(run: Run, bounds: LayerBounds, split: Split, deadline: Deadline) -> Outcome:
