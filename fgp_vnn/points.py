@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,7 @@ def read_points(path: Path, inputs: int) -> Points:
         x, y = readers[path.suffix](path)
     except InputError:
         raise
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     if x.dtype.kind not in "fiu":
         raise InputError(f"{path}: points must be numbers, not {x.dtype}")
@@ -57,12 +59,13 @@ def _classes(path: Path, y: NDArray[Any], count: int) -> NDArray[np.int64]:
 
 
 def _read_npy(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    array = np.atleast_1d(np.load(path, allow_pickle=False))
-    return array, None
+    with path.open("rb") as file:
+        return np.atleast_1d(np.load(file, allow_pickle=False)), None
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    with np.load(path, allow_pickle=False) as archive:
+    # Opened here, as above, since numpy leaves a file open that turns out to be no archive.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         if "x" not in archive:
             raise InputError(f"{path}: has no array x (it has {', '.join(archive) or 'none'})")
         return np.atleast_1d(archive["x"]), archive.get("y", None)

@@ -1,0 +1,49 @@
+"""Files of inputs that cannot be read: one line that names the file, whatever is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fgp_vnn.errors import InputError
+from fgp_vnn.points import read_points
+
+
+def packed(path: Path) -> bytes:
+    np.savez_compressed(path, x=np.arange(400, dtype=np.float32).reshape(100, 4))
+    return path.read_bytes()
+
+
+def test_points_are_read(tmp_path: Path) -> None:
+    packed(tmp_path / "points.npz")
+    assert len(read_points(tmp_path / "points.npz", 4)) == 100
+
+
+@pytest.mark.parametrize("name", ["points.npz", "points.npy"])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04junk", b"\x93NUMPY", b"\x00" * 50])
+def test_a_damaged_file_is_one_line(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=name) as caught:
+        read_points(path, 4)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_a_file_that_was_cut_off_is_one_line(tmp_path: Path, part: float) -> None:
+    path = tmp_path / "points.npz"
+    content = packed(path)
+    path.write_bytes(content[: int(part * len(content))])
+    with pytest.raises(InputError, match="cannot be read"):
+        read_points(path, 4)
+
+
+def test_a_changed_byte_in_the_data_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "points.npz"
+    content = bytearray(packed(path))
+    content[120:130] = bytes(255 - b for b in content[120:130])
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_points(path, 4)
