@@ -31,8 +31,11 @@ from fgp_vnn.search.radius import Walked
 from fgp_vnn.search.settled import Ball, Reporter
 
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
-FIRST_SHARE = 0.4  # of the time, for a proof at the goal that does not look as if it would end
-PROMISING = 0.15  # part of the tree that has to be closed by then
+# Shares of the time, and the part of the tree that has to be closed by then: a proof at the goal
+# that has less does not look as if it would end.
+PROMISING = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
+GROW_SHARE = 0.05  # of the time, for a radius that is tried first
+FIRST_STEP, CLOSE = 1.3, 1.1  # factors from the largest radius that is proved
 ROUGH, FINE = 0.1, 1e-3  # relative, how closely the radius of plain bounds is found
 USUAL = 60.0  # seconds, where no limit is given
 Through = Callable[[Tensor], Tensor]
@@ -160,8 +163,16 @@ def _then(inner: Lift, outer: Through) -> Through:
 class Attempt:
     """A search of one ball."""
 
+    radius: float
     stage: Stage
     search: Distances
+
+    def go_on(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
+        """Search until someone says stop."""
+        before = self.search.bundles
+        self.search.run(lambda: ends.done or stop(self.search))
+        self.search.report()
+        ends.count("bundles", self.search.bundles - before)
 
     def handed_on(self, later: Stage, root: Bundles) -> Bundles | None:
         """The bundles that cover this ball as a cover of a later one; None if they were not kept.
@@ -208,60 +219,72 @@ def search_walk(ends: Ends) -> None:
 
 def search_bundles(ends: Ends) -> None:
     """Narrow the ends by the split search."""
-    left = ends.deadline.left()
-    patience = time.monotonic() + FIRST_SHARE * (USUAL if left == math.inf else max(left, 0.0))
+    begin, whole = time.monotonic(), _time_left(ends)
 
     def hopeless(search: Distances) -> bool:
-        if time.monotonic() <= patience:
-            return False
-        plain_bounds(ends, FINE)
-        return search.closed < PROMISING
+        spent = (time.monotonic() - begin) / whole
+        needed = max((part for share, part in PROMISING if share <= spent), default=0.0)
+        if needed:
+            plain_bounds(ends, FINE)
+        return search.closed < needed
 
-    first = _attempt(ends, ends.goal, None, hopeless)
-    if ends.done or (first is not None and first.search.stuck < math.inf):
+    first = _attempt(ends, ends.goal)
+    if first is None:
+        return
+    first.go_on(ends, hopeless)
+    if ends.done or first.search.stuck < math.inf:
         return
     plain_bounds(ends, FINE)
-    _grow(ends)
+    _grow(ends, first)
 
 
-def _grow(ends: Ends) -> None:
-    """Prove one radius after the other, the bundles of each handed on to the next."""
+def _grow(ends: Ends, last: Attempt) -> None:
+    """Prove one radius after the other, the bundles of each handed on to the next.
+
+    Each gets a little time. Between the largest that is proved and the least that is not, the
+    middle comes next; once they are close together, the least that is not proved goes on.
+    """
     before: Attempt | None = None
-    factor = 1.4
+    waiting = [last]  # what was not proved in its time, the least radius last
+    patience, close = GROW_SHARE * _time_left(ends), CLOSE
     while not ends.done and not ends.deadline.expired():
-        radius = min(ends.goal, factor * max(ends.lower, ends.goal / 64))
-        left = ends.deadline.left()
-        patience = time.monotonic() + (USUAL if left == math.inf else 0.4 * left)
-        patience = math.inf if factor < 1.02 else patience
-        made = _attempt(ends, radius, before, _until(patience))
-        if ends.lower >= min(radius, ends.goal) * (1 - 1e-9):
-            before = made or before
-            factor *= 1.2 if made is None or made.search.bundles < 500 else 1.0
-        elif made is not None and made.search.stuck < math.inf:
+        low = max(ends.lower, ends.goal / 64)
+        least = waiting[-1].radius if waiting else math.inf
+        if least < close * low:
+            made: Attempt | None = waiting.pop()
+            patience, close = 2 * patience, math.sqrt(close)
+        else:
+            made = _attempt(ends, min(ends.goal, FIRST_STEP * low, math.sqrt(low * least)), before)
+        if made is None:
+            continue
+        made.go_on(ends, _until(time.monotonic() + patience))
+        if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
+            before, close = made, CLOSE
+        elif made.search.stuck < math.inf:
             return
         else:
-            factor = 1 + (factor - 1) / 2
+            waiting.append(made)
+
+
+def _time_left(ends: Ends) -> float:
+    left = ends.deadline.left()
+    return USUAL if left == math.inf else max(left, 1e-3)
 
 
 def _until(moment: float) -> Callable[[Distances], bool]:
     return lambda search: time.monotonic() > moment
 
 
-def _attempt(
-    ends: Ends, radius: float, before: Attempt | None, stop: Callable[[Distances], bool]
-) -> Attempt | None:
-    """Search the ball of that radius; None if plain bounds prove it."""
+def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attempt | None:
+    """A search of the ball of that radius, set out; None if plain bounds prove it."""
     made = stage(ends, radius)
     if made is None:
         ends.raise_to(radius)
         return None
     search = Distances(made.ball, _reporter(ends, made, radius), ends.deadline)
     search.begin(None if before is None else before.handed_on(made, search.root))
-    search.run(lambda: ends.done or stop(search))
-    search.report()
-    ends.count("bundles", search.bundles)
     ends.count("radii")
-    return Attempt(made, search)
+    return Attempt(radius, made, search)
 
 
 def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:

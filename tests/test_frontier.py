@@ -77,3 +77,12 @@ def test_pushing_nothing_changes_nothing() -> None:
     push(frontier, [], [])
     assert len(frontier) == 0
     assert frontier.lowest == float("inf")
+
+
+def test_everything_can_be_looked_at_again_and_again() -> None:
+    frontier = Frontier(ENOUGH)
+    push(frontier, [3.0, 1.0, 2.0], [7, 8, 9])
+    frontier.pop(1)
+    for _ in range(2):
+        assert sorted(frontier.everything()["name"].tolist()) == [7, 9]
+    assert len(frontier) == 2

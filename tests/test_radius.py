@@ -17,6 +17,8 @@ from fgp_vnn.cli import main
 from fgp_vnn.errors import InputError
 from fgp_vnn.radii import Radius, find_radius
 from fgp_vnn.robustness import NORMS, Norm, other_class
+from fgp_vnn.search import distance
+from fgp_vnn.search.rebound import over_caps
 from radius_check import ENGINES, MAXIMUM, case, results, wrong
 
 ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
@@ -49,7 +51,8 @@ def test_bundles_handed_on_to_larger_radii_cover_the_ball(
     norm: Norm, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without patience for a proof at the goal, the radius has to grow."""
-    monkeypatch.setattr(climb, "FIRST_SHARE", 0.0)
+    monkeypatch.setattr(climb, "PROMISING", ((0.0, 1.0),))
+    monkeypatch.setattr(climb, "CLOSE", 1.01)
     network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
     certifier = Certifier.of(network)
     maximum = MAXIMUM[norm]
@@ -59,10 +62,32 @@ def test_bundles_handed_on_to_larger_radii_cover_the_ball(
     assert grown.ended in ("gap", "max")
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_made_anew_where_levels_rise_are_sound(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is done for large networks, on one that the walk decides."""
+    monkeypatch.setattr(distance, "SMALL", 0)
+    made: list[int] = []
+
+    def counted(*args: Any) -> Any:
+        made.append(len(args[3]))
+        return over_caps(*args)
+
+    monkeypatch.setattr(distance, "over_caps", counted)
+    network, x = random_network((6, 14, 12, 10, 4), seed), random_point(6, seed)
+    certifier = Certifier.of(network)
+    split = find_radius(certifier, x, maximum=2.0, engine="bundles", timeout=20)
+    walked = find_radius(certifier, x, maximum=2.0, engine="walk", timeout=20)
+    assert split.lower <= walked.upper and walked.lower <= split.upper
+    assert split.ended in ("gap", "max") and made
+
+
 def test_growing_radii_are_several_and_their_bounds_only_rise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(climb, "FIRST_SHARE", 0.0)
+    monkeypatch.setattr(climb, "PROMISING", ((0.0, 1.0),))
+    monkeypatch.setattr(climb, "CLOSE", 1.01)
     network, x = random_network((8, 16, 14, 5), 1), random_point(8, 1)
     heard: list[tuple[float, float]] = []
     found = find_radius(

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.caps import SHAVE, Caps, both, dual_norm
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import L2Ball
-from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.network.model import Network
 from fgp_vnn.search.bundles import (
     Bounded,
     Bundles,
@@ -34,12 +34,24 @@ from fgp_vnn.search.bundles import (
 )
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import region_spaces
+from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
 from fgp_vnn.search.settled import Ball, Reporter, distances
 
 MEMORY = 2 << 30  # bytes for waiting bundles
-REBOUND = 160  # neurons up to which hidden bounds are made anew for each bundle
+SMALL = 160  # neurons up to which hidden bounds are made anew for each bundle
+RISE = 0.05  # of the radius: in a larger network, where the level has risen so much since
 MANY = 20_000  # closed bundles that are kept
 BATCH = 128  # bundles that are split at once
+SIDES = ("lower", "upper")  # names of the bounds in the queue
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What the search keeps of each bundle besides the bundle itself."""
+
+    bounds: LayerBounds
+    based: Tensor  # [bundles] the level of the cap that the bounds were made for
+    share: Tensor  # [bundles] of the whole tree
 
 
 @dataclass(eq=False)
@@ -62,7 +74,8 @@ class Distances:
         self._network32 = query.network.to(query.network.device, torch.float32)
         self._frontier = Frontier(MEMORY)
         self._kept = 0
-        self._rebound = 0 < query.network.neurons <= REBOUND
+        self._small = 0 < query.network.neurons <= SMALL
+        self._cuts = isinstance(query.domain, L2Ball)
 
     @property
     def level(self) -> float:
@@ -79,8 +92,10 @@ class Distances:
         bounds = _expand(self.ball.bounds, count)
         caps = self._caps(self.ball.origin.new_zeros(count, len(self.ball.origin)), None)
         share = first.alpha.new_full((count,), 1 / max(count, 1))
+        based = torch.zeros_like(share)
         for part in torch.split(torch.arange(count, device=share.device), BATCH):
-            self._process(first.at(part), caps.at(part), bounds_at(bounds, part), share[part])
+            held = _Held(bounds_at(bounds, part), based[part], share[part])
+            self._process(first.at(part), caps.at(part), held)
 
     def run(self, until: Callable[[], bool]) -> None:
         """Split the lowest bundles until none is left or someone says stop."""
@@ -102,27 +117,30 @@ class Distances:
             taken = {name: part[~done] for name, part in taken.items()}
         if not len(taken["key"]):
             return
-        two = {name: torch.cat([part, part]) for name, part in taken.items()}
-        children = halves(self._bundles(taken), taken["neuron"])
-        widths = self._setting.widths
-        bounds = LayerBounds(
-            tuple(torch.split(two["lower"], widths, -1)),
-            tuple(torch.split(two["upper"], widths, -1)),
-        )
-        caps = self._caps(two["normal"], two["key"].unsqueeze(-1))
-        self._process(children, caps, bounds, two["share"] / 2)
+        again = taken["neuron"] < 0
+        whole = {name: part[again] for name, part in taken.items()}
+        rest = {name: part[~again] for name, part in taken.items()}
+        if len(whole["key"]):
+            self._resume(self._bundles(whole), whole)
+        if len(rest["key"]):
+            children = halves(self._bundles(rest), rest["neuron"])
+            rest["share"] = rest["share"] / 2
+            two = {name: torch.cat([part, part]) for name, part in rest.items()}
+            self._resume(children, two)
 
-    def _process(self, bundles: Bundles, caps: Caps, bounds: LayerBounds, share: Tensor) -> None:
+    def _resume(self, bundles: Bundles, taken: dict[str, Tensor]) -> None:
+        """Bound bundles from where they, or those that they are halves of, were left."""
+        lower, upper = (torch.split(taken[side], self._setting.widths, -1) for side in SIDES)
+        held = _Held(LayerBounds(tuple(lower), tuple(upper)), taken["based"], taken["share"])
+        self._process(bundles, self._caps(taken["normal"], taken["key"].unsqueeze(-1)), held)
+
+    def _process(self, bundles: Bundles, caps: Caps, held: _Held) -> None:
         """Bound a batch; close, settle or keep each of its bundles."""
         self.bundles += len(bundles.signs)
         signs = torch.split(bundles.signs, self._setting.widths, -1)
-        bounds = bounds.within(signs)
-        if self._rebound and bool((caps.level > 0).any() | (bundles.signs != 0).any()):
-            bounds = root_bounds(
-                self._setting.query.network, caps, prior=_first_layer(self._network, caps, bounds)
-            )
-        empty = _empty(bounds, len(bundles.signs), bundles.signs.device)
-        bounds = _uncrossed(bounds)
+        held = self._rebound(bundles, caps, replace(held, bounds=held.bounds.within(signs)))
+        empty = empty_ones(held.bounds, len(bundles.signs), bundles.signs.device)
+        bounds = uncrossed(held.bounds)
         bounded = bound(self._local(caps, bounds), bundles)
         cut = self._cut(caps, bounded)
         self._look(bounded, ~empty)
@@ -133,10 +151,30 @@ class Distances:
         if bool(full.any()):
             self._settle(bounded, level, torch.nonzero(full).flatten())
             open_ = open_ & ~full
-        self._close(bounded.bundles, ~open_, share)
+        self._close(bounded.bundles, ~open_, held.share)
         at = torch.nonzero(open_).flatten()
         if len(at):
-            self._keep(bounded, cut, at, share)
+            self._keep(bounded, cut, at, held)
+
+    def _rebound(self, bundles: Bundles, caps: Caps, held: _Held) -> _Held:
+        """The bounds of hidden neurons made anew, where that is worth its time."""
+        level = caps.level.squeeze(-1)
+        if self._small:
+            due = (level > 0) | (bundles.signs != 0).any(-1)
+            due = due.any().expand_as(due)
+        else:
+            due = self._risen(level, held.based)
+        at = torch.nonzero(due).flatten()
+        if not len(at):
+            return held
+        bounds = over_caps(self._network, caps, held.bounds, at, self.deadline)
+        return replace(held, bounds=bounds, based=torch.where(due, level, held.based))
+
+    def _risen(self, level: Tensor, based: Tensor) -> Tensor:
+        """Which caps are so much thinner than those of the bounds that new ones would pay."""
+        if not self._cuts or self._small:
+            return torch.zeros_like(level, dtype=torch.bool)
+        return level - based >= RISE * self.ball.radius
 
     @property
     def _network(self) -> Network:
@@ -203,22 +241,25 @@ class Distances:
             self.finished.append(bundles.at(torch.nonzero(which).flatten()))
             self._kept += len(self.finished[-1].signs)
 
-    def _keep(self, bounded: Bounded, cut: Caps, at: Tensor, share: Tensor) -> None:
-        """Put the open bundles back, each with the neuron to be split next."""
+    def _keep(self, bounded: Bounded, cut: Caps, at: Tensor, held: _Held) -> None:
+        """Put the open bundles back, each with the neuron to be split next, or with none: those
+        that are to be bounded again first."""
         kept = bounded.bundles.at(at)
-        bounds = bounds_at(_expand(bounded.bounds, len(share)), at)
+        bounds = bounds_at(_expand(bounded.bounds, len(held.share)), at)
         caps = cut.at(at)
         two = torch.cat([torch.arange(len(at), device=at.device)] * 2)
         chosen = choose(self._local(caps.at(two), bounds_at(bounds, two)), bounded, at)
+        level, based = caps.level.squeeze(-1), held.based[at]
         self._frontier.push(
-            caps.level.squeeze(-1),
+            level,
             disjunct=kept.disjunct,
             signs=kept.signs,
             alpha=kept.alpha.float(),
             beta=kept.beta.float(),
             weights=kept.weights.float(),
-            neuron=chosen,
-            share=share[at],
+            neuron=torch.where(self._risen(level, based), -1, chosen),
+            share=held.share[at],
+            based=based,
             normal=caps.normal,
             lower=torch.cat(bounds.lower, -1),
             upper=torch.cat(bounds.upper, -1),
@@ -235,39 +276,8 @@ class Distances:
         """
         if self._kept >= MANY:
             return []
-        waiting = self._frontier.pop(len(self._frontier)) if len(self._frontier) else None
-        return [*self.finished, self._bundles(waiting)] if waiting else list(self.finished)
-
-
-def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBounds:
-    """Bounds with those of the first layer over the caps, each side by its own support."""
-    first = network.layers[0]
-    if not isinstance(first, Dense) or first.sources != (0,):
-        return bounds
-    rows = first.weights[0].expand(len(caps.normal), -1, -1)
-    box = caps.whole.box()
-    sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
-    error = 2 * (first.operations + 8) * torch.finfo(rows.dtype).eps * first.magnitude(sizes)
-    error = error if first.defect is None else error + first.defect
-    middle = first([caps.center])
-    upper = torch.minimum(bounds.upper[0], middle + caps.support(rows) + error)
-    lower = torch.maximum(bounds.lower[0], middle - caps.support(-rows) - error)
-    return LayerBounds((lower, *bounds.lower[1:]), (upper, *bounds.upper[1:]))
-
-
-def _empty(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
-    """Which bundles [batch] hold nothing: a neuron's bounds contradict each other."""
-    result = torch.zeros(count, dtype=torch.bool, device=device)
-    for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
-        result = result | (lower > upper).any(-1)
-    return result
-
-
-def _uncrossed(bounds: LayerBounds) -> LayerBounds:
-    """The same where it is consistent; what is empty anyway gets bounds that do no harm."""
-    pairs = list(zip(bounds.lower, bounds.upper, strict=True))
-    upper = tuple(torch.maximum(low, up) for low, up in pairs)
-    return LayerBounds(bounds.lower, upper)
+        waiting = [self._bundles(self._frontier.everything())] if len(self._frontier) else []
+        return [*self.finished, *waiting]
 
 
 def _expand(bounds: LayerBounds, count: int) -> LayerBounds:

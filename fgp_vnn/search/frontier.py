@@ -55,6 +55,10 @@ class Frontier:
         self._remove(chosen)
         return taken
 
+    def everything(self) -> dict[str, Tensor]:
+        """All records, which stay in."""
+        return {name: held[: self._size] for name, held in self._fields.items()}
+
     def _remove(self, chosen: Tensor) -> None:
         """Fill the holes with the records at the end."""
         kept = self._size - len(chosen)

@@ -1,0 +1,61 @@
+"""Bounds of hidden neurons, made anew over the caps that linear bounds leave of a ball.
+
+A counterexample of a bundle lies in the bundle's cap, so bounds over the cap are enough for it. The
+thinner the cap, the tighter they are, and the next linear bound cuts the cap again.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.caps import Caps
+from fgp_vnn.deadline import Deadline
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.search.bundles import bounds_at
+
+
+def over_caps(
+    network: Network, caps: Caps, bounds: LayerBounds, at: Tensor, deadline: Deadline
+) -> LayerBounds:
+    """The bounds [batch, n_k], those of the bundles numbered `at` made anew."""
+    mine = caps.at(at)
+    prior = _first_layer(network, mine, bounds_at(bounds, at))
+    made = root_bounds(network, mine, prior=prior, deadline=deadline)
+    lower, upper = (
+        tuple(old.index_copy(0, at, new) for old, new in zip(before, after, strict=True))
+        for before, after in ((bounds.lower, made.lower), (bounds.upper, made.upper))
+    )
+    return LayerBounds(lower, upper)
+
+
+def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBounds:
+    """Bounds with those of the first layer over the caps, each side by its own support."""
+    first = network.layers[0]
+    if not isinstance(first, Dense) or first.sources != (0,):
+        return bounds
+    rows = first.weights[0].expand(len(caps.normal), -1, -1)
+    box = caps.whole.box()
+    sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+    error = 2 * (first.operations + 8) * torch.finfo(rows.dtype).eps * first.magnitude(sizes)
+    error = error if first.defect is None else error + first.defect
+    middle = first([caps.center])
+    upper = torch.minimum(bounds.upper[0], middle + caps.support(rows) + error)
+    lower = torch.maximum(bounds.lower[0], middle - caps.support(-rows) - error)
+    return LayerBounds((lower, *bounds.lower[1:]), (upper, *bounds.upper[1:]))
+
+
+def empty_ones(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
+    """Which bundles [batch] hold nothing: a neuron's bounds contradict each other."""
+    result = torch.zeros(count, dtype=torch.bool, device=device)
+    for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
+        result = result | (lower > upper).any(-1)
+    return result
+
+
+def uncrossed(bounds: LayerBounds) -> LayerBounds:
+    """The same where it is consistent; what is empty anyway gets bounds that do no harm."""
+    pairs = list(zip(bounds.lower, bounds.upper, strict=True))
+    upper = tuple(torch.maximum(low, up) for low, up in pairs)
+    return LayerBounds(bounds.lower, upper)
