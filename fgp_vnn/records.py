@@ -29,12 +29,7 @@ class Records:
         resume: bool = False,
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
-        if path.suffix not in SUFFIXES:
-            raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: the folder {path.parent} does not exist")
-        if path.exists() and not resume:
-            raise InputError(f"{path} exists already; go on with --resume or choose another name")
+        check_output(path, resume=resume)
         self._path, self._columns, self._fixed = path, columns, dict(fixed or {})
         self.done = read_records(path) if path.exists() else []
         for record in self.done:
@@ -73,6 +68,16 @@ class Records:
                 file.write(text)
         except OSError as error:
             raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
+
+
+def check_output(path: Path, *, resume: bool) -> None:
+    """Refuse a file that `Records` would not write, before the work."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist")
+    if path.exists() and not resume:
+        raise InputError(f"{path} exists already; go on with --resume or choose another name")
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

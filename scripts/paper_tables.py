@@ -20,8 +20,8 @@ import torch
 from rich.console import Console
 
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.commands.certify import COLUMNS, certify_point, summarise
-from fgp_vnn.commands.progress import points_bar
+from fgp_vnn.commands.certify import COLUMNS, certify_point, run_settings, summarise
+from fgp_vnn.commands.point_runs import new_rows
 from fgp_vnn.points import read_points
 from fgp_vnn.records import Records
 from paper_results import NETWORKS, Published
@@ -88,21 +88,19 @@ def _run(
     """All points of one network, from the file as far as they are there."""
     norm = "linf" if table == "linf" else "l2"
     slug = column.replace(",", "").replace("'", "").replace(" ", "-")
-    records = Records(args.output / f"{table}-{name}-{slug}.csv", COLUMNS, resume=True)
+    model, data = args.folder / f"{name}.onnx", args.folder / f"{NETWORKS[name].data}.npz"
+    options = {"norm": norm, "epsilon": EPSILON[norm], "clip": CLIP[norm], "timeout": args.budget}
+    fixed = run_settings(model, data, options, settings)
+    output = args.output / f"{table}-{name}-{slug}.csv"
+    records = Records(output, COLUMNS, resume=True, fixed=fixed)
+    certifier = Certifier.of(model, **settings)
+    points = read_points(data, certifier.network.inputs)
     rows: Rows = list(records.done)
-    done = {int(row["point"]) for row in rows}
-    certifier = Certifier.of(args.folder / f"{name}.onnx", **settings)
-    points = read_points(args.folder / f"{NETWORKS[name].data}.npz", certifier.network.inputs)
-    count = min(args.points, len(points))
-    with points_bar(count, len(done)) as bar:
-        for number in range(count):
-            if number not in done:
-                row = certify_point(
-                    certifier, points, number, EPSILON[norm], norm, CLIP[norm], args.budget
-                )
-                rows.append(row)
-                records.add(row)
-                bar.advance()
+    rows += new_rows(
+        min(args.points, len(points)),
+        records,
+        lambda number, _: certify_point(certifier, points, number, options),
+    )
     return rows
 
 

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from fastlin import fastlin_radius
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.commands.progress import points_bar
+from fgp_vnn.commands.point_runs import new_rows
 from fgp_vnn.commands.radius import COLUMNS, point_row, run_settings
 from fgp_vnn.points import Points, read_points
 from fgp_vnn.radius_set import PointRadius, read_row
@@ -149,16 +149,11 @@ def _run(
     settings = run_settings(model, args.out / POINTS, args.seed, options)
     output = args.out / f"{name}-{engine}.csv"
     records = Records(output, COLUMNS, resume=True, fixed=settings)
-    rows = list(records.done)
-    done = {int(row["point"]) for row in rows}
     count = min(args.points, len(points))
-    with points_bar(count, len(done)) as bar:
-        for number in range(count):
-            if number not in done:
-                row = point_row(certifier, points, number, options, bar.note)
-                records.add(row)
-                rows.append(row)
-                bar.advance()
+    rows = list(records.done)
+    rows += new_rows(
+        count, records, lambda number, note: point_row(certifier, points, number, options, note)
+    )
     radii = sorted(map(read_row, rows), key=lambda row: row.point)
     return [row for row in radii if row.point < count]
 
