@@ -8,6 +8,12 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fgp_vnn.commands.arguments import (
+    add_limits,
+    add_search_arguments,
+    read_timeout,
+    search_settings,
+)
 from fgp_vnn.commands.point_runs import (
     add_point_arguments,
     ball_options,
@@ -17,9 +23,8 @@ from fgp_vnn.commands.point_runs import (
     new_rows,
     open_records,
 )
-from fgp_vnn.commands.verify import add_search_arguments, read_timeout, search_settings
 from fgp_vnn.errors import InputError
-from fgp_vnn.settings import Settings
+from fgp_vnn.settings import unusual
 
 if TYPE_CHECKING:
     from fgp_vnn.certifier import Certifier
@@ -49,6 +54,7 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_point_arguments(parser)
     parser.add_argument("--epsilon", type=float, required=True, help="the radius of the ball")
+    add_limits(parser)
     add_search_arguments(parser)
     parser.add_argument(
         "--without",
@@ -87,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    settings = search_settings(args)
-    settings["batch"] = args.batch
+    settings = search_settings(args, "memory", "batch")
     settings.update(dict.fromkeys(args.without, False))
     if args.paper:
         settings.update(engine="walk", attack=False)
@@ -100,8 +105,8 @@ def run_settings(
     model: Path, data: Path, options: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """The columns RUN. A device changes only how long things take."""
-    usual = {**vars(Settings()), "device": settings.get("device")}
-    asked = {name: value for name, value in sorted(settings.items()) if value != usual[name]}
+    asked = unusual(settings)
+    asked.pop("device", None)
     return fixed_columns(model, data, **options, options=asked)
 
 

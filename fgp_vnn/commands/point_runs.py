@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fgp_vnn.commands.arguments import add_threads, set_threads
 from fgp_vnn.commands.progress import points_bar
-from fgp_vnn.commands.verify import add_threads, set_threads
 from fgp_vnn.errors import InputError
 from fgp_vnn.files import read_bytes
 from fgp_vnn.records import Records, check_output

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fgp_vnn.commands.arguments import check_writable, read_timeout
 from fgp_vnn.commands.interrupt import leave_on_interrupt
 from fgp_vnn.commands.point_runs import (
     add_point_arguments,
@@ -20,7 +21,6 @@ from fgp_vnn.commands.point_runs import (
     new_rows,
     open_records,
 )
-from fgp_vnn.commands.verify import check_writable, read_timeout
 from fgp_vnn.errors import InputError
 from fgp_vnn.settings import DEVICES, RADIUS_ENGINES
 
