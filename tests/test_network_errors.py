@@ -82,6 +82,18 @@ def test_damaged_file_loads_or_is_refused(kept: int, changes: dict[int, int]) ->
             assert "\n" not in str(error)
 
 
+def test_a_network_that_onnxruntime_refuses_prints_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    builder = Builder([1, 1, 4, 4])
+    scales = builder.const([1, 1, 2, 2])
+    mode = b"\xff"  # no text, so that the message of onnxruntime is none either
+    end = builder.op("Resize", "x", "", scales, coordinate_transformation_mode=mode)
+    assert_refused(builder.save(tmp_path / "net.onnx", end), "", UnsupportedError)
+    printed = capfd.readouterr()
+    assert printed.out + printed.err == ""
+
+
 def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     assert_refused(tmp_path / "absent.onnx", "", InputError)
     assert_refused(tmp_path, "", InputError)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.errors import UnsupportedError, one_line
 from fgp_vnn.network.graph import Graph
 
 
@@ -28,7 +28,7 @@ def convert(graph: Graph) -> GraphModule:
             warnings.simplefilter("ignore")
             module: GraphModule = onnx2torch.convert(graph.model(declared=matrices))
     except Exception as error:  # onnx2torch raises whatever its converters meet
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         raise UnsupportedError(f"onnx2torch cannot convert the network: {reason}") from error
     for node in graph.nodes:
         if node.op_type == "Reshape":
