@@ -105,6 +105,12 @@ def weights(value: float) -> Callable[[Builder], str]:
     return lambda b: str(b.op("MatMul", "x", b.const(array)))
 
 
+def signalling(b: Builder) -> str:
+    array = np.ones((4, 3), dtype=np.float32)
+    array.view(np.uint32)[1, 2] = 0x7F800001  # a NaN that numpy warns of when it is converted
+    return str(b.op("MatMul", "x", b.const(array)))
+
+
 def in_the_middle(b: Builder) -> str:
     return str(b.op("MatMul", b.op("Softmax", "x"), b.random(4, 3)))
 
@@ -132,9 +138,14 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
         "Clip", "x", b.const(1.0), b.const(0.0)), ["Clip", "above"]),
     ("constant output", lambda b: b.op("Relu", b.random(3)), ["does not depend"]),
     ("nan", weights(np.nan), ["c0", "NaN"]),
+    ("signalling nan", signalling, ["c0", "NaN"]),
     ("infinity", weights(np.inf), ["c0", "infinite"]),
     ("computed infinity", lambda b: b.op(
         "Add", "x", b.op("Div", b.random(4), b.const(0.0))), ["t0_0", "infinite"]),
+    ("integers in a product", lambda b: b.op(
+        "MatMul", "x", b.const(np.ones((4, 3)), np.uint16)), ["dtype"]),
+    ("more parts than it says", lambda b: b.op(
+        "Split", "x", outputs=3, axis=1, num_outputs=1)[2], ["Split", "split0", "num_outputs 1"]),
     ("two outputs", lambda b: [b.op("Relu", "x"), b.op("Neg", "x")], ["2 outputs"]),
     ("unknown operator", lambda b: b.op("Frobnicate", "x"), ["Frobnicate"]),
     ("other domain", lambda b: b.op("Gelu", "x", domain="com.microsoft"), ["com.microsoft"]),

@@ -55,7 +55,8 @@ def _matrices(graph: Graph) -> list[str]:
     """The constants that only MatMul reads: they need not go through an ONNX model."""
     readers = [(name, node.op_type) for node in graph.nodes for name in node.input]
     others = {name for name, kind in readers if kind != "MatMul"}
-    return [name for name in dict(readers) if name in graph.constants and name not in others]
+    floats = {name for name, array in graph.constants.items() if array.dtype.kind == "f"}
+    return [name for name in dict(readers) if name in floats and name not in others]
 
 
 def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:

@@ -165,6 +165,8 @@ def read_graph(model: ModelProto) -> Graph:
     )
     graph.replace(lambda node: _inline(graph, node))
     _check_order(graph)
+    for node in graph.nodes:
+        _check_parts(node)
     return graph
 
 
@@ -178,6 +180,13 @@ def _check_order(graph: Graph) -> None:
         known.update(node.output)
     if graph.output not in known:
         raise InputError(f"no node gives the output {graph.output!r}")
+
+
+def _check_parts(node: NodeProto) -> None:
+    """Refuse a Split whose outputs are not as many as it says: onnx does not survive that."""
+    said = attributes(node).get("num_outputs") if node.op_type == "Split" else None
+    if said is not None and said != len(node.output):
+        raise InputError(f"{label(node)} has {len(node.output)} outputs, but num_outputs {said}")
 
 
 def _opset(model: ModelProto) -> int:
@@ -213,7 +222,8 @@ def _array(tensor: TensorProto, where: str) -> Array:
 
 def widened(array: Array, where: str) -> Array:
     """Floating-point values as float64; refuses NaN and infinity."""
-    result: Array = array.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        result: Array = array.astype(np.float64)
     if not np.isfinite(result).all():
         raise InputError(f"{where} has NaN or infinite values")
     return result
