@@ -22,9 +22,9 @@ def _in(file: str, *tests: str) -> tuple[str, tuple[str, ...]]:
     return file, tuple(f"test_{name}.py" for name in tests)
 
 
-_BOUNDS = _in("bounds.py", "bounds")
-_WITHIN = _in("bounds.py", "bounds", "bundles")
-_ASCENT = _in("ascent.py", "ascent", "bundles")
+_BOUNDS = _in("bounds.py", "bounds", "bounds_bundles", "bounds_rounding")
+_WITHIN = _in("bounds.py", "bounds_bundles", "bundles")
+_ASCENT = _in("ascent.py", "ascent", "ascent_weights", "bundles")
 _REGIONS = _in("regions.py", "regions", "leaves")
 _COLLAPSE = _in("collapse.py", "collapse")
 _OPPOSITES = _in("opposites.py", "opposites")

@@ -67,6 +67,12 @@ def _degrade(weight: Tensor, bias: Tensor) -> None:
         weight[2], bias[2] = -weight[0], -bias[0]
 
 
+def output_rows(network: Network) -> Tensor:
+    """Each output from below and from above [1, 2 outputs, outputs]."""
+    eye = torch.eye(network.outputs, dtype=network.dtype)
+    return torch.cat([eye, -eye]).unsqueeze(0)
+
+
 def random_domain(seed: int, kind: str = "box", *, inputs: int = 2, size: float = 1.0) -> Domain:
     source = generator(seed + 1000)
     center = normal(source, inputs)
