@@ -136,6 +136,9 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
     ("slopes that vary", lambda b: b.op("PRelu", "x", "x"), ["PRelu", "not constant"]),
     ("clip the wrong way", lambda b: b.op(
         "Clip", "x", b.const(1.0), b.const(0.0)), ["Clip", "above"]),
+    ("a tensor of any size", lambda b: b.op("MaxPool", b.op(
+        "Reshape", "x", b.ints(1, 1, 4)), kernel_shape=[4], pads=[1 << 31, 0]),
+        ["t1_0", "entries"]),
     ("constant output", lambda b: b.op("Relu", b.random(3)), ["does not depend"]),
     ("nan", weights(np.nan), ["c0", "NaN"]),
     ("signalling nan", signalling, ["c0", "NaN"]),

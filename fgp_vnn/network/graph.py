@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from fgp_vnn.errors import InputError, UnsupportedError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SMALL = 1000  # entries of a constant that may say something of shapes
+_MOST = 1 << 28  # entries of a tensor: two gigabytes in float64
 
 _FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -116,7 +118,10 @@ class Graph:
             tensor = value.type.tensor_type
             dims = tensor.shape.dim
             if tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
-                self.shapes[value.name] = tuple(d.dim_value for d in dims)
+                shape = tuple(d.dim_value for d in dims)
+                if prod(shape) > _MOST:
+                    raise UnsupportedError(f"{value.name!r} has {prod(shape)} entries, too many")
+                self.shapes[value.name] = shape
 
     def replace(self, rule: Callable[[NodeProto], Iterable[NodeProto] | None]) -> None:
         """Put what `rule` gives in the place of each node; None keeps the node."""
