@@ -24,6 +24,7 @@ from fgp_vnn.commands.certify import COLUMNS, certify_point, run_settings, summa
 from fgp_vnn.commands.point_runs import new_rows
 from fgp_vnn.points import read_points
 from fgp_vnn.records import Records
+from markdown_tables import table_lines
 from paper_results import NETWORKS, Published
 
 EPSILON = {"l2": 0.25, "linf": 0.01}
@@ -116,7 +117,7 @@ def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str]
     head = ["network", *ours, *published]
     if table == "l2":
         head.append("VRA at most: ours / published")
-    lines = [f"**{title}**", "", _line(head), _line(["---"] * len(head))]
+    rows = []
     for name in _networks(args, table):
         network = NETWORKS[name]
         cells = [name, *(_ours(runs[table, name, column]) for column in ours)]
@@ -129,7 +130,8 @@ def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str]
         if table == "l2":
             bound = summarise(runs[table, name, ours[0]])["vra_upper_bound"]
             cells.append(f"{bound:.2f} / {network.vra_upper_bound:.2f}")
-        lines.append(_line(cells))
+        rows.append(cells)
+    lines = [f"**{title}**", "", *table_lines(head, rows)]
     if table == "l2":
         lines += ["", NOTE]
     return "\n".join(lines)
@@ -147,10 +149,6 @@ def _ours(rows: Rows) -> str:
             summary["vra"],
         )
     )
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _plot(path: Path, runs: dict[tuple[str, str, str], Rows]) -> None:

@@ -30,6 +30,7 @@ from fgp_vnn.commands.radius import COLUMNS, point_row, run_settings
 from fgp_vnn.points import Points, read_points
 from fgp_vnn.radius_set import PointRadius, read_row
 from fgp_vnn.records import Records
+from markdown_tables import table_lines
 from paper_results import LOWER_BOUNDS
 from reference_walk import layers_of
 from train import train_all
@@ -161,21 +162,20 @@ def _run(
 def table(rows: dict[str, list[Triple]], norm: str, timeout: float) -> str:
     """What was published and what was measured, in Markdown."""
     points = len(next(iter(rows.values()), []))
-    published = [_line(PUBLISHED_HEAD), _line(["---"] * len(PUBLISHED_HEAD))]
+    published = []
     for name, row in LOWER_BOUNDS.items():
         figures = (row.fgp_mean, row.fastlin_mean, row.median_ratio)
-        published.append(_line([f"fmnist{name}", *(f"{figure:g}" for figure in figures)]))
-    measured = [_line(HEAD), _line(["---"] * len(HEAD))]
-    measured += [_line([name, *_measured(triples)]) for name, triples in rows.items()]
+        published.append([f"fmnist{name}", *(f"{figure:g}" for figure in figures)])
+    measured = [[name, *_measured(triples)] for name, triples in rows.items()]
     return "\n".join(
         [
             "**Published (Fromherz et al. 2021, Table 2b): l2, 60 s a point, Fashion-MNIST**",
             "",
-            *published,
+            *table_lines(PUBLISHED_HEAD, published),
             "",
             f"**Measured: {norm}, {timeout:g} s a point, {points} points**",
             "",
-            *measured,
+            *table_lines(HEAD, measured),
             "",
             NOTE,
         ]
@@ -197,10 +197,6 @@ def _measured(triples: Sequence[Triple]) -> list[str]:
         "-" if math.isinf(ceiling) else f"{ceiling:.2f}",
         f"{sum(triple.ours.tight for triple in triples)} of {len(triples)}",
     ]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -143,6 +143,15 @@ def grid_weights(network: Network, steps: int = 4) -> Network:
     )
 
 
+def defect_of(query: Query) -> float:
+    """The greatest difference that the maps admit, carried on by |W|."""
+    total: list[Tensor] = [torch.zeros(query.network.inputs, dtype=torch.float64)]
+    for affine in query.network.maps:
+        spread = affine.spread([total[s] for s in affine.sources])
+        total.append(spread if affine.defect is None else spread + affine.defect)
+    return float(total[-1].max())
+
+
 def exact_preactivations(network: Network, x: Sequence[Fraction]) -> list[list[Fraction]]:
     """z_1, ..., z_K and y in rational arithmetic: the network as the real numbers have it."""
     values = [list(x)]
