@@ -22,6 +22,7 @@ from rich.console import Console
 from fgp_vnn.certifier import Certifier
 from fgp_vnn.commands.certify import COLUMNS, certify_point, run_settings, summarise
 from fgp_vnn.commands.point_runs import new_rows
+from fgp_vnn.errors import InputError
 from fgp_vnn.points import read_points
 from fgp_vnn.records import Records
 from markdown_tables import table_lines
@@ -62,15 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("paper_tables"))
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    args.output.mkdir(parents=True, exist_ok=True)
-    runs: dict[tuple[str, str, str], Rows] = {}
-    sections = []
-    for table in args.tables:
-        for name in _networks(args, table):
-            for column, settings in TABLES[table].items():
-                runs[table, name, column] = _run(args, table, name, column, settings)
-        sections.append(_table(args, table, runs))
-    text = "\n\n".join(sections) + "\n"
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+        runs = {
+            (table, name, column): _run(args, table, name, column, settings)
+            for table in args.tables
+            for name in _networks(args, table)
+            for column, settings in TABLES[table].items()
+        }
+    except (OSError, InputError) as error:
+        print(f"paper_tables.py: {error}", file=sys.stderr)
+        return 2
+    text = "\n\n".join(_table(args, table, runs) for table in args.tables) + "\n"
     (args.output / "tables.md").write_text(text)
     Console().print(text, markup=False, soft_wrap=True)
     _plot(args.output / "cactus.png", runs)
