@@ -10,7 +10,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.errors import InputError, UnsupportedError, one_line
 
 MAX_BYTES = 1 << 30  # after decompression: a small .gz can unpack to any size
 _CHUNK = 1 << 20
@@ -36,14 +36,14 @@ def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
     except FileNotFoundError:
         raise InputError(f"{what} {path} does not exist") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{what} {path} is a broken gzip file: {_one_line(error)}") from None
+        raise InputError(f"{what} {path} is a broken gzip file: {one_line(error)}") from None
     except OSError as error:
-        reason = error.strerror or _one_line(error)
+        reason = error.strerror or one_line(error)
         raise InputError(f"{what} {path} cannot be read: {reason}") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{what} {str(path)!r} is not a path: {_one_line(error)}") from None
+        raise InputError(f"{what} {str(path)!r} is not a path: {one_line(error)}") from None
 
 
 def write_bytes(path: str | Path, data: bytes, what: str) -> None:
@@ -86,7 +86,3 @@ def _read_all(path: Path, packed: bool, what: str, most: int) -> bytes:
                 unpacked = " when unpacked" if packed else ""
                 raise UnsupportedError(f"{what} {path} is larger than {most:,} bytes{unpacked}")
     return content.getvalue()
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

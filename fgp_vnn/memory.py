@@ -5,6 +5,7 @@ Everything whose size grows with a network's width, with the number of rows or w
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _CACHED = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were 
 _COPIES = 6  # of a layer's coefficients that a backward pass holds at once
 _ASCENT_COPIES = 20  # of a row's slopes that an ascent holds at once, with its moments and the best
 _FORM_COPIES = 4  # of a region's affine forms
+_ADDRESSES, _RESIDENT, _DATA = 0, 1, 5  # columns of /proc/self/statm
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,13 @@ USUAL = Memory()
 
 
 def budget(gigabytes: float | None) -> Memory:
-    """What was given, less what the process holds already, or half of what is free now."""
+    """What was given, less what the process holds already, or half of what is free now.
+
+    Nothing is free beyond the limits of the process.
+    """
     if gigabytes is None:
-        return Memory(max(LEAST, _available() // 2))
-    return Memory(max(LEAST, int(gigabytes * GIGABYTE) - _resident()))
+        return Memory(max(LEAST, int(min(_available(), _allowed()) / 2)))
+    return Memory(max(LEAST, int(gigabytes * GIGABYTE) - _held(_RESIDENT)))
 
 
 def rows_at_once(network: Network, target: int, batch: int, limit: int) -> int:
@@ -113,10 +118,23 @@ def _available() -> int:
         return DEFAULT
 
 
-def _resident() -> int:
-    """Bytes of memory that this process holds, 0 where that cannot be seen."""
+def _allowed() -> float:
+    """Bytes that this process may take besides what it holds, by the limits it was given."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        import resource
+
+        limits = ((resource.RLIMIT_DATA, _DATA), (resource.RLIMIT_AS, _ADDRESSES))
+        given = [(resource.getrlimit(limit)[0], _held(column)) for limit, column in limits]
+    except (ImportError, AttributeError, OSError):
+        return math.inf
+    left = [limit - held for limit, held in given if limit != resource.RLIM_INFINITY]
+    return max(0, min(left, default=math.inf))
+
+
+def _held(column: int) -> int:
+    """Bytes that this process holds, 0 where that cannot be seen."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[column])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
         return 0

@@ -29,16 +29,12 @@ class Records:
         resume: bool = False,
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
-        if path.suffix not in SUFFIXES:
-            raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: the folder {path.parent} does not exist")
-        if path.exists() and not resume:
-            raise InputError(f"{path} exists already; go on with --resume or choose another name")
+        check_output(path, resume=resume)
         self._path, self._columns, self._fixed = path, columns, dict(fixed or {})
         self.done = read_records(path) if path.exists() else []
         for record in self.done:
-            self._agree(record)
+            begun = {name: record.get(name) for name in self._fixed}
+            agree(path, begun, self._fixed, "choose another name")
             if path.suffix == ".csv" and tuple(record) != columns:
                 raise InputError(f"{path}: has other columns; choose another name")
         if path.exists():
@@ -57,22 +53,33 @@ class Records:
         writer.writerow({name: _cell(record.get(name)) for name in self._columns})
         self._write(text.getvalue())
 
-    def _agree(self, record: dict[str, Any]) -> None:
-        for name, value in self._fixed.items():
-            now, begun = str(_cell(value)), str(_cell(record.get(name)))
-            if now != begun:
-                raise InputError(
-                    f"{self._path}: begun with {name} {begun or 'not given'}, now "
-                    f"{now or 'not given'}; repeat the first command to resume, or choose "
-                    "another name"
-                )
-
     def _write(self, text: str) -> None:
         try:
             with self._path.open("a", newline="") as file:
                 file.write(text)
         except OSError as error:
             raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
+
+
+def agree(where: Path, begun: Mapping[str, Any], now: Mapping[str, Any], otherwise: str) -> None:
+    """Refuse to mix results of different settings; `otherwise` says what else can be done."""
+    for name in dict.fromkeys((*now, *begun)):
+        before, after = (str(_cell(settings.get(name))) for settings in (begun, now))
+        if before != after:
+            raise InputError(
+                f"{where}: begun with {name} {before or 'not given'}, now {after or 'not given'}; "
+                f"repeat the first command to resume, or {otherwise}"
+            )
+
+
+def check_output(path: Path, *, resume: bool) -> None:
+    """Refuse a file that `Records` would not write, before the work."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist")
+    if path.exists() and not resume:
+        raise InputError(f"{path} exists already; go on with --resume or choose another name")
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 
 from fgp_vnn.errors import InputError
 
@@ -59,3 +60,9 @@ class Settings:
             )
         if not isinstance(self.seed, int) or not 0 <= self.seed < SEEDS:
             raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")
+
+
+def unusual(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that differ from what they are when nothing is said, in the order of their names."""
+    usual = vars(Settings())
+    return {name: value for name, value in sorted(settings.items()) if value != usual[name]}

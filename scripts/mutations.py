@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mutated_kernels import KERNELS, Tested
+
 
 class Mutation(NamedTuple):
     """One change to a file of the package."""
@@ -18,16 +20,10 @@ class Mutation(NamedTuple):
     tests: tuple[str, ...]  # files in tests/
 
 
-def _in(file: str, *tests: str) -> tuple[str, tuple[str, ...]]:
+def _in(file: str, *tests: str) -> Tested:
     return file, tuple(f"test_{name}.py" for name in tests)
 
 
-_BOUNDS = _in("bounds.py", "bounds")
-_WITHIN = _in("bounds.py", "bounds", "bundles")
-_ASCENT = _in("ascent.py", "ascent", "bundles")
-_REGIONS = _in("regions.py", "regions", "leaves")
-_COLLAPSE = _in("collapse.py", "collapse")
-_OPPOSITES = _in("opposites.py", "opposites")
 _CAPS = _in("caps.py", "caps")
 _CLOSEST = _in("search/closest.py", "projections")
 _DISTANCE = _in("search/distance.py", "radius")
@@ -52,103 +48,8 @@ _CHECK = _in("certificate/check.py", "certificate")
 _TREES = _in("certificate/trees.py", "certificate_trees")
 _READER = _in("certificate/forms.py", "certificate_network")
 
-_CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
-    ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
-    (
-        "chord and lower line swapped",
-        _BOUNDS,
-        "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
-        "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
-    ),
-    ("intercept of the chord dropped", _BOUNDS, "-chord * lower,", "0 * lower,"),
-    (
-        "slope 1.01",
-        _BOUNDS,
-        "if alpha is None else alpha\n",
-        "if alpha is None else 1.01 * alpha\n",
-    ),
-    (
-        "rounding of the backward pass dropped",
-        _BOUNDS,
-        "least = nominal - 1.01 * (error + rounding.of_input(weight))",
-        "least = nominal",
-    ),
-    (
-        "rounding of the intervals dropped",
-        _BOUNDS,
-        "return center - reach - error, center + reach + error",
-        "return center - reach, center + reach",
-    ),
-    (
-        "an overflow passes for a stable neuron",
-        _BOUNDS,
-        "lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)",
-        "pass",
-    ),
-    (
-        "a closed neuron on the wrong side",
-        _WITHIN,
-        "torch.where(sign > 0,",
-        "torch.where(sign < 0,",
-    ),
-    (
-        "negative beta",
-        _ASCENT,
-        "beta_rate * size * move).clamp(min=0)",
-        "beta_rate * size * move)",
-    ),
-    ("slopes outside [0, 1]", _ASCENT, ").clamp(0, 1)", ").clamp(-1, 2)"),
-    (
-        "negative weights of rows",
-        _ASCENT,
-        "grown = weights * torch.exp(4 * rate * value / size)",
-        "grown = weights + 4 * rate * value / size",
-    ),
-    (
-        "the coarse bound taken for the proved one",
-        _ASCENT,
-        "best._replace(least=passed.least,",
-        "best._replace(least=best.least.to(passed.least.dtype),",
-    ),
-    (
-        "emptiness without its reach",
-        _REGIONS,
-        "(sign * form.values + form.reach + form.error < 0)",
-        "(sign * form.values + form.error < 0)",
-    ),
-    (
-        "rounding of a region's forms dropped",
-        _REGIONS,
-        "reach, 1.01 * error, terms)",
-        "reach, 0 * error, terms)",
-    ),
-    (
-        "stable neurons swapped",
-        _COLLAPSE,
-        "coefficient * signs[k - 1].on",
-        "coefficient * ~signs[k - 1].off",
-    ),
-    ("defect dropped", _COLLAPSE, "1.01 * defect.reshape(-1)", "0 * defect.reshape(-1)"),
-    ("nearly stable for nothing", _COLLAPSE, " + size @ signs[k - 1].defect", ""),
-    (
-        "opposites taken for equals",
-        _OPPOSITES,
-        "pairs.sign < 0, -moved",
-        "pairs.sign < 0, 0 * moved",
-    ),
-    (
-        "linear part of an opposite with the wrong sign",
-        _OPPOSITES,
-        "pairs.sign < 0, -moved",
-        "pairs.sign < 0, moved",
-    ),
-    ("what is dropped costs nothing", _OPPOSITES, "defect + 1.01 * dropped @ most", "defect"),
-    (
-        "defects of merged neurons dropped",
-        _OPPOSITES,
-        "defect = defect + 1.01 * moved.abs() @ each",
-        "defect = defect + 0 * moved.abs() @ each",
-    ),
+_CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
+    *KERNELS,
     (
         "clipped on the wrong side",
         _CLIPPING,

@@ -20,10 +20,12 @@ import torch
 from rich.console import Console
 
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.commands.certify import COLUMNS, certify_point, summarise
-from fgp_vnn.commands.progress import points_bar
+from fgp_vnn.commands.certify import COLUMNS, certify_point, run_settings, summarise
+from fgp_vnn.commands.point_runs import new_rows
+from fgp_vnn.errors import InputError
 from fgp_vnn.points import read_points
 from fgp_vnn.records import Records
+from markdown_tables import table_lines
 from paper_results import NETWORKS, Published
 
 EPSILON = {"l2": 0.25, "linf": 0.01}
@@ -61,15 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("paper_tables"))
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    args.output.mkdir(parents=True, exist_ok=True)
-    runs: dict[tuple[str, str, str], Rows] = {}
-    sections = []
-    for table in args.tables:
-        for name in _networks(args, table):
-            for column, settings in TABLES[table].items():
-                runs[table, name, column] = _run(args, table, name, column, settings)
-        sections.append(_table(args, table, runs))
-    text = "\n\n".join(sections) + "\n"
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+        runs = {
+            (table, name, column): _run(args, table, name, column, settings)
+            for table in args.tables
+            for name in _networks(args, table)
+            for column, settings in TABLES[table].items()
+        }
+    except (OSError, InputError) as error:
+        print(f"paper_tables.py: {error}", file=sys.stderr)
+        return 2
+    text = "\n\n".join(_table(args, table, runs) for table in args.tables) + "\n"
     (args.output / "tables.md").write_text(text)
     Console().print(text, markup=False, soft_wrap=True)
     _plot(args.output / "cactus.png", runs)
@@ -88,21 +93,19 @@ def _run(
     """All points of one network, from the file as far as they are there."""
     norm = "linf" if table == "linf" else "l2"
     slug = column.replace(",", "").replace("'", "").replace(" ", "-")
-    records = Records(args.output / f"{table}-{name}-{slug}.csv", COLUMNS, resume=True)
+    model, data = args.folder / f"{name}.onnx", args.folder / f"{NETWORKS[name].data}.npz"
+    options = {"norm": norm, "epsilon": EPSILON[norm], "clip": CLIP[norm], "timeout": args.budget}
+    fixed = run_settings(model, data, options, settings)
+    output = args.output / f"{table}-{name}-{slug}.csv"
+    records = Records(output, COLUMNS, resume=True, fixed=fixed)
+    certifier = Certifier.of(model, **settings)
+    points = read_points(data, certifier.network.inputs)
     rows: Rows = list(records.done)
-    done = {int(row["point"]) for row in rows}
-    certifier = Certifier.of(args.folder / f"{name}.onnx", **settings)
-    points = read_points(args.folder / f"{NETWORKS[name].data}.npz", certifier.network.inputs)
-    count = min(args.points, len(points))
-    with points_bar(count, len(done)) as bar:
-        for number in range(count):
-            if number not in done:
-                row = certify_point(
-                    certifier, points, number, EPSILON[norm], norm, CLIP[norm], args.budget
-                )
-                rows.append(row)
-                records.add(row)
-                bar.advance()
+    rows += new_rows(
+        min(args.points, len(points)),
+        records,
+        lambda number, _: certify_point(certifier, points, number, options),
+    )
     return rows
 
 
@@ -118,7 +121,7 @@ def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str]
     head = ["network", *ours, *published]
     if table == "l2":
         head.append("VRA at most: ours / published")
-    lines = [f"**{title}**", "", _line(head), _line(["---"] * len(head))]
+    rows = []
     for name in _networks(args, table):
         network = NETWORKS[name]
         cells = [name, *(_ours(runs[table, name, column]) for column in ours)]
@@ -131,7 +134,8 @@ def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str]
         if table == "l2":
             bound = summarise(runs[table, name, ours[0]])["vra_upper_bound"]
             cells.append(f"{bound:.2f} / {network.vra_upper_bound:.2f}")
-        lines.append(_line(cells))
+        rows.append(cells)
+    lines = [f"**{title}**", "", *table_lines(head, rows)]
     if table == "l2":
         lines += ["", NOTE]
     return "\n".join(lines)
@@ -149,10 +153,6 @@ def _ours(rows: Rows) -> str:
             summary["vra"],
         )
     )
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _plot(path: Path, runs: dict[tuple[str, str, str], Rows]) -> None:

@@ -25,11 +25,12 @@ from rich.console import Console
 
 from fastlin import fastlin_radius
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.commands.progress import points_bar
+from fgp_vnn.commands.point_runs import new_rows
 from fgp_vnn.commands.radius import COLUMNS, point_row, run_settings
 from fgp_vnn.points import Points, read_points
 from fgp_vnn.radius_set import PointRadius, read_row
 from fgp_vnn.records import Records
+from markdown_tables import table_lines
 from paper_results import LOWER_BOUNDS
 from reference_walk import layers_of
 from train import train_all
@@ -149,16 +150,11 @@ def _run(
     settings = run_settings(model, args.out / POINTS, args.seed, options)
     output = args.out / f"{name}-{engine}.csv"
     records = Records(output, COLUMNS, resume=True, fixed=settings)
-    rows = list(records.done)
-    done = {int(row["point"]) for row in rows}
     count = min(args.points, len(points))
-    with points_bar(count, len(done)) as bar:
-        for number in range(count):
-            if number not in done:
-                row = point_row(certifier, points, number, options, bar.note)
-                records.add(row)
-                rows.append(row)
-                bar.advance()
+    rows = list(records.done)
+    rows += new_rows(
+        count, records, lambda number, note: point_row(certifier, points, number, options, note)
+    )
     radii = sorted(map(read_row, rows), key=lambda row: row.point)
     return [row for row in radii if row.point < count]
 
@@ -166,21 +162,20 @@ def _run(
 def table(rows: dict[str, list[Triple]], norm: str, timeout: float) -> str:
     """What was published and what was measured, in Markdown."""
     points = len(next(iter(rows.values()), []))
-    published = [_line(PUBLISHED_HEAD), _line(["---"] * len(PUBLISHED_HEAD))]
+    published = []
     for name, row in LOWER_BOUNDS.items():
         figures = (row.fgp_mean, row.fastlin_mean, row.median_ratio)
-        published.append(_line([f"fmnist{name}", *(f"{figure:g}" for figure in figures)]))
-    measured = [_line(HEAD), _line(["---"] * len(HEAD))]
-    measured += [_line([name, *_measured(triples)]) for name, triples in rows.items()]
+        published.append([f"fmnist{name}", *(f"{figure:g}" for figure in figures)])
+    measured = [[name, *_measured(triples)] for name, triples in rows.items()]
     return "\n".join(
         [
             "**Published (Fromherz et al. 2021, Table 2b): l2, 60 s a point, Fashion-MNIST**",
             "",
-            *published,
+            *table_lines(PUBLISHED_HEAD, published),
             "",
             f"**Measured: {norm}, {timeout:g} s a point, {points} points**",
             "",
-            *measured,
+            *table_lines(HEAD, measured),
             "",
             NOTE,
         ]
@@ -202,10 +197,6 @@ def _measured(triples: Sequence[Triple]) -> list[str]:
         "-" if math.isinf(ceiling) else f"{ceiling:.2f}",
         f"{sum(triple.ours.tight for triple in triples)} of {len(triples)}",
     ]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _parser() -> argparse.ArgumentParser:

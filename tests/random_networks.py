@@ -67,6 +67,12 @@ def _degrade(weight: Tensor, bias: Tensor) -> None:
         weight[2], bias[2] = -weight[0], -bias[0]
 
 
+def output_rows(network: Network) -> Tensor:
+    """Each output from below and from above [1, 2 outputs, outputs]."""
+    eye = torch.eye(network.outputs, dtype=network.dtype)
+    return torch.cat([eye, -eye]).unsqueeze(0)
+
+
 def random_domain(seed: int, kind: str = "box", *, inputs: int = 2, size: float = 1.0) -> Domain:
     source = generator(seed + 1000)
     center = normal(source, inputs)
@@ -135,6 +141,15 @@ def grid_weights(network: Network, steps: int = 4) -> Network:
         layers=tuple(rounded(layer) for layer in network.layers),
         output=rounded(network.output),
     )
+
+
+def defect_of(query: Query) -> float:
+    """The greatest difference that the maps admit, carried on by |W|."""
+    total: list[Tensor] = [torch.zeros(query.network.inputs, dtype=torch.float64)]
+    for affine in query.network.maps:
+        spread = affine.spread([total[s] for s in affine.sources])
+        total.append(spread if affine.defect is None else spread + affine.defect)
+    return float(total[-1].max())
 
 
 def exact_preactivations(network: Network, x: Sequence[Fraction]) -> list[list[Fraction]]:

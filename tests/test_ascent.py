@@ -7,7 +7,7 @@ import torch
 from exact import TOLERANCE, least, polytope
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_networks import DOMAINS, KINDS, random_domain, random_network, sample
+from random_networks import DOMAINS, KINDS, output_rows, random_domain, random_network, sample
 from torch import Tensor
 
 from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend, carry, start
@@ -44,9 +44,7 @@ def raise_bounds(
     ascent: Ascent = SHORT,
 ) -> tuple[Tensor, Ascended]:
     """The proved plain bounds of the outputs and their negatives, and the ascended ones."""
-    eye = torch.eye(network.outputs, dtype=network.dtype)
-    batch = len(bounds.lower[0])
-    rows = torch.cat([eye, -eye]).expand(batch, -1, -1)
+    rows = output_rows(network).expand(len(bounds.lower[0]), -1, -1)
     rounding = Rounding(network, domain, bounds)
     target = len(network.layers)
     plain = backward(network, domain, target, rows, bounds.lines(), rounding=rounding)
@@ -220,58 +218,6 @@ def test_a_batch_of_boxes_agrees_with_one_at_a_time() -> None:
         torch.testing.assert_close(together.least[i], alone.least[0])
 
 
-def weighed(
-    network: Network, domain: Domain, bounds: LayerBounds, weights: Tensor, *, coarse: bool = False
-) -> tuple[Tensor, Ascended]:
-    """Rows y_1, -y_1, y_2, -y_2 bounded as one sum, the weights to begin with given."""
-    eye = torch.eye(network.outputs, dtype=network.dtype)
-    rows = torch.cat([eye, -eye]).unsqueeze(0)
-    begin = start(network, rows[:, :1], bounds)._replace(weights=weights)
-    single = network.to("cpu", torch.float32), domain.to("cpu", torch.float32)
-    raised = ascend(
-        network,
-        domain,
-        len(network.layers),
-        rows,
-        bounds,
-        begin=begin,
-        coarse=single if coarse else None,
-        ascent=SHORT,
-        done=never,
-    )
-    return rows[0], raised
-
-
-@pytest.mark.parametrize("coarse", [False, True])
-@kinds
-@settings(max_examples=6)
-@given(seed=st.integers(0, 10_000))
-def test_the_weighed_sum_of_rows_is_bounded_where_its_weights_end(
-    kind: str, coarse: bool, seed: int
-) -> None:
-    network = random_network(seed, kind, inputs=3, widths=WIDTHS)
-    domain = random_domain(seed, "box", inputs=3)
-    bounds = root_bounds(network, domain)
-    weights = torch.rand(1, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    rows, raised = weighed(network, domain, bounds, weights, coarse=coarse)
-    found = raised.multipliers.weights
-    assert found is not None and found.shape == (1, 4) and found.dtype == torch.float64
-    assert bool((found >= 0).all()) and float(found.sum()) > 0
-    values = network(sample(domain, 200, seed)) @ rows.T @ found[0]
-    assert bool((values >= raised.least[0]).all())
-
-
-def test_weights_move_to_the_rows_that_prove_most() -> None:
-    """The equal sum of y and -y is 0: some other weights have a bound that is higher."""
-    raised_some = 0
-    for seed in range(6):
-        network, domain = random_network(seed, widths=WIDTHS), random_domain(seed, size=0.3)
-        bounds = root_bounds(network, domain)
-        _, raised = weighed(network, domain, bounds, torch.full((1, 4), 0.25).double())
-        raised_some += float(raised.least) > 0.01
-    assert raised_some > 2
-
-
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @kinds
 def test_steps_in_single_precision_give_bounds_that_are_proved_in_full(
@@ -283,12 +229,11 @@ def test_steps_in_single_precision_give_bounds_that_are_proved_in_full(
         box = random_domain(seed, "box", inputs=3, size=1e-4 if offset else 1.0).box()
         domain = Box(box.lower + offset, box.upper + offset)
         bounds = root_bounds(network, domain)
-        eye = torch.eye(2, dtype=torch.float64)
         raised = ascend(
             network,
             domain,
             3,
-            torch.cat([eye, -eye]).unsqueeze(0),
+            output_rows(network),
             bounds,
             coarse=(network.to("cpu", torch.float32), domain.to("cpu", torch.float32)),
             ascent=SHORT,

@@ -155,6 +155,8 @@ def test_quiet_says_nothing_where_nothing_is_wrong(
         (["--filter", "("], "not a regular expression"),
         (["--expect", "no.csv"], "cannot be read"),
         (["--verifier", "no:no"], "cannot be loaded"),
+        (["--engine", "walk", "--float32-semantics"], "float32 semantics need another engine"),
+        (["--seed", "-1"], "seed is -1"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(
@@ -174,6 +176,52 @@ def test_arguments_that_cannot_be_used_are_refused(
 def test_numbers_out_of_range_are_refused(bench: Bench, tmp_path: Path, arguments: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         bench(tmp_path, *arguments.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        ("", {"device": "auto"}),
+        ("--engine auto --device cpu", {"device": "cpu"}),
+        ("--lp --float32-semantics", {"device": "auto", "lp": True, "float32_semantics": True}),
+        (
+            "--engine walk --variant first-boundary --seed 3 --no-attack --no-alternate "
+            "--precision float32",
+            {
+                "device": "auto",
+                "engine": "walk",
+                "variant": "first-boundary",
+                "seed": 3,
+                "attack": False,
+                "alternate": False,
+                "precision": "float32",
+            },
+        ),
+    ],
+)
+def test_the_verifier_is_called_with_what_was_asked_for(
+    bench: Bench, tmp_path: Path, arguments: str, settings: dict[str, object]
+) -> None:
+    folder = make_folder(tmp_path / "cat", ["any"])
+    assert bench(folder, "--verifier", "bench_verifiers:settings_given", *arguments.split()) == 0
+    (record,) = read_records(tmp_path / "out")
+    assert json.loads(record.reason) == settings
+
+
+def test_a_run_is_not_gone_on_with_by_another_search(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_folder(tmp_path / "cat", ["unsat", "unsat"])
+    assert bench(folder, "--limit", "1", "--engine", "split") == 0
+    for arguments, words in (
+        (["--engine", "walk"], "begun with engine split, now walk"),
+        ([], "begun with engine split, now not given"),
+        (["--engine", "split", "--lp"], "begun with lp not given, now True"),
+    ):
+        assert bench(folder, *arguments) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and words in error
+    assert len(read_records(tmp_path / "out")) == 1
 
 
 def command(folder: Path, out: Path, *arguments: str) -> list[str]:

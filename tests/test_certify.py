@@ -1,9 +1,7 @@
-"""certify: the function, its witnesses, the command."""
+"""certify: the function and its witnesses."""
 
 from __future__ import annotations
 
-import csv
-import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from torch import nn
 
 import fgp_vnn
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.cli import main
 from fgp_vnn.network import Dense, Network
 from fgp_vnn.robustness import Norm, Robustness, within
 
@@ -138,101 +135,6 @@ def test_the_edge_of_a_ball_is_decided_exactly() -> None:
     assert within(x, center, 1.25, "l2") and not within(x, center, np.nextafter(1.25, 0), "l2")
     assert within(x, center, 1.75, "l1") and not within(x, center, np.nextafter(1.75, 0), "l1")
     assert within(x, center, 1.0, "linf") and not within(x, center, np.nextafter(1.0, 0), "linf")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return save_onnx(random_network((4, 6, 5, 3), 0), tmp_path / "net.onnx")
-
-
-def write_points(folder: Path, suffix: str) -> Path:
-    x = np.stack([random_point(4, seed) for seed in range(5)])
-    y = np.array([0, 1, 2, 0, 1])
-    path = folder / f"points{suffix}"
-    if suffix == ".npz":
-        np.savez(path, x=x, y=y)
-    elif suffix == ".npy":
-        np.save(path, x)
-    else:
-        lines = [
-            ",".join(map(repr, [int(c), *map(float, row)])) for c, row in zip(y, x, strict=True)
-        ]
-        path.write_text("label,a,b,c,d\n" + "\n".join(lines) + "\n")
-    return path
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])
-def test_the_command_reads_each_format(
-    model: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    points = write_points(tmp_path, suffix)
-    assert main(["certify", str(model), str(points), "--epsilon", "0.1", "--json"]) == 0
-    summary = json.loads(capsys.readouterr().out)
-    assert summary["points"] == 5
-    assert ("vra" in summary) == (suffix != ".npy")
-    if "vra" in summary:
-        assert summary["vra"] <= summary["vra_upper_bound"] <= summary["accuracy"]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".json"])
-def test_an_interrupted_run_goes_on_where_it_was(
-    model: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    points = write_points(tmp_path, ".npz")
-    output = tmp_path / f"out{suffix}"
-    command = ["certify", str(model), str(points), "--epsilon", "0.1", "--output", str(output)]
-    assert main([*command, "--first", "2"]) == 0
-    assert main(command) == 2
-    assert "--resume" in capsys.readouterr().err
-    with output.open("a") as file:
-        file.write('{"point": 2, "sta')  # a line that was cut off
-    assert main([*command, "--resume", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["points"] == 5
-    text = output.read_text().splitlines()
-    rows = list(csv.DictReader(text)) if suffix == ".csv" else [json.loads(t) for t in text]
-    assert [int(row["point"]) for row in rows] == [0, 1, 2, 3, 4]
-    for row in rows:
-        assert bool(row.get("witness")) == (row["status"] == "not_robust")
-
-
-@pytest.mark.parametrize("heuristic", ["joint", "signed", "stable", "reduce", "cache_first"])
-def test_switching_a_heuristic_off_changes_no_answer(
-    model: Path, tmp_path: Path, heuristic: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    points = str(write_points(tmp_path, ".npz"))
-    command = ["certify", str(model), points, "--epsilon", "0.1", "--engine", "walk", "--json"]
-    assert main(command) == 0
-    assert main([*command, "--without", heuristic, "--batch", "1"]) == 0
-    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert first["robust"] == second["robust"]
-    assert first["not_robust"] == second["not_robust"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("points.txt", "1"),
-        ("points.csv", "1,2\n1,2,3\n"),
-        ("points.csv", "a,b\n"),
-        ("points.csv", "1,2,x,4\n"),
-        ("points.npy", "no array"),
-        ("points.npz", "no archive"),
-        ("missing.npy", None),
-    ],
-)
-def test_a_bad_file_is_one_line_and_exit_code_2(
-    model: Path,
-    tmp_path: Path,
-    name: str,
-    content: str | None,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = tmp_path / name
-    if content is not None:
-        path.write_text(content)
-    assert main(["certify", str(model), str(path), "--epsilon", "0.1"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and name in error
 
 
 @pytest.mark.slow

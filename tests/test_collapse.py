@@ -12,6 +12,7 @@ from random_networks import (
     DOMAINS,
     KINDS,
     confirm_in,
+    defect_of,
     exact_preactivations,
     random_domain,
     random_network,
@@ -37,14 +38,6 @@ def stable_query(
     network = random_network(seed, kind, inputs=3, widths=(12, 10, 8))
     domain = random_domain(seed, domain_kind, inputs=3, size=size)
     return ask(network, domain, random_rows(seed, 2, 2, 1))
-
-
-def defect_of(query: Query) -> float:
-    total: list[Tensor] = [torch.zeros(query.network.inputs, dtype=torch.float64)]
-    for affine in query.network.maps:
-        spread = affine.spread([total[s] for s in affine.sources])
-        total.append(spread if affine.defect is None else spread + affine.defect)
-    return float(total[-1].max())
 
 
 @pytest.mark.parametrize("domain_kind", DOMAINS)

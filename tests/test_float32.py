@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from command_line import box, run
 from network_models import Builder
 from numpy.typing import NDArray
-from test_cli import box, run
 
 import fgp_vnn
 from fgp_vnn.bounds import Rounding, backward, root_bounds

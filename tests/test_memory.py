@@ -33,6 +33,20 @@ def test_a_budget_is_less_what_the_process_holds_already() -> None:
     assert budget(None).total >= LEAST
 
 
+@pytest.mark.parametrize(("kind", "gigabytes"), [("RLIMIT_DATA", 2), ("RLIMIT_AS", 8)])
+def test_nothing_is_free_beyond_the_limits_of_the_process(kind: str, gigabytes: int) -> None:
+    limit = gigabytes * GIGABYTE  # more than the libraries take
+    code = (
+        "import resource; from fgp_vnn.memory import budget\n"
+        f"resource.setrlimit(resource.{kind}, ({limit}, {limit}))\n"
+        "print(budget(None).total)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert LEAST < int(done.stdout) < limit / 2
+
+
 @given(st.integers(0, 50), st.integers(0, 60))
 def test_parts_are_all_numbers_in_order(count: int, some: int) -> None:
     runs = list(memory.parts(count, some))

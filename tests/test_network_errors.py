@@ -82,6 +82,18 @@ def test_damaged_file_loads_or_is_refused(kept: int, changes: dict[int, int]) ->
             assert "\n" not in str(error)
 
 
+def test_a_network_that_onnxruntime_refuses_prints_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    builder = Builder([1, 1, 4, 4])
+    scales = builder.const([1, 1, 2, 2])
+    mode = b"\xff"  # no text, so that the message of onnxruntime is none either
+    end = builder.op("Resize", "x", "", scales, coordinate_transformation_mode=mode)
+    assert_refused(builder.save(tmp_path / "net.onnx", end), "", UnsupportedError)
+    printed = capfd.readouterr()
+    assert printed.out + printed.err == ""
+
+
 def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     assert_refused(tmp_path / "absent.onnx", "", InputError)
     assert_refused(tmp_path, "", InputError)
@@ -91,6 +103,12 @@ def weights(value: float) -> Callable[[Builder], str]:
     array = np.ones((4, 3))
     array[1, 2] = value
     return lambda b: str(b.op("MatMul", "x", b.const(array)))
+
+
+def signalling(b: Builder) -> str:
+    array = np.ones((4, 3), dtype=np.float32)
+    array.view(np.uint32)[1, 2] = 0x7F800001  # a NaN that numpy warns of when it is converted
+    return str(b.op("MatMul", "x", b.const(array)))
 
 
 def in_the_middle(b: Builder) -> str:
@@ -118,11 +136,19 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
     ("slopes that vary", lambda b: b.op("PRelu", "x", "x"), ["PRelu", "not constant"]),
     ("clip the wrong way", lambda b: b.op(
         "Clip", "x", b.const(1.0), b.const(0.0)), ["Clip", "above"]),
+    ("a tensor of any size", lambda b: b.op("MaxPool", b.op(
+        "Reshape", "x", b.ints(1, 1, 4)), kernel_shape=[4], pads=[1 << 31, 0]),
+        ["t1_0", "entries"]),
     ("constant output", lambda b: b.op("Relu", b.random(3)), ["does not depend"]),
     ("nan", weights(np.nan), ["c0", "NaN"]),
+    ("signalling nan", signalling, ["c0", "NaN"]),
     ("infinity", weights(np.inf), ["c0", "infinite"]),
     ("computed infinity", lambda b: b.op(
         "Add", "x", b.op("Div", b.random(4), b.const(0.0))), ["t0_0", "infinite"]),
+    ("integers in a product", lambda b: b.op(
+        "MatMul", "x", b.const(np.ones((4, 3)), np.uint16)), ["dtype"]),
+    ("more parts than it says", lambda b: b.op(
+        "Split", "x", outputs=3, axis=1, num_outputs=1)[2], ["Split", "split0", "num_outputs 1"]),
     ("two outputs", lambda b: [b.op("Relu", "x"), b.op("Neg", "x")], ["2 outputs"]),
     ("unknown operator", lambda b: b.op("Frobnicate", "x"), ["Frobnicate"]),
     ("other domain", lambda b: b.op("Gelu", "x", domain="com.microsoft"), ["com.microsoft"]),

@@ -39,6 +39,9 @@ def test_tables_are_written_and_finished_points_are_kept(
     assert "87/8/4/1, 0.012 s, VRA 0.82" in text
     assert (tmp_path / "l2-mnist20x3-ours.csv").read_text().startswith(first)
     assert "mnist20x3" in capsys.readouterr().out
+    assert paper_tables.main([*command, "--budget", "7"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "begun with timeout 30.0, now 7.0" in error
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from random_networks import (
     DOMAINS,
     KINDS,
     confirm_in,
+    defect_of,
     random_domain,
     random_network,
     random_rows,
@@ -30,15 +31,6 @@ from fgp_vnn.verdict import Counterexample
 def wide_query(seed: int, domain_kind: str, kind: str = "chain", inputs: int = 8) -> Query:
     network = random_network(seed, kind, inputs=inputs, widths=(3, 4))
     return ask(network, random_domain(seed, domain_kind, inputs=inputs), random_rows(seed, 2, 2, 1))
-
-
-def defect_of(query: Query) -> float:
-    """The greatest difference that the maps admit, carried on by |W|."""
-    total: list[Tensor] = [torch.zeros(query.network.inputs, dtype=torch.float64)]
-    for affine in query.network.maps:
-        spread = affine.spread([total[s] for s in affine.sources])
-        total.append(spread if affine.defect is None else spread + affine.defect)
-    return float(total[-1].max())
 
 
 @pytest.mark.parametrize("domain_kind", ["thin box", "l2"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from random_cases import FAMILIES, exact_confirm, oracle, random_case, scaled, sliver, tie
 from random_networks import exact_preactivations, rationals, sample
@@ -55,3 +57,4 @@ def test_every_mutation_applies_to_the_package_as_it_is() -> None:
     assert len(MUTATIONS) >= 12
     for mutation in MUTATIONS:
         assert mutation.new in mutate.mutated(mutation)
+        assert all((Path(__file__).parent / test).is_file() for test in mutation.tests)

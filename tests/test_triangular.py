@@ -23,13 +23,18 @@ def queries(kind: str, seed: int) -> list[Query]:
     return [query, collapse(query, bounds_of(query))[0]]
 
 
+def switched_on(values: list[torch.Tensor]) -> torch.Tensor:
+    """The patterns [neurons, points] of what the maps give."""
+    return (torch.cat(values[:-1], 1) > 0).double().T.contiguous()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_forms_give_the_values_of_the_network_in_its_regions(kind: str, seed: int) -> None:
     for query in queries(kind, seed):
         points = sample(query.domain, 60, seed)
         values = query.network.preactivations(points)
-        on = (torch.cat(values[:-1], 1) > 0).double().T.contiguous()
+        on = switched_on(values)
         system = triangular(query)
         forms = system.forms(on)
         offset = points - query.domain.center
@@ -45,7 +50,7 @@ def test_supports_bound_how_far_a_form_moves(cache: bool) -> None:
         for query in queries(kind, 5):
             points = sample(query.domain, 60, 1)
             values = query.network.preactivations(points)
-            on = (torch.cat(values[:-1], 1) > 0).double().T.contiguous()
+            on = switched_on(values)
             system = triangular(query, cache_first=cache)
             forms = system.forms(on)
             moved = (forms.rows * (points - query.domain.center)).sum(-1)
@@ -60,7 +65,7 @@ def test_a_region_with_a_point_of_the_domain_is_never_missed(kind: str, seed: in
     for query in queries(kind, seed):
         points = sample(query.domain, 300, seed)
         values = query.network.preactivations(points)
-        on = (torch.cat(values[:-1], 1) > 0).double().T.contiguous()
+        on = switched_on(values)
         system = triangular(query)
         forms = system.forms(on)
         pressed = press(system, forms, on * 2 - 1)
@@ -92,7 +97,7 @@ def test_a_row_that_is_met_in_its_region_is_never_excluded(kind: str, seed: int)
             same = (value[range(len(at)), row] > 0).double().unsqueeze(1) == sign
             low, high = torch.where(same, middle, low), torch.where(same, high, middle)
         values = query.network.preactivations(points)
-        on = (torch.cat(values[:-1], 1) > 0).double().T.contiguous()
+        on = switched_on(values)
         system = triangular(query)
         forms = system.forms(on)
         out = excluded(system, forms, press(system, forms, on * 2 - 1))

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_cli import COMMAND, ENVIRONMENT, MODEL, SAFE, hard_instance, loaded, run
+from command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, hard_instance, loaded, run
 
 from fgp_vnn.cli import main
 

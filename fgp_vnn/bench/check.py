@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, one_line
 from fgp_vnn.files import read_bytes
+from fgp_vnn.program import open_program
 from fgp_vnn.property.model import Case, Property
 from fgp_vnn.results import read_results
 
@@ -60,18 +61,11 @@ class OnnxFile:
     """An ONNX file with one input and one output, run by onnxruntime on the processor."""
 
     def __init__(self, path: Path) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
         data = read_bytes(path, "network")
         try:
-            self._session = onnxruntime.InferenceSession(
-                data, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = open_program(data)
         except Exception as error:  # onnxruntime has no common base for its errors
-            raise InputError(f"{path}: onnxruntime cannot load it: {_line(error)}") from error
+            raise InputError(f"{path}: onnxruntime cannot load it: {one_line(error)}") from error
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
             raise InputError(f"{path}: {len(inputs)} inputs, expected one")
@@ -91,7 +85,7 @@ class OnnxFile:
         try:
             y = self._session.run(None, {self._input.name: shaped})[0]
         except Exception as error:
-            raise InputError(f"{self._path}: onnxruntime fails: {_line(error)}") from error
+            raise InputError(f"{self._path}: onnxruntime fails: {one_line(error)}") from error
         flat: Vector = np.asarray(y).reshape(-1)
         return flat
 
@@ -113,7 +107,3 @@ def _outside(x: Vector, prop: Property) -> str:
     worst = int(np.argmax(excess(case)))
     bounds = f"[{case.lower[worst]:.17g}, {case.upper[worst]:.17g}]"
     return f"X_{worst} = {float(x[worst]):.17g} lies outside of {bounds}"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

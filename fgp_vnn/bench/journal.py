@@ -18,6 +18,7 @@ from typing import IO, Any
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.errors import InputError
+from fgp_vnn.records import agree
 
 JSON_LINES = "results.jsonl"
 TABLE = "results.csv"
@@ -163,13 +164,7 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
             raise InputError(f"{folder}: has results but no {SETTINGS}; give another --out")
         write_atomically(folder / SETTINGS, json.dumps(dict(settings), indent=2) + "\n")
         return
-    begun = read_settings(folder)
-    for name in sorted(begun.keys() | settings.keys()):
-        if begun.get(name) != settings.get(name):
-            raise InputError(
-                f"{folder}: begun with {name} {begun.get(name)}, now {settings.get(name)}; "
-                "repeat the first command to resume, or give another --out"
-            )
+    agree(folder, read_settings(folder), settings, "give another --out")
 
 
 def _repair(path: Path) -> None:

@@ -16,6 +16,7 @@ from fgp_vnn.bench.record import Record
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.progress import Progress as Bar
+    from rich.progress import ProgressColumn
 
 COLOURS = {
     "sat": "yellow",
@@ -41,6 +42,20 @@ class View(Protocol):
     def started(self, slot: int, instance: Instance) -> None: ...
 
     def finished(self, slot: int, record: Record) -> None: ...
+
+
+def bar_columns() -> list[ProgressColumn]:
+    """A bar, how much is done, the time so far and the time to go."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    times = (TimeElapsedColumn(), TextColumn("to go"), TimeRemainingColumn())
+    return [BarColumn(), MofNCompleteColumn(), *times]
 
 
 def view(console: Console, total: int, slots: int, *, quiet: bool) -> View:
@@ -106,23 +121,9 @@ class LiveView(Quiet):
 
     def __enter__(self) -> View:
         from rich.live import Live
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import Progress
 
-        self._bar = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("to go"),
-            TimeRemainingColumn(),
-            console=self.console,
-        )
+        self._bar = Progress(*bar_columns(), console=self.console)
         self._bar.add_task("instances", total=self._total)
         self._live = Live(get_renderable=self._picture, console=self.console, refresh_per_second=4)
         self._live.start()

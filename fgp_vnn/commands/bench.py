@@ -20,8 +20,13 @@ from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
 from fgp_vnn.bench.run import Plan, default_memory
 from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.commands.arguments import (
+    add_float32_semantics,
+    add_search_arguments,
+    search_settings,
+)
 from fgp_vnn.errors import InputError
-from fgp_vnn.settings import DEVICES
+from fgp_vnn.settings import Settings, unusual
 
 VERIFY = "fgp_vnn.api:verify"
 
@@ -46,7 +51,8 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
-    parser.add_argument("--device", default="auto", choices=DEVICES, help="(%(default)s)")
+    add_search_arguments(parser)
+    add_float32_semantics(parser)
     parser.add_argument("--memory", type=gigabytes, metavar="GB", help="limit of one instance")
     parser.add_argument(
         "--grace",
@@ -70,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 when all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
+    settings = _settings(args)
     benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
     if report_problems(benchmark, keep_going=args.keep_going):
         return 2
@@ -85,8 +92,8 @@ def run(args: argparse.Namespace) -> int:
         settings={
             "benchmark": str(args.benchmark.resolve()),
             "timeout": args.timeout,
-            "device": args.device,
             "verifier": args.verifier,
+            **settings,
         },
         retry_errors=args.retry_errors,
         quiet=args.quiet,
@@ -95,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=False)
     try:
         with ExitStack() as stack:
-            summary = run_plan(plan, _solvers(args, plan.out, stack), console)
+            summary = run_plan(plan, _solvers(args, settings, plan.out, stack), console)
     except KeyboardInterrupt:
         print(f"what is done is in {plan.out}: the same command goes on", file=sys.stderr)
         raise
@@ -106,8 +113,15 @@ def run(args: argparse.Namespace) -> int:
     return 1 if summary.contradictions else 0
 
 
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What the verifier is called with: the device, and whatever else was asked for."""
+    settings = search_settings(args, "float32_semantics")
+    Settings(**settings)  # says now, once, what cannot be done
+    return {"device": args.device, **unusual(settings)}
+
+
 def _solvers(
-    args: argparse.Namespace, out: Path, stack: ExitStack
+    args: argparse.Namespace, settings: dict[str, Any], out: Path, stack: ExitStack
 ) -> Callable[[int], Sequence[Solver]]:
     """Makes as many workers as asked for, here or on a cluster, but no more than instances."""
 
@@ -116,7 +130,7 @@ def _solvers(
         chosen = os.environ.get("OMP_NUM_THREADS")
         return WorkerSpec(
             verifier=args.verifier,
-            settings={"device": args.device},
+            settings=settings,
             limits=Limits(grace=args.grace, memory=args.memory or default_memory(jobs)),
             threads=0 if chosen or args.cluster else max(1, cores // jobs),
         )

@@ -8,16 +8,23 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgp_vnn.commands.progress import points_bar
-from fgp_vnn.commands.verify import (
+from fgp_vnn.commands.arguments import (
+    add_limits,
     add_search_arguments,
-    add_threads,
     read_timeout,
     search_settings,
-    set_threads,
+)
+from fgp_vnn.commands.point_runs import (
+    add_point_arguments,
+    ball_options,
+    check_point_arguments,
+    fixed_columns,
+    load,
+    new_rows,
+    open_records,
 )
 from fgp_vnn.errors import InputError
-from fgp_vnn.records import Records
+from fgp_vnn.settings import unusual
 
 if TYPE_CHECKING:
     from fgp_vnn.certifier import Certifier
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "joint", "reduce", "signed", "stable")
+# The same in every row; `options` are those of the search that are not as usual.
+RUN = ("network", "data", "norm", "epsilon", "clip", "timeout", "options")
 COLUMNS = (
     "point",
     "y",
@@ -38,12 +47,14 @@ COLUMNS = (
     "witness",
     "reason",
     "lps",
+    *RUN,
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_ball_arguments(parser)
+    add_point_arguments(parser)
     parser.add_argument("--epsilon", type=float, required=True, help="the radius of the ball")
+    add_limits(parser)
     add_search_arguments(parser)
     parser.add_argument(
         "--without",
@@ -62,47 +73,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_ball_arguments(parser: argparse.ArgumentParser) -> None:
-    """What says which inputs and which distance are meant, and where results go."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument("points", type=Path, help=".npy, .npz (x, perhaps y) or .csv")
-    parser.add_argument("--norm", choices=("l2", "linf", "l1"), default="l2")
-    parser.add_argument(
-        "--clip", type=float, nargs=2, metavar=("LOW", "HIGH"), help="inputs outside do not count"
-    )
-    parser.add_argument("--first", type=int, help="only so many of the points")
-    add_threads(parser)
-    parser.add_argument("--output", type=Path, help="results point by point, .csv or .json lines")
-    parser.add_argument("--resume", action="store_true", help="go on with an output file")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
-
-
 def run(args: argparse.Namespace) -> int:
     timeout = read_timeout(args.timeout)
     if not args.epsilon >= 0:
         raise InputError(f"--epsilon is {args.epsilon}; it must be at least 0")
-    records = open_records(args, COLUMNS)
-    certifier, points = load(args, _settings(args))
+    check_point_arguments(args)
+    settings = _settings(args)
+    certifier, points = load(args, settings)
+    options = ball_options(args, timeout) | {"epsilon": args.epsilon}
+    fixed = run_settings(args.model, args.points, options, settings)
+    records = open_records(args, COLUMNS, fixed)
     rows = list(records.done) if records else []
-    done = {int(row["point"]) for row in rows}
-    clip = None if args.clip is None else (args.clip[0], args.clip[1])
-    with points_bar(len(points), len(done)) as bar:
-        for number in range(len(points)):
-            if number in done:
-                continue
-            row = certify_point(certifier, points, number, args.epsilon, args.norm, clip, timeout)
-            rows.append(row)
-            if records:
-                records.add(row)
-            bar.advance()
+    rows += new_rows(
+        len(points), records, lambda number, _: certify_point(certifier, points, number, options)
+    )
     summary = summarise(rows)
     print(json.dumps(summary) if args.json else describe(summary))
     return 0
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    settings = search_settings(args)
-    settings["batch"] = args.batch
+    settings = search_settings(args, "memory", "batch")
     settings.update(dict.fromkeys(args.without, False))
     if args.paper:
         settings.update(engine="walk", attack=False)
@@ -110,38 +101,21 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def open_records(args: argparse.Namespace, columns: tuple[str, ...]) -> Records | None:
-    return None if args.output is None else Records(args.output, columns, resume=args.resume)
-
-
-def load(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Certifier, Points]:
-    """The network made ready and the points that are asked for."""
-    from fgp_vnn.certifier import Certifier
-    from fgp_vnn.points import Points, read_points
-
-    set_threads(args.threads)
-    certifier = Certifier.of(args.model, **settings)
-    points = read_points(args.points, certifier.network.inputs)
-    if args.first is not None:
-        if args.first < 1:
-            raise InputError(f"--first is {args.first}; it must be at least 1")
-        y = None if points.y is None else points.y[: args.first]
-        points = Points(points.x[: args.first], y)
-    return certifier, points
+def run_settings(
+    model: Path, data: Path, options: dict[str, Any], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """The columns RUN. A device changes only how long things take."""
+    asked = unusual(settings)
+    asked.pop("device", None)
+    return fixed_columns(model, data, **options, options=asked)
 
 
 def certify_point(
-    certifier: Certifier,
-    points: Points,
-    number: int,
-    epsilon: float,
-    norm: Any,
-    clip: tuple[float, float] | None,
-    timeout: float | None,
+    certifier: Certifier, points: Points, number: int, options: dict[str, Any]
 ) -> dict[str, Any]:
     """One row of the output. Where nothing was decided an attack has its say, for the accuracy."""
     x = points.x[number].astype("float64")
-    result = certifier.certify(x, epsilon=epsilon, norm=norm, clip=clip, timeout=timeout)
+    result = certifier.certify(x, **options)
     row: dict[str, Any] = {
         "point": number,
         "y": None if points.y is None else int(points.y[number]),
@@ -155,7 +129,7 @@ def certify_point(
     }
     witness = result.witness
     if result.status in ("unknown", "timeout"):
-        witness = certifier.attack(x, epsilon=epsilon, norm=norm, clip=clip)
+        witness = certifier.attack(x, **(options | {"timeout": None}))
         row["attacked"] = "broken" if witness is not None else "stands"
     if witness is not None:
         from fgp_vnn.robustness import other_class

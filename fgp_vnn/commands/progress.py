@@ -21,23 +21,14 @@ def points_bar(total: int, done: int) -> Iterator[Bar]:
     """A bar on the error stream with the time to go, if that is a terminal; lines of the output
     go above it."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress, TextColumn
+
+    from fgp_vnn.bench.progress import bar_columns
 
     console = Console(stderr=True)
     with Progress(
         TextColumn("points"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("to go"),
-        TimeRemainingColumn(),
+        *bar_columns(),
         TextColumn("{task.description}", markup=False),
         console=console,
         transient=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import sys
@@ -11,13 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgp_vnn.commands.certify import add_ball_arguments, load
+from fgp_vnn.commands.arguments import check_writable, read_timeout
 from fgp_vnn.commands.interrupt import leave_on_interrupt
-from fgp_vnn.commands.progress import points_bar
-from fgp_vnn.commands.verify import check_writable, read_timeout
+from fgp_vnn.commands.point_runs import (
+    add_point_arguments,
+    ball_options,
+    check_point_arguments,
+    fixed_columns,
+    load,
+    new_rows,
+    open_records,
+)
 from fgp_vnn.errors import InputError
-from fgp_vnn.files import read_bytes
-from fgp_vnn.records import Records
 from fgp_vnn.settings import DEVICES, RADIUS_ENGINES
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_ball_arguments(parser)
+    add_point_arguments(parser)
     parser.add_argument("--max", type=float, default=1.0, help="the largest radius of interest")
     parser.add_argument(
         "--gap", type=float, default=0.01, help="stop when upper - lower <= GAP * upper"
@@ -63,23 +67,18 @@ def run(args: argparse.Namespace) -> int:
         check_points(args, points)
         options = search_options(args, timeout)
         settings = run_settings(args.model, args.points, args.seed, options)
-        records = None
-        if args.output is not None:
-            records = Records(args.output, COLUMNS, resume=args.resume, fixed=settings)
+        records = open_records(args, COLUMNS, settings)
     rows = list(records.done) if records else []
-    done = {int(row["point"]) for row in rows}
-    waiting = [number for number in range(len(points)) if number not in done]
     stopped: BaseException | None = None
     try:
-        with points_bar(len(points), len(points) - len(waiting)) as bar:
-            for number in waiting:
-                row = point_row(certifier, points, number, options, bar.note)
-                if records:
-                    records.add(row)
-                rows.append(row)
-                if not args.json:
-                    print(line(row), flush=True)
-                bar.advance()
+        for row in new_rows(
+            len(points),
+            records,
+            lambda number, note: point_row(certifier, points, number, options, note),
+        ):
+            rows.append(row)
+            if not args.json:
+                print(line(row), flush=True)
     except (KeyboardInterrupt, InputError) as error:
         stopped = error  # what is done is shown all the same
     rows.sort(key=lambda row: int(row["point"]))
@@ -93,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 def check_arguments(args: argparse.Namespace) -> None:
     """Whatever can be said before the work."""
+    check_point_arguments(args)
     if not 0 < args.max < math.inf:
         raise InputError(f"--max is {args.max}; it must be a positive number")
     if not 0 < args.gap < 1:
@@ -101,8 +101,6 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
     if args.report is not None and args.report.suffix not in PAGES:
         raise InputError(f"--report is {args.report}; a page is written as {', '.join(PAGES)}")
-    if args.resume and args.output is None:
-        raise InputError("--resume goes on with a file: name it with --output")
     for path, what in ((args.plot, "picture"), (args.report, "report")):
         if path is not None:
             check_writable(path, what)
@@ -124,34 +122,23 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
 
 def search_options(args: argparse.Namespace, timeout: float | None) -> dict[str, Any]:
     """The arguments of `find_radius`."""
-    return {
-        "norm": args.norm,
-        "maximum": args.max,
-        "gap": args.gap,
-        "exact": args.exact,
-        "engine": args.engine,
-        "clip": None if args.clip is None else tuple(args.clip),
-        "timeout": timeout,
-    }
+    own = {"maximum": args.max, "gap": args.gap, "exact": args.exact, "engine": args.engine}
+    return ball_options(args, timeout) | own
 
 
 def run_settings(model: Path, data: Path, seed: int, options: dict[str, Any]) -> dict[str, Any]:
-    """What decides the results besides the number of a point: the columns RUN."""
-    return {
-        "network": _fingerprint(model, "network"),
-        "data": _fingerprint(data, "points file"),
-        "norm": options["norm"],
-        "max": options["maximum"],
-        "gap": "exact" if options["exact"] else options["gap"],
-        "asked_engine": options["engine"],
-        "clip": options["clip"],
-        "timeout": options["timeout"],
-        "seed": seed,
-    }
-
-
-def _fingerprint(path: Path, what: str) -> str:
-    return hashlib.sha256(read_bytes(path, what)).hexdigest()[:12]
+    """The columns RUN."""
+    return fixed_columns(
+        model,
+        data,
+        norm=options["norm"],
+        max=options["maximum"],
+        gap="exact" if options["exact"] else options["gap"],
+        asked_engine=options["engine"],
+        clip=options["clip"],
+        timeout=options["timeout"],
+        seed=seed,
+    )
 
 
 def point_row(
@@ -169,10 +156,7 @@ def point_row(
 
     hear(0.0, math.inf)
     x = points.x[number].astype("float64")
-    try:
-        result = find_radius(certifier, x, **options, progress=hear)
-    except InputError as error:
-        raise InputError(f"point {number}: {error}") from None
+    result = find_radius(certifier, x, **options, progress=hear)
     y = None if points.y is None else int(points.y[number])
     return {"point": number, "y": y, **result_row(result)}
 

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fgp_vnn.commands.arguments import (
+    add_float32_semantics,
+    add_limits,
+    add_search_arguments,
+    add_threads,
+    check_writable,
+    read_timeout,
+    search_settings,
+    set_threads,
+)
 from fgp_vnn.commands.interrupt import leave_on_interrupt
 from fgp_vnn.commands.watch import watched
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.errors import InputError
-from fgp_vnn.settings import DEVICES, ENGINES, PRECISIONS, VARIANTS
 
 if TYPE_CHECKING:
     from fgp_vnn.verdict import Verdict
@@ -31,71 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--certificate", type=Path, help="write the proof of an unsat here, for check-certificate"
     )
     parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
-    parser.add_argument(
-        "--float32-semantics",
-        action="store_true",
-        help="unsat only if it holds for every order of evaluation in float32",
-    )
+    add_limits(parser)
     add_threads(parser)
     add_search_arguments(parser)
-
-
-def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments that are fields of `Settings`, and the timeout."""
-    parser.add_argument("--timeout", help="seconds until the answer has to be there")
-    parser.add_argument("--engine", choices=ENGINES, default="auto")
-    parser.add_argument("--variant", choices=VARIANTS, default="full-queue", help="of the walk")
-    parser.add_argument("--device", choices=DEVICES, default="auto")
-    parser.add_argument("--precision", choices=PRECISIONS, default="float64")
-    parser.add_argument(
-        "--memory", type=float, help="gigabytes for everything; if not given, half of what is free"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
-    parser.add_argument(
-        "--no-attack", dest="attack", action="store_false", help="search without attacks"
-    )
-    parser.add_argument(
-        "--no-alternate",
-        dest="alternate",
-        action="store_false",
-        help="leave inconclusive boundaries unknown, as the paper does",
-    )
-    parser.add_argument(
-        "--lp",
-        action="store_true",
-        help="settle by an LP, on HiGHS, what projections leave inconclusive",
-    )
-
-
-def add_threads(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--threads", type=int, default=1, help="of torch; more pay only for large networks"
-    )
-
-
-def set_threads(threads: int) -> None:
-    if threads < 1:
-        raise InputError(f"--threads is {threads}; it must be at least 1")
-    import torch
-
-    torch.set_num_threads(threads)
-
-
-def search_settings(args: argparse.Namespace) -> dict[str, object]:
-    names = ("engine", "variant", "device", "precision", "memory", "seed", "attack", "alternate")
-    return {name: getattr(args, name) for name in (*names, "lp")}
-
-
-def read_timeout(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (0 < seconds < math.inf):
-        raise InputError(f"--timeout is {text!r}; it must be a positive number of seconds")
-    return seconds
+    add_float32_semantics(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -134,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
             set_threads(args.threads)
             left = None if timeout is None else max(deadline.left(), LEAST_SECONDS)
-            settings = search_settings(args) | {"float32_semantics": args.float32_semantics}
+            settings = search_settings(args, "memory", "float32_semantics")
             verdict = verify(
                 args.model, args.property, timeout=left, certificate=args.certificate, **settings
             )
@@ -167,17 +114,6 @@ def _report_certificate(verdict: Verdict) -> int:
     )
     print(f"fgp-vnn: {why}", file=sys.stderr, flush=True)
     return 1 if missing else 0
-
-
-def check_writable(path: Path, what: str) -> None:
-    """Say before the work, not after it, that its result could not be written."""
-    if path.is_dir():
-        raise InputError(f"{what} {path} is a directory")
-    if not path.parent.is_dir():
-        raise InputError(f"{what} {path}: the folder {path.parent} does not exist")
-    replaced = not path.exists() or path.is_file()  # by renaming a new file in its folder
-    if replaced and not os.access(path.resolve().parent, os.W_OK):
-        raise InputError(f"{what} {path}: the folder {path.parent} is not writable")
 
 
 def summary(verdict: Verdict) -> str:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.errors import UnsupportedError, one_line
 from fgp_vnn.network.graph import Graph
 
 
@@ -28,7 +28,7 @@ def convert(graph: Graph) -> GraphModule:
             warnings.simplefilter("ignore")
             module: GraphModule = onnx2torch.convert(graph.model(declared=matrices))
     except Exception as error:  # onnx2torch raises whatever its converters meet
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         raise UnsupportedError(f"onnx2torch cannot convert the network: {reason}") from error
     for node in graph.nodes:
         if node.op_type == "Reshape":
@@ -55,7 +55,8 @@ def _matrices(graph: Graph) -> list[str]:
     """The constants that only MatMul reads: they need not go through an ONNX model."""
     readers = [(name, node.op_type) for node in graph.nodes for name in node.input]
     others = {name for name, kind in readers if kind != "MatMul"}
-    return [name for name in dict(readers) if name in graph.constants and name not in others]
+    floats = {name for name, array in graph.constants.items() if array.dtype.kind == "f"}
+    return [name for name in dict(readers) if name in floats and name not in others]
 
 
 def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from fgp_vnn.network.graph import Array, Graph, attributes, narrowed, widened
-from fgp_vnn.network.runtime import open_program
+from fgp_vnn.program import open_program
 
 _ROUNDS = 20
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from fgp_vnn.errors import InputError, UnsupportedError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SMALL = 1000  # entries of a constant that may say something of shapes
+_MOST = 1 << 28  # entries of a tensor: two gigabytes in float64
 
 _FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -116,7 +118,10 @@ class Graph:
             tensor = value.type.tensor_type
             dims = tensor.shape.dim
             if tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
-                self.shapes[value.name] = tuple(d.dim_value for d in dims)
+                shape = tuple(d.dim_value for d in dims)
+                if prod(shape) > _MOST:
+                    raise UnsupportedError(f"{value.name!r} has {prod(shape)} entries, too many")
+                self.shapes[value.name] = shape
 
     def replace(self, rule: Callable[[NodeProto], Iterable[NodeProto] | None]) -> None:
         """Put what `rule` gives in the place of each node; None keeps the node."""
@@ -165,6 +170,8 @@ def read_graph(model: ModelProto) -> Graph:
     )
     graph.replace(lambda node: _inline(graph, node))
     _check_order(graph)
+    for node in graph.nodes:
+        _check_parts(node)
     return graph
 
 
@@ -178,6 +185,13 @@ def _check_order(graph: Graph) -> None:
         known.update(node.output)
     if graph.output not in known:
         raise InputError(f"no node gives the output {graph.output!r}")
+
+
+def _check_parts(node: NodeProto) -> None:
+    """Refuse a Split whose outputs are not as many as it says: onnx does not survive that."""
+    said = attributes(node).get("num_outputs") if node.op_type == "Split" else None
+    if said is not None and said != len(node.output):
+        raise InputError(f"{label(node)} has {len(node.output)} outputs, but num_outputs {said}")
 
 
 def _opset(model: ModelProto) -> int:
@@ -213,7 +227,8 @@ def _array(tensor: TensorProto, where: str) -> Array:
 
 def widened(array: Array, where: str) -> Array:
     """Floating-point values as float64; refuses NaN and infinity."""
-    result: Array = array.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        result: Array = array.astype(np.float64)
     if not np.isfinite(result).all():
         raise InputError(f"{where} has NaN or infinite values")
     return result

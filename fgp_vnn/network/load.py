@@ -11,7 +11,7 @@ import onnx
 import torch
 from torch import Tensor
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.files import read_bytes
 from fgp_vnn.network.affinity import check_affine
 from fgp_vnn.network.clean import CLEANED, clean_graph, raise_opset
@@ -49,7 +49,7 @@ def load_network(path: Path | str, *, dense_entries: int = 2_000_000) -> LoadedN
     except InputError as error:
         raise type(error)(f"{path}: {error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        reason = one_line(f"{type(error).__name__}: {error}")
         raise UnsupportedError(f"{path}: the network cannot be loaded: {reason}") from error
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.network.load import LoadedNetwork, load_network
 
 
@@ -32,7 +32,7 @@ def load_module(module: nn.Module, input_shape: tuple[int, ...] | None = None) -
     except InputError:
         raise
     except Exception as error:  # whatever tracing a module can raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        reason = one_line(f"{type(error).__name__}: {error}")
         raise UnsupportedError(f"the torch module cannot be exported: {reason}") from error
     finally:
         module.train(training)

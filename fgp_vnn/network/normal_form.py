@@ -11,7 +11,7 @@ import torch
 from onnx import NodeProto
 from torch import Tensor, fx, nn
 
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.errors import UnsupportedError, one_line
 from fgp_vnn.network.affinity import absolute_part, linear_part
 from fgp_vnn.network.convert import convert
 from fgp_vnn.network.densify import as_dense
@@ -109,7 +109,7 @@ def _note_shapes(module: fx.GraphModule, input_shape: tuple[int, ...]) -> None:
     try:
         _Shapes(module).run(torch.zeros(input_shape, dtype=torch.float64))
     except Exception as error:  # whatever torch raises where shapes do not fit
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(error)
         raise UnsupportedError(f"the converted network does not run: {reason}") from error
 
 

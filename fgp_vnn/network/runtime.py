@@ -7,20 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.errors import UnsupportedError, one_line
+from fgp_vnn.program import open_program
 
 Floats = npt.NDArray[np.float32]
-
-
-def open_program(data: bytes) -> Any:
-    """A model as onnxruntime runs it on the CPU, with one thread and no messages of its own."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
 class Runtime:
@@ -30,7 +20,7 @@ class Runtime:
         try:
             self._program = open_program(data)
         except Exception as error:  # onnxruntime has no common base class for its errors
-            raise UnsupportedError(f"onnxruntime refuses the network: {_line(error)}") from error
+            raise UnsupportedError(f"onnxruntime refuses the network: {one_line(error)}") from error
         self._shape = input_shape
         self._input = self._program.get_inputs()[0].name
         first = (self._program.get_inputs()[0].shape or [1])[0]
@@ -61,9 +51,6 @@ class Runtime:
         try:
             (result,) = self._program.run(None, feed)
         except Exception as error:
-            raise UnsupportedError(f"onnxruntime cannot run the network: {_line(error)}") from error
+            reason = one_line(error)
+            raise UnsupportedError(f"onnxruntime cannot run the network: {reason}") from error
         return np.asarray(result, dtype=np.float32)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.property.formula import (
     And,
     Bound,
@@ -172,7 +172,7 @@ def _parse(text: str) -> Any:
     except vnnlib.VNNLibException as error:
         raise InputError(_explained(str(error))) from None
     except Exception as error:  # whatever a foreign parser lets out; known: numbers that overflow
-        what = " ".join(str(error).split()) or type(error).__name__
+        what = one_line(error)
         raise InputError(f"a number or an index is out of range ({what})") from None
 
 

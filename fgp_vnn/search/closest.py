@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fgp_vnn.domain import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.halfspaces import HalfSpaces, combine, weigh
-from fgp_vnn.search.projections import LOOK, along, scaled, step_length
+from fgp_vnn.search.projections import LOOK, along, further, scaled, step_length
 
 
 def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Tensor, Tensor]:
@@ -25,9 +25,8 @@ def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Te
     for count in range(1, steps + 1):
         slack = now.values - along(now.rows, combine(ahead, now.rows))
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
-        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-        ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
-        multipliers, momentum = new, following
+        ahead, momentum = further(multipliers, new, momentum)
+        multipliers = new
         if count % LOOK == 0:
             best = torch.maximum(best, _part(domain, now, multipliers))
     if isinstance(domain, L2Ball):

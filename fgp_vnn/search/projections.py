@@ -51,9 +51,8 @@ def alternate(
         offset = (point - domain.center) / sides.clamp(min=tiny)
         slack = along(now.rows, offset) + now.values
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
-        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
-        ahead = torch.lerp(multipliers, new, 1 + (momentum - 1) / following).clamp_(min=0)
-        multipliers, momentum = new, following
+        ahead, momentum = further(multipliers, new, momentum)
+        multipliers = new
         if count % LOOK and count != steps:
             continue
         inside = slack.amax(-1) <= 1e-7
@@ -86,6 +85,12 @@ def scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
     size = torch.where(size > 0, size, torch.ones_like(size))
     rows = spaces.rows / size.unsqueeze(-1)
     return size, HalfSpaces(rows, spaces.values / size, spaces.errors / size)
+
+
+def further(before: Tensor, now: Tensor, momentum: float) -> tuple[Tensor, float]:
+    """Where an accelerated ascent (Nesterov, 1983) looks after a step, and its next momentum."""
+    following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+    return torch.lerp(before, now, 1 + (momentum - 1) / following).clamp_(min=0), following
 
 
 def step_length(rows: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, linprog, milp
 from scipy.sparse import csr_matrix
 
 from oracle.network import Array, Chain
@@ -39,6 +39,17 @@ class Program:
     def matrix(self) -> csr_matrix:
         rows, columns, values = zip(*self.entries, strict=True)
         return csr_matrix((values, (rows, columns)), shape=(len(self.sides), len(self.low)))
+
+    def minimise(self, cost: Array, **options: float) -> OptimizeResult:
+        """What HiGHS says of the least cost."""
+        sides = np.array(self.sides)
+        return milp(
+            cost,
+            integrality=self.whole,
+            bounds=Bounds(self.low, self.high),
+            constraints=LinearConstraint(self.matrix(), sides[:, 0], sides[:, 1]),
+            options=options,
+        )
 
 
 def layer_bounds(chain: Chain, lower: Array, upper: Array) -> list[tuple[Array, Array]]:
@@ -120,14 +131,7 @@ def solve(
         terms = dict(zip(last, row @ weight, strict=True))
         program.constrain(terms, -slack - offset - row @ bias, np.inf)
         cost[last] -= row @ weight
-    sides = np.array(program.sides)
-    solved = milp(
-        cost,
-        integrality=program.whole,
-        bounds=Bounds(program.low, program.high),
-        constraints=LinearConstraint(program.matrix(), sides[:, 0], sides[:, 1]),
-        options={"time_limit": seconds},
-    )
+    solved = program.minimise(cost, time_limit=seconds)
     if solved.status == 2:
         return False, None
     if solved.x is not None:

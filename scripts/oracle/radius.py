@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp, nnls
+from scipy.optimize import nnls
 
 from oracle.milp import Program, encode, layer_bounds
 from oracle.network import Array, Chain
@@ -57,14 +57,7 @@ def _by_program(
 def _solved(program: Program, spread: list[int]) -> float:
     cost = np.zeros(len(program.low))
     cost[spread] = 1.0
-    sides = np.array(program.sides)
-    solved = milp(
-        cost,
-        integrality=program.whole,
-        bounds=Bounds(program.low, program.high),
-        constraints=LinearConstraint(program.matrix(), sides[:, 0], sides[:, 1]),
-        options={"mip_rel_gap": 1e-7},
-    )
+    solved = program.minimise(cost, mip_rel_gap=1e-7)
     if solved.status == 2:
         return math.inf
     if solved.status != 0:
