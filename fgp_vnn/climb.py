@@ -19,9 +19,10 @@ from fgp_vnn.ascent import Ascent
 from fgp_vnn.certifier import ball
 from fgp_vnn.collapse import collapse
 from fgp_vnn.decide import remaining, shrink
+from fgp_vnn.decoupled import Decoupled, decouple
 from fgp_vnn.domain import Box, L2Ball
 from fgp_vnn.ends import Ends
-from fgp_vnn.nearest import Approach, Target, approach, polish
+from fgp_vnn.nearest import Approach, Target, approach, polish, starts
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.refine import refine_layers
@@ -65,7 +66,7 @@ def reduced(ends: Ends, radius: float) -> tuple[Query, Through, float]:
 
 
 def attack(ends: Ends) -> None:
-    """The upper end, by a minimum-norm attack."""
+    """The upper end, by minimum-norm attacks of two kinds."""
     query, lift, _ = reduced(ends, 1.0)
     clip = None
     if ends.clip is not None:
@@ -74,8 +75,12 @@ def attack(ends: Ends) -> None:
     center = torch.from_numpy(ends.x).to(query.domain.center)
     center = query.domain.center if isinstance(query.domain, L2Ball) else center
     target = Target(query.network, center, ends.norm, clip)
-    found = approach(target, ends.deadline, Approach(seed=ends.certifier.settings.seed))
-    if not ends.offer(lift(found[:3])):
+    begin = starts(target, seed=ends.certifier.settings.seed)
+    found = [
+        decouple(target, begin, ends.deadline, Decoupled()),
+        approach(target, begin, ends.deadline, Approach()),
+    ]
+    if not ends.offer(lift(polish(target, torch.cat(found), ends.deadline)[:3])):
         _descend(ends)
 
 

@@ -2,15 +2,16 @@
 
 At x the network is affine, so the boundary with a class is a hyperplane there. A step goes to a mix
 of two projections onto it, of x itself and of the centre; from the other side of the boundary it
-goes back towards the centre (the attack FAB, Croce and Hein, 2020). The best points are then
-polished: along the boundary towards the centre's projection, and on the ray from the centre by
-bisection.
+goes back towards the centre (the attack FAB, Croce and Hein, 2020). The best points, of this attack
+or another, are then polished: along the boundary towards the centre's projection, and on the ray
+from the centre by bisection.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,13 +32,11 @@ SHARES = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
 class Approach:
     """How to attack."""
 
-    starts: int = 32  # at least four for each class; the first is the centre
     steps: int = 40
     bias: float = 0.1  # of the centre's projection in a step, at most
     overshoot: float = 1.05
     back: float = 0.95  # of the distance, after the boundary was crossed
-    polished: int = 6  # points
-    seed: int = 0
+    kept: int = 2  # points
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,22 +54,29 @@ class Target:
         return result
 
 
-def approach(target: Target, deadline: Deadline, attack: Approach) -> Tensor:
-    """Points [points, inputs] of other classes, the nearest first; none if none was found."""
+class Starts(NamedTuple):
+    """Where an attack begins, and the margin that it pushes down from there."""
+
+    points: Tensor  # [starts, inputs]
+    rows: Tensor  # [starts, outputs] of the identity
+
+    def first(self, count: int) -> Starts:
+        return Starts(self.points[:count], self.rows[:count])
+
+
+def starts(target: Target, *, least: int = 32, seed: int = 0) -> Starts:
+    """At least four for each class: first the centre for all, then farther and farther out."""
     count = target.network.outputs
-    times = max(4, -(-attack.starts // count))
-    classes = torch.arange(count, device=target.center.device).repeat(times)
-    shape = (len(classes), len(target.center))
-    generator = torch.Generator(device="cpu").manual_seed(attack.seed)
+    times = max(4, -(-least // count))
+    rows = torch.eye(count).to(target.center).repeat(times, 1)
+    shape = (len(rows), len(target.center))
+    generator = torch.Generator(device="cpu").manual_seed(seed)
     noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(target.center)
     noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
-    # The first start of each class is the centre, the others are farther and farther out.
     scales = [0.0, *(0.5 * 2.0 ** (k % 4) for k in range(times - 1))]
     spread = torch.tensor(scales).to(target.center).repeat_interleave(count).unsqueeze(-1)
-    starts = target.center + _outlook(target) * spread * noise
-    starts = starts if target.clip is None else target.clip.project(starts)
-    found = _descend(target, starts, classes, deadline, attack)
-    return polish(target, found, deadline, count=attack.polished)
+    points = target.center + _outlook(target) * spread * noise
+    return Starts(points if target.clip is None else target.clip.project(points), rows)
 
 
 def _outlook(target: Target) -> Tensor:
@@ -90,9 +96,10 @@ def polish(
     Every round projects the centre onto the boundary's hyperplane at each point, and goes some part
     of the way there; what is on the other side of the boundary is pulled in along its ray.
     """
+    points = first_of(target, points, count)
     if not len(points):
         return points
-    points = _pulled(target, points[target.distance(points).argsort()[:count]], ROUGH)
+    points = _pulled(target, points, ROUGH)
     for _ in range(rounds):
         if deadline.expired():
             break
@@ -107,38 +114,43 @@ def polish(
         length = target.distance(trial)  # [shares, points]
         best = length.argmin(0)
         index = torch.arange(len(points), device=best.device)
-        nearer = length[best, index] < target.distance(points) * (1 - 1e-6)
-        points = torch.where(nearer.unsqueeze(-1), trial[best, index], points)
-        if not bool(nearer.any()):
+        gained = length[best, index] < target.distance(points) * (1 - 1e-6)
+        points = torch.where(gained.unsqueeze(-1), trial[best, index], points)
+        if not bool(gained.any()):
             break
-    points = _pulled(target, points, FINE)
+    return first_of(target, _pulled(target, points, FINE), count)
+
+
+def first_of(target: Target, points: Tensor, count: int) -> Tensor:
+    """The nearest of the points, in order, without those that are infinite."""
     points = points[points.isfinite().all(-1)]
-    return points[target.distance(points).argsort()]
+    return points[target.distance(points).argsort()[:count]]
 
 
-def _descend(
-    target: Target, starts: Tensor, classes: Tensor, deadline: Deadline, attack: Approach
-) -> Tensor:
-    """The nearest point of another class that each start comes to, where there is one."""
-    x, center = starts, target.center
-    rows = torch.nn.functional.one_hot(classes, target.network.outputs).to(x)
-    best = x.new_full((len(x),), torch.inf)
-    points = x
+def nearer(target: Target, old: Tensor, new: Tensor, outputs: Tensor) -> Tensor:
+    """Each new point if it is nearer than the old one and its outputs are those of another class;
+    an infinite point stands for none."""
+    better = (outputs.amin(-1) <= 0) & (target.distance(new) < target.distance(old))
+    return torch.where(better.unsqueeze(-1), new, old)
+
+
+def approach(target: Target, begin: Starts, deadline: Deadline, attack: Approach) -> Tensor:
+    """The nearest points [points, inputs] of other classes that the starts come to, in order."""
+    x, rows = begin
+    center = target.center
+    found = torch.full_like(x, torch.inf)
     for _ in range(attack.steps):
         outputs, slope = gradient(target.network, x, rows)
-        length = target.distance(x)
-        crossed = outputs.amin(-1) <= 0
-        nearer = crossed & (length < best)
-        best = torch.where(nearer, length, best)
-        points = torch.where(nearer.unsqueeze(-1), x, points)
+        found = nearer(target, found, x, outputs)
         if deadline.expired():
             break
+        crossed = outputs.amin(-1, keepdim=True) <= 0
         value = (outputs * rows).sum(-1)
-        back = torch.where(crossed, attack.back, 1.0).unsqueeze(-1).to(x)
+        back = torch.where(crossed, attack.back, 1.0).to(x)
         value = value + ((back - 1) * (x - center) * slope).sum(-1)
         x = torch.lerp(center.expand_as(x), x, back)
         x = _mixed(target, x, slope, value, attack)
-    return points[best < torch.inf]
+    return first_of(target, found, attack.kept)
 
 
 def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Approach) -> Tensor:

@@ -26,6 +26,8 @@ def _in(file: str, *tests: str) -> Tested:
 
 _CAPS = _in("caps.py", "caps")
 _CLOSEST = _in("search/closest.py", "projections")
+_NEAREST = _in("nearest.py", "nearest")
+_DECOUPLED = _in("decoupled.py", "decoupled", "nearest")
 _DISTANCE = _in("search/distance.py", "radius")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
@@ -180,6 +182,25 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ),
     ("negative factors of terms", _AFFINITY, "attribute.f = abs(attribute.f)", "pass"),
     ("the property is not evaluated", _CONFIRM, "self.breaks(x, y.astype(np.float64))", "True"),
+    ("points of the same class", _NEAREST, "(outputs.amin(-1) <= 0) & (target", "(target"),
+    (
+        "a ball that does not shrink",
+        _DECOUPLED,
+        "torch.minimum(radius * (1 - change), best)",
+        "torch.minimum(radius * (1 + change), best)",
+    ),
+    (
+        "the norm itself for its dual",
+        _DECOUPLED,
+        '"linf": 1.0, "l1": math.inf',
+        '"linf": math.inf, "l1": 1.0',
+    ),
+    (
+        "steps out of the clip box",
+        _DECOUPLED,
+        "x if target.clip is None else target.clip.project(x)",
+        "x",
+    ),
     (
         "checker: sign of the multipliers",
         _CHECKER,

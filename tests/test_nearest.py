@@ -1,24 +1,33 @@
-"""The minimum-norm attack."""
+"""The minimum-norm attacks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.decoupled import Decoupled, decouple
 from fgp_vnn.domain import Box
-from fgp_vnn.nearest import Approach, Target, approach
+from fgp_vnn.nearest import Approach, Starts, Target, approach, polish, starts
 from fgp_vnn.robustness import NORMS, Norm
 from oracle.network import Chain
 from oracle.radius import exact_radius
 from reference_walk import layers_of
 
+KINDS: dict[str, Callable[[Target, Starts], torch.Tensor]] = {
+    "projections": lambda target, begin: approach(target, begin, Deadline(), Approach()),
+    "decoupled": lambda target, begin: decouple(target, begin, Deadline(), Decoupled()),
+}
 
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clipped", [False, True])
 @pytest.mark.parametrize("norm", NORMS)
 def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
-    norm: Norm, clipped: bool
+    norm: Norm, clipped: bool, kind: str
 ) -> None:
     asked = near = 0
     for seed in range(12):
@@ -27,7 +36,10 @@ def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
         center = torch.from_numpy(x)
         clip = Box(torch.zeros_like(center), torch.ones_like(center)) if clipped else None
         target = Target(query.network, center, norm, clip)
-        found = approach(target, Deadline(), Approach())
+        raw = KINDS[kind](target, starts(target))
+        assert bool((query.network(raw).amin(-1) <= 0).all())
+        assert clip is None or bool(clip.contains(raw).all())
+        found = polish(target, raw, Deadline())
         length = target.distance(found)
         assert torch.equal(length, length.sort().values)
         assert bool((query.network(found).amin(-1) <= 0).all())
