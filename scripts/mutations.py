@@ -29,6 +29,7 @@ _CLOSEST = _in("search/closest.py", "projections")
 _NEAREST = _in("nearest.py", "nearest")
 _DECOUPLED = _in("decoupled.py", "decoupled", "nearest")
 _DISTANCE = _in("search/distance.py", "radius")
+_REBOUND = _in("search/rebound.py", "rebound")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
 _SHARPEN = _in("search/sharpen.py", "sharpen")
@@ -171,6 +172,14 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "size = dual_norm(self.ball.query.domain, weight)",
         "size = weight.abs().amax(-1)",
     ),
+    (
+        "bounds of other bundles",
+        _REBOUND,
+        "old.index_copy(0, at, new)",
+        "old.index_copy(0, at.flip(0), new)",
+    ),
+    ("the upper side of a cap from below", _REBOUND, "caps.support(-rows)", "caps.support(rows)"),
+    ("an empty bundle kept open", _REBOUND, "(lower > upper)", "(lower > upper + 1e30)"),
     ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
     ("float32 is exact", _DEPLOYED, "SLACK * (share * terms", "0 * (share * terms"),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
-from fgp_vnn import climb
+from fgp_vnn import first_ends
 from fgp_vnn.certifier import Certifier
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.decoupled import Decoupled, decouple
@@ -119,7 +119,7 @@ def test_either_kind_alone_gives_a_confirmed_upper_end(
     def nothing(target: Target, *_: object) -> torch.Tensor:
         return target.center.new_empty(0, len(target.center))
 
-    monkeypatch.setattr(climb, silent, nothing)
+    monkeypatch.setattr(first_ends, silent, nothing)
     network, x = random_network((4, 7, 3), 6), random_point(4, 6)
     exact = exact_radius(Chain(tuple(layers_of(network))), x, norm, 4.0, clip)
     found = find_radius(
