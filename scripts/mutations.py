@@ -51,6 +51,8 @@ _CHECKER = _in("certificate/bounds.py", "certificate_bounds")
 _CHECK = _in("certificate/check.py", "certificate")
 _TREES = _in("certificate/trees.py", "certificate_trees")
 _READER = _in("certificate/forms.py", "certificate_network")
+_WINDOWS = _in("certificate/windows.py", "certificate_network")
+_ACTIVATIONS = _in("certificate/activations.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
     ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
@@ -323,6 +325,20 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
         "if cut != cut:",
     ),
     ("checker: sign of Sub", _READER, "factor * wide(block, shape)", "wide(block, shape)"),
+    ("checker: padding on the other side", _WINDOWS, "else rest + half", "else half + rest"),
+    ("checker: padding counts", _WINDOWS, 'get("count_include_pad", 0)', 'get("pads", 0)'),
+    (
+        "checker: slope of the active side",
+        _ACTIVATIONS,
+        "1 - real, np.multiply",
+        "real, np.multiply",
+    ),
+    (
+        "checker: clipped at 0",
+        _ACTIVATIONS,
+        "form if level == 0 else plus",
+        "form if True else plus",
+    ),
 )
 
 MUTATIONS = tuple(
