@@ -52,6 +52,7 @@ _CHECK = _in("certificate/check.py", "certificate")
 _TREES = _in("certificate/trees.py", "certificate_trees")
 _READER = _in("certificate/forms.py", "certificate_network")
 _WINDOWS = _in("certificate/windows.py", "certificate_network")
+_MAXIMA = _in("certificate/maxima.py", "certificate_network")
 _ACTIVATIONS = _in("certificate/activations.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
@@ -339,6 +340,7 @@ _CHANGES: tuple[tuple[str, tuple[str, tuple[str, ...]], str, str], ...] = (
         "form if level == 0 else plus",
         "form if True else plus",
     ),
+    ("checker: an odd member left out", _MAXIMA, "[second, first[half:]]", "[second, second[:1]]"),
 )
 
 MUTATIONS = tuple(

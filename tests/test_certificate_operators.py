@@ -28,6 +28,7 @@ NAMES = [
     "gather",
     "global average pool",
     "leaky relu",
+    "max pool padded",
     "prelu",
     "reduce mean",
     "reduce sum",

@@ -11,15 +11,17 @@ from fgp_vnn.certificate.activations import absolute, clip, leaky_relu, prelu
 from fgp_vnn.certificate.call import Call
 from fgp_vnn.certificate.forms import (
     Array,
-    Blocks,
     Constant,
     Form,
     as_form,
+    joined,
     linear,
     plus,
+    taken,
     times,
     wide,
 )
+from fgp_vnn.certificate.maxima import global_max_pool, max_pool
 from fgp_vnn.certificate.windows import average_pool, conv
 from fgp_vnn.errors import UnsupportedError
 
@@ -121,20 +123,7 @@ def _transpose(call: Call) -> Form:
 
 def _concat(call: Call) -> Form:
     forms = [as_form(value) for value in call.inputs]
-    axis = call.attributes["axis"] % len(forms[0].shape)
-
-    def join(parts: list[Blocks]) -> Blocks:
-        names = sorted({s for part in parts for s in part})
-        result = {}
-        for s in names:
-            count = next(len(part[s]) for part in parts if s in part)
-            shapes = [next(iter(part.values())).shape[1:] for part in parts]
-            filled = [p.get(s, np.zeros((count, *n))) for p, n in zip(parts, shapes, strict=True)]
-            result[s] = np.concatenate(filled, axis + 1)
-        return result
-
-    blocks, sizes = join([form.blocks for form in forms]), join([form.sizes for form in forms])
-    return Form(blocks, sizes, max(form.steps for form in forms))
+    return joined(forms, call.attributes["axis"] % len(forms[0].shape))
 
 
 def _slice(call: Call) -> Form:
@@ -159,18 +148,14 @@ def _split(call: Call) -> list[Form]:
     if len(sizes) != call.outputs or sum(sizes) != size or min(sizes) < 0:
         raise UnsupportedError("parts that do not make up the whole")
     parts = np.split(np.arange(size), np.cumsum(sizes)[:-1])
-    return [_taken(form, part, axis) for part in parts]
+    return [taken(form, part, axis) for part in parts]
 
 
 def _gather(call: Call) -> Form:
     form, index = call.form(), call.constant(1)
     if index is None or index.dtype.kind != "i":
         raise UnsupportedError("indices that are not constant")
-    return _taken(form, index, call.attributes.get("axis", 0) % len(form.shape))
-
-
-def _taken(form: Form, index: Constant, axis: int) -> Form:
-    return linear(form, lambda block, _: np.take(block, index, axis + 1))
+    return taken(form, index, call.attributes.get("axis", 0) % len(form.shape))
 
 
 def _reduce_sum(call: Call) -> Form:
@@ -250,9 +235,11 @@ RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
     "Gather": _gather,
     "Gemm": _gemm,
     "GlobalAveragePool": _global_average_pool,
+    "GlobalMaxPool": global_max_pool,
     "Identity": _same,
     "LeakyRelu": leaky_relu,
     "MatMul": _matmul,
+    "MaxPool": max_pool,
     "Mul": _multiply,
     "Neg": lambda call: _scaled(call.form(), -1.0),
     "PRelu": prelu,
@@ -283,6 +270,7 @@ ATTRIBUTES: dict[str, set[str]] = {
     "Gather": {"axis"},
     "Gemm": {"alpha", "beta", "transA", "transB"},
     "LeakyRelu": {"alpha"},
+    "MaxPool": {*_MOVED, "ceil_mode", "storage_order"},
     "ReduceMean": _REDUCED,
     "ReduceSum": _REDUCED,
     "Reshape": {"allowzero", "shape"},

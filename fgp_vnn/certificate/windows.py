@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from fgp_vnn.certificate.call import Call
-from fgp_vnn.certificate.forms import Array, Form, as_form, linear, plus, times
+from fgp_vnn.certificate.forms import Array, Constant, Form, as_form, linear, plus, times
 from fgp_vnn.errors import UnsupportedError
 
 
@@ -19,7 +19,7 @@ def conv(call: Call) -> Form:
     form, kernel, bias = call.form(), call.constant(1), call.constant(2)
     if kernel is None:
         raise UnsupportedError("a convolution without its kernel")
-    window = _window(call.attributes, kernel.shape[2:], form.shape[2:])
+    window = window_of(call.attributes, kernel.shape[2:], form.shape[2:])
     result = times(form, kernel, window.convolve, prod(kernel.shape[1:]) + 1)
     if bias is None:
         return result
@@ -32,7 +32,7 @@ def average_pool(call: Call) -> Form:
     if given.get("ceil_mode", 0):
         raise UnsupportedError("windows that go beyond the padding")
     kernel, image = list(given["kernel_shape"]), form.shape[2:]
-    window = _window(given, kernel, image)
+    window = window_of(given, kernel, image)
     ones = np.ones((1, 1, *kernel))
 
     def total(block: Array) -> Array:
@@ -50,7 +50,7 @@ def average_pool(call: Call) -> Form:
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """How a kernel is moved over an image."""
 
     strides: list[int]
@@ -64,14 +64,7 @@ class _Window:
         channels = self.groups * kernel.shape[1]
         if block.ndim != space + 3 or block.shape[1:3] != (1, channels) or outputs % self.groups:
             raise UnsupportedError("a convolution of this shape")
-        ends = list(zip(self.pads[:space], self.pads[space:], strict=True))
-        images = np.pad(block[:, 0], [(0, 0), (0, 0), *ends])
-        spans = [d * (k - 1) + 1 for d, k in zip(self.dilations, kernel.shape[2:], strict=True)]
-        patches = sliding_window_view(images, spans, tuple(range(2, space + 2)))
-        steps = [slice(None, None, s) for s in self.strides]
-        inner = [slice(None, None, d) for d in self.dilations]
-        everything = [slice(None), slice(None)]
-        patches = patches[tuple(everything + steps + inner)]
+        patches = self.patches(block[:, 0], kernel.shape[2:])
         results = []
         for group in range(self.groups):
             read = slice(group * kernel.shape[1], (group + 1) * kernel.shape[1])
@@ -81,8 +74,20 @@ class _Window:
             results.append(np.moveaxis(moved, -1, 1))
         return np.concatenate(results, 1)[:, None]
 
+    def patches(self, images: Constant, kernel: Sequence[int], fill: float = 0) -> Constant:
+        """What each window [n, channels, *places, *kernel] sees of images [n, channels, *space]."""
+        space = len(kernel)
+        ends = list(zip(self.pads[:space], self.pads[space:], strict=True))
+        padded = np.pad(images, [(0, 0), (0, 0), *ends], constant_values=fill)
+        spans = [d * (k - 1) + 1 for d, k in zip(self.dilations, kernel, strict=True)]
+        views = sliding_window_view(padded, spans, tuple(range(2, space + 2)))
+        steps = [slice(None, None, s) for s in self.strides]
+        inner = [slice(None, None, d) for d in self.dilations]
+        index = (slice(None), slice(None), *steps, *inner)
+        return views[index]
 
-def _window(given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]) -> _Window:
+
+def window_of(given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]) -> Window:
     """The window that a node's attributes describe."""
     space = len(kernel)
     strides = list(given.get("strides", [1] * space))
@@ -101,4 +106,4 @@ def _window(given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]) 
         pads = [0] * 2 * space
     elif automatic != b"NOTSET":
         raise UnsupportedError(f"padding by the rule {automatic!r}")
-    return _Window(strides, dilations, pads, given.get("group", 1))
+    return Window(strides, dilations, pads, given.get("group", 1))
