@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from network_models import Builder
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.check import check
+from fgp_vnn.certificate.check import check, check_files
 from fgp_vnn.certificate.network import AffineMap, Network
 from fgp_vnn.certificate.proof import Certificate, Step
+from fgp_vnn.certificate.prove import prove
 from fgp_vnn.certificate.repair import repair_boxes
 from fgp_vnn.certificate.trees import LEAF
 from fgp_vnn.errors import InputError
+from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Case, Conjunction, Property
 
 Array = NDArray[np.float64]
@@ -99,3 +102,22 @@ def test_a_box_that_cannot_be_halved_is_said_to_be_too_small() -> None:
     always = Case(LOWER, np.nextafter(LOWER, 0), (at_most(np.eye(2), np.full(2, 1e6)),))
     with pytest.raises(LookupError, match="too small"):
         repair_boxes(model, always, unsplit(always), lambda: None)
+
+
+def test_a_proof_of_boxes_is_repaired_before_it_is_written() -> None:
+    model = network(2)
+    case = question(model, 0.5)
+    builder, end = Builder([1, 3]), "x"
+    for k, affine in enumerate(model.maps):
+        end = builder.op("Relu", end) if k else end
+        end = builder.op(
+            "Gemm", end, *(builder.const(v) for v in (affine.weights[k].T, affine.bias))
+        )
+    lines = [f"(declare-const {name} Real)" for name in ("X_0", "X_1", "X_2", "Y_0", "Y_1")]
+    lines += [f"(assert (>= X_{i} -1.0)) (assert (<= X_{i} 1.0))" for i in range(3)]
+    lines += [f"(assert (<= Y_0 {case.unsafe[0].limits[0]}))"]
+    files = builder.model(end).SerializeToString(), "\n".join(lines).encode()
+    prop = parse_property(files[1])
+    data, checked = prove([unsplit(prop.cases[0])], *files, prop, lambda: None)
+    assert checked.leaves > 1
+    assert check_files(data, *files).leaves == checked.leaves
