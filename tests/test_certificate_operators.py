@@ -69,8 +69,11 @@ def at_least(limit: float, inputs: int) -> bytes:
 
 
 def narrowed(name: str, folder: Path) -> tuple[bytes, int, float, float]:
-    """A network, its inputs, a value that it reaches, and one that it is proved not to reach: the
-    second limit above which it is, so that its proof, written to the folder, needs splits."""
+    """A network, the number of its inputs, an output that it reaches and one that it does not.
+
+    The interval between them is halved until the second proof, which needs splits and is left in
+    the folder.
+    """
     content, inputs = network(name)
     model, prop = folder / "net.onnx", folder / "prop.vnnlib"
     model.write_bytes(content)
