@@ -50,6 +50,9 @@ _CHECKER = _in("certificate/bounds.py", "certificate_bounds")
 _CHECK = _in("certificate/check.py", "certificate")
 _TREES = _in("certificate/trees.py", "certificate_trees")
 _READER = _in("certificate/forms.py", "certificate_network")
+_WINDOWS = _in("certificate/windows.py", "certificate_network")
+_MAXIMA = _in("certificate/maxima.py", "certificate_network")
+_ACTIVATIONS = _in("certificate/activations.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     *KERNELS,
@@ -254,6 +257,21 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "if cut != cut:",
     ),
     ("checker: sign of Sub", _READER, "factor * wide(block, shape)", "wide(block, shape)"),
+    ("checker: padding on the other side", _WINDOWS, "else rest + half", "else half + rest"),
+    ("checker: padding counts", _WINDOWS, 'get("count_include_pad", 0)', 'get("pads", 0)'),
+    (
+        "checker: slope of the active side",
+        _ACTIVATIONS,
+        "1 - real, np.multiply",
+        "real, np.multiply",
+    ),
+    (
+        "checker: clipped at 0",
+        _ACTIVATIONS,
+        "form if level == 0 else plus",
+        "form if True else plus",
+    ),
+    ("checker: an odd member left out", _MAXIMA, "[second, first[half:]]", "[second, second[:1]]"),
 )
 
 MUTATIONS = tuple(

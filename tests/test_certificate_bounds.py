@@ -131,6 +131,17 @@ def test_no_point_of_the_box_is_outside_of_the_bounds(seed: int, spread: float) 
             assert (exact(low[0]) <= z).all() and (z <= exact(high[0])).all()
 
 
+@given(st.integers(0, 10**6))
+def test_every_neuron_that_is_not_off_is_bounded_by_a_backward_pass(seed: int) -> None:
+    _, enclosure = random_enclosure(seed, 0)
+    for k, (low, high) in enumerate(zip(enclosure.lower, enclosure.upper, strict=True)):
+        rows = np.eye(low.shape[-1])[None]
+        below, above = enclosure.least(k, rows), -enclosure.least(k, -rows)
+        wanted = high > 0
+        assert (low >= below - 1e-9)[wanted].all()
+        assert (high <= above + 1e-9)[wanted].all()
+
+
 @given(st.floats(-1e6, 0, exclude_max=True), st.floats(0, 1e6, exclude_min=True))
 def test_lines_enclose_the_relu_exactly(lower: float, upper: float) -> None:
     low, chord, intercept = lines(np.array([[lower]]), np.array([[upper]]))

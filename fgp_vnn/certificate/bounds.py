@@ -84,7 +84,7 @@ def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
 class Enclosure:
     """Bounds of every ReLU layer over each of a batch of boxes.
 
-    Intervals first; then, for neurons that these leave without a sign, a backward pass each. Signs
+    Intervals first; then, for neurons that these do not show to be off, a backward pass each. Signs
     [batch, neurons] that are known already, as of a box around, are believed.
     """
 
@@ -144,17 +144,21 @@ class Enclosure:
         return middle - reach, middle + reach
 
     def _tighten(self, target: int) -> None:
-        """A backward pass for the neurons whose sign the intervals leave open."""
-        crossing = (self.lower[target] < 0) & (self.upper[target] > 0)
-        most = int(crossing.sum(-1).max(initial=0))
+        """A backward pass for the neurons that the intervals do not show to be off.
+
+        Those that are on are linear whatever their bounds are, but the intervals of later layers
+        are read off these bounds.
+        """
+        wanted = self.upper[target] > 0
+        most = int(wanted.sum(-1).max(initial=0))
         # Boxes with fewer such neurons than others get some more rows, which are not used: so what
         # is found in a box does not depend on the others in the batch.
-        chosen = np.argsort(~crossing, axis=-1, kind="stable")[:, :most]
-        some = max(1, ENTRIES // (2 * len(crossing) * max(self.widths)))
+        chosen = np.argsort(~wanted, axis=-1, kind="stable")[:, :most]
+        some = max(1, ENTRIES // (2 * len(wanted) * max(self.widths)))
         for begin in range(0, most, some):
             part = chosen[:, begin : begin + some]
             least = self._descend(self._of_neurons(target, part), self._lines)
-            least[~np.tile(np.take_along_axis(crossing, part, -1), 2)] = np.nan
+            least[~np.tile(np.take_along_axis(wanted, part, -1), 2)] = np.nan
             self.learn(target, part, least[:, : part.shape[1]])
             self.learn(target, part, least[:, part.shape[1] :], below=True)
 

@@ -12,7 +12,7 @@ roundings that a term passes through.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -59,6 +59,11 @@ def linear(form: Form, rule: Callable[[Array, bool], Array], steps: int = 0) -> 
     return Form(blocks, {s: rule(b, True) for s, b in form.sizes.items()}, form.steps + steps)
 
 
+def taken(form: Form, index: Constant, axis: int) -> Form:
+    """Some entries along an axis."""
+    return linear(form, lambda block, _: np.take(block, index, axis + 1))
+
+
 def times(form: Form, factor: Constant, product: Callable[[Array, Array], Array], n: int) -> Form:
     """A product with constants whose results are sums of n terms."""
     real = np.asarray(factor, dtype=np.float64)
@@ -78,6 +83,22 @@ def plus(left: Form, right: Form, sign: float = 1.0) -> Form:
 
     blocks = add(left.blocks, right.blocks, sign)
     return Form(blocks, add(left.sizes, right.sizes, 1.0), max(left.steps, right.steps) + 1)
+
+
+def joined(forms: Sequence[Form], axis: int) -> Form:
+    """Forms one behind the other along an axis."""
+    shapes = [form.shape for form in forms]
+
+    def join(parts: list[Blocks]) -> Blocks:
+        result = {}
+        for s in sorted({s for part in parts for s in part}):
+            count = next(len(part[s]) for part in parts if s in part)
+            filled = [p.get(s, np.zeros((count, *n))) for p, n in zip(parts, shapes, strict=True)]
+            result[s] = np.concatenate(filled, axis + 1)
+        return result
+
+    blocks, sizes = join([form.blocks for form in forms]), join([form.sizes for form in forms])
+    return Form(blocks, sizes, max(form.steps for form in forms))
 
 
 def wide(block: Array, shape: tuple[int, ...]) -> Array:

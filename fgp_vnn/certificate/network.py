@@ -15,8 +15,9 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from fgp_vnn.certificate.call import Call
 from fgp_vnn.certificate.forms import MOST_ENTRIES, ONE, Array, Form, source
-from fgp_vnn.certificate.operators import ATTRIBUTES, RULES, Call
+from fgp_vnn.certificate.operators import ATTRIBUTES, RULES
 from fgp_vnn.errors import InputError, UnsupportedError
 
 
@@ -77,7 +78,7 @@ class _Reader:
         self.constants = constants
         self.forms: dict[str, Form] = {}
         self.layers: list[AffineMap] = []
-        self._active: dict[str, Form] = {}  # a ReLU of the same tensor is the same layer
+        self._active: dict[Form, Form] = {}  # a ReLU of the same tensor is the same layer
 
     def read(self, node: NodeProto) -> None:
         where = f"operator {node.op_type} (node {node.name or node.output[0]!r})"
@@ -87,23 +88,23 @@ class _Reader:
         if node.op_type == "Constant":
             self.constants[node.output[0]] = _constant(given, where)
             return
-        if node.op_type == "Relu":
-            self.forms[node.output[0]] = self._relu(node.input[0], where)
-            return
         if node.op_type not in RULES:
             raise UnsupportedError(f"{where} is not known to the checker of certificates")
         if strange := set(given) - ATTRIBUTES.get(node.op_type, set()):
             raise UnsupportedError(f"{where} has the attribute {min(strange)!r}, not known here")
         values = [self._value(name, where) for name in node.input]
         try:
-            form = RULES[node.op_type](Call(values, given))
+            found = RULES[node.op_type](Call(values, given, len(node.output), self._relu))
         except UnsupportedError as error:
             raise UnsupportedError(f"{where}: {error}") from None
         except (ValueError, LookupError, TypeError) as error:  # shapes that do not fit
             raise UnsupportedError(f"{where}: {' '.join(str(error).split())[:200]}") from None
-        if sum(block.size for block in form.blocks.values()) > MOST_ENTRIES:
-            raise UnsupportedError(f"{where} is too large for the checker")
-        self.forms[node.output[0]] = form
+        for name, form in zip(
+            node.output, found if isinstance(found, list) else [found], strict=False
+        ):
+            if sum(block.size for block in form.blocks.values()) > MOST_ENTRIES:
+                raise UnsupportedError(f"{where} is too large for the checker")
+            self.forms[name] = form
 
     def _value(self, name: str, where: str) -> Form | Any | None:
         if name == "":
@@ -113,14 +114,13 @@ class _Reader:
             raise UnsupportedError(f"{where} reads {name!r}, which nothing before it gives")
         return found
 
-    def _relu(self, name: str, where: str) -> Form:
-        if name not in self._active:
-            form = self._value(name, where)
-            if not isinstance(form, Form):
-                raise UnsupportedError(f"{where} of a constant")
+    def _relu(self, form: Form) -> Form:
+        """The layer of a tensor; that of a layer is itself."""
+        if form not in self._active:
             self.layers.append(_map(form))
-            self._active[name] = source(len(self.layers), form.shape)
-        return self._active[name]
+            active = source(len(self.layers), form.shape)
+            self._active |= {form: active, active: active}
+        return self._active[form]
 
 
 def _map(form: Form) -> AffineMap:

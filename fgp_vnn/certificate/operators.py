@@ -3,50 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
+from fgp_vnn.certificate.activations import absolute, clip, leaky_relu, prelu
+from fgp_vnn.certificate.call import Call
 from fgp_vnn.certificate.forms import (
     Array,
-    Blocks,
     Constant,
     Form,
     as_form,
+    joined,
     linear,
     plus,
+    taken,
     times,
     wide,
 )
+from fgp_vnn.certificate.maxima import global_max_pool, max_pool
+from fgp_vnn.certificate.windows import average_pool, conv
 from fgp_vnn.errors import UnsupportedError
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A node on its way through: what it reads, and its attributes."""
-
-    inputs: list[Form | Constant | None]
-    attributes: dict[str, Any]
-
-    def form(self, index: int = 0) -> Form:
-        value = self.inputs[index]
-        if not isinstance(value, Form):
-            raise UnsupportedError("it reads a constant where it should read the network's input")
-        return value
-
-    def constant(self, index: int) -> Constant | None:
-        value = self.inputs[index] if index < len(self.inputs) else None
-        if isinstance(value, Form):
-            raise UnsupportedError("a product of two tensors that depend on the input")
-        return value
-
-    def ints(self, name: str, index: int) -> list[int] | None:
-        """Whole numbers that older files hold as an attribute and newer ones as an input."""
-        value = self.attributes.get(name, self.constant(index))
-        return None if value is None else [int(v) for v in np.ravel(np.asarray(value))]
 
 
 def _matmul(call: Call) -> Form:
@@ -146,20 +123,7 @@ def _transpose(call: Call) -> Form:
 
 def _concat(call: Call) -> Form:
     forms = [as_form(value) for value in call.inputs]
-    axis = call.attributes["axis"] % len(forms[0].shape)
-
-    def join(parts: list[Blocks]) -> Blocks:
-        names = sorted({s for part in parts for s in part})
-        result = {}
-        for s in names:
-            count = next(len(part[s]) for part in parts if s in part)
-            shapes = [next(iter(part.values())).shape[1:] for part in parts]
-            filled = [p.get(s, np.zeros((count, *n))) for p, n in zip(parts, shapes, strict=True)]
-            result[s] = np.concatenate(filled, axis + 1)
-        return result
-
-    blocks, sizes = join([form.blocks for form in forms]), join([form.sizes for form in forms])
-    return Form(blocks, sizes, max(form.steps for form in forms))
+    return joined(forms, call.attributes["axis"] % len(forms[0].shape))
 
 
 def _slice(call: Call) -> Form:
@@ -169,64 +133,64 @@ def _slice(call: Call) -> Form:
         raise UnsupportedError("a slice without its limits")
     axes = call.ints("axes", 3) or list(range(len(starts)))
     steps = call.ints("steps", 4) or [1] * len(starts)
-    if any(step < 1 for step in steps):
-        raise UnsupportedError("a slice that goes backwards")
     index = [slice(None)] * (len(form.shape) + 1)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         index[axis % len(form.shape) + 1] = slice(start, end, step)
     return linear(form, lambda block, _: block[tuple(index)])
 
 
-def _conv(call: Call) -> Form:
-    given, form, kernel = call.attributes, call.form(), call.constant(1)
-    if kernel is None or given.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
-        raise UnsupportedError("padding that the file does not spell out")
-    space = kernel.ndim - 2
-    window = _Window(
-        list(given.get("strides", [1] * space)),
-        list(given.get("dilations", [1] * space)),
-        list(given.get("pads", [0] * 2 * space)),
-        given.get("group", 1),
-    )
-    terms = prod(kernel.shape[1:])
-    result = times(form, kernel, window.convolve, terms + 1)
-    bias = call.constant(2)
-    if bias is None:
-        return result
-    return plus(result, as_form(np.reshape(bias, (1, -1, *(1,) * space))))
+def _split(call: Call) -> list[Form]:
+    form, axis = call.form(), call.attributes.get("axis", 0) % len(call.form().shape)
+    size = form.shape[axis]
+    each = -(-size // call.outputs)
+    even = [min(each, size - each * i) for i in range(call.outputs)]
+    sizes = call.ints("split", 1) or even
+    if len(sizes) != call.outputs or sum(sizes) != size or min(sizes) < 0:
+        raise UnsupportedError("parts that do not make up the whole")
+    parts = np.split(np.arange(size), np.cumsum(sizes)[:-1])
+    return [taken(form, part, axis) for part in parts]
 
 
-@dataclass(frozen=True)
-class _Window:
-    """How a kernel is moved over an image."""
+def _gather(call: Call) -> Form:
+    form, index = call.form(), call.constant(1)
+    if index is None or index.dtype.kind != "i":
+        raise UnsupportedError("indices that are not constant")
+    return taken(form, index, call.attributes.get("axis", 0) % len(form.shape))
 
-    strides: list[int]
-    dilations: list[int]
-    pads: list[int]
-    groups: int
 
-    def convolve(self, block: Array, kernel: Array) -> Array:
-        """The images [n, 1, channels, *space] under kernels [out, channels / groups, *window]."""
-        space, outputs = kernel.ndim - 2, len(kernel)
-        channels = self.groups * kernel.shape[1]
-        if block.ndim != space + 3 or block.shape[1:3] != (1, channels) or outputs % self.groups:
-            raise UnsupportedError("a convolution of this shape")
-        ends = list(zip(self.pads[:space], self.pads[space:], strict=True))
-        images = np.pad(block[:, 0], [(0, 0), (0, 0), *ends])
-        spans = [d * (k - 1) + 1 for d, k in zip(self.dilations, kernel.shape[2:], strict=True)]
-        patches = sliding_window_view(images, spans, tuple(range(2, space + 2)))
-        steps = [slice(None, None, s) for s in self.strides]
-        inner = [slice(None, None, d) for d in self.dilations]
-        everything = [slice(None), slice(None)]
-        patches = patches[tuple(everything + steps + inner)]
-        results = []
-        for group in range(self.groups):
-            read = slice(group * kernel.shape[1], (group + 1) * kernel.shape[1])
-            part = kernel[group * outputs // self.groups : (group + 1) * outputs // self.groups]
-            axes = [1, *range(space + 2, 2 * space + 2)]
-            moved = np.tensordot(patches[:, read], part, (axes, [1, *range(2, space + 2)]))
-            results.append(np.moveaxis(moved, -1, 1))
-        return np.concatenate(results, 1)[:, None]
+def _reduce_sum(call: Call) -> Form:
+    return _reduced(call)[0]
+
+
+def _reduce_mean(call: Call) -> Form:
+    total, count = _reduced(call)
+    return times(total, np.asarray(float(count)), np.divide, 1)
+
+
+def _reduced(call: Call) -> tuple[Form, int]:
+    """The sums over some axes, and of how many entries each is."""
+    form, axes = call.form(), call.ints("axes", 1)
+    if not axes and call.attributes.get("noop_with_empty_axes", 0):
+        return _same(call), 1
+    return _summed(form, axes or range(len(form.shape)), call.attributes.get("keepdims", 1))
+
+
+def _summed(form: Form, axes: Sequence[int], keep: int) -> tuple[Form, int]:
+    inner = tuple(axis % len(form.shape) + 1 for axis in axes)
+    count = prod(form.shape[axis - 1] for axis in inner)
+    return linear(form, lambda block, _: block.sum(inner, keepdims=bool(keep)), count), count
+
+
+def _global_average_pool(call: Call) -> Form:
+    total, count = _summed(call.form(), range(2, len(call.form().shape)), 1)
+    return times(total, np.asarray(float(count)), np.divide, 1)
+
+
+def _sum(call: Call) -> Form:
+    result = as_form(call.inputs[0])
+    for value in call.inputs[1:]:
+        result = plus(result, as_form(value))
+    return result
 
 
 def _batch_normalization(call: Call) -> Form:
@@ -247,47 +211,71 @@ def _batch_normalization(call: Call) -> Form:
 
 
 def _same(call: Call) -> Form:
-    return call.form()
+    return linear(call.form(), lambda block, _: block)
 
 
 def _dropout(call: Call) -> Form:
     training = call.constant(2)
     if training is not None and bool(np.any(training)):
         raise UnsupportedError("dropout as in training")
-    return call.form()
+    return _same(call)
 
 
-RULES: dict[str, Callable[[Call], Form]] = {
+RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
+    "Abs": absolute,
     "Add": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1])),
+    "AveragePool": average_pool,
     "BatchNormalization": _batch_normalization,
+    "Clip": clip,
     "Concat": _concat,
-    "Conv": _conv,
+    "Conv": conv,
     "Div": _divide,
     "Dropout": _dropout,
     "Flatten": _flatten,
+    "Gather": _gather,
     "Gemm": _gemm,
+    "GlobalAveragePool": _global_average_pool,
+    "GlobalMaxPool": global_max_pool,
     "Identity": _same,
+    "LeakyRelu": leaky_relu,
     "MatMul": _matmul,
+    "MaxPool": max_pool,
     "Mul": _multiply,
     "Neg": lambda call: _scaled(call.form(), -1.0),
+    "PRelu": prelu,
+    "ReduceMean": _reduce_mean,
+    "ReduceSum": _reduce_sum,
+    "Relu": lambda call: call.relu(call.form()),
     "Reshape": _reshape,
     "Slice": _slice,
+    "Split": _split,
     "Squeeze": _squeeze,
     "Sub": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1]), -1.0),
+    "Sum": _sum,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
 
 # What each rule takes into account; a node with any other attribute is refused.
+_MOVED = {"auto_pad", "dilations", "kernel_shape", "pads", "strides"}
+_REDUCED = {"axes", "keepdims", "noop_with_empty_axes"}
 ATTRIBUTES: dict[str, set[str]] = {
+    "AveragePool": {*_MOVED, "ceil_mode", "count_include_pad"},
     "BatchNormalization": {"epsilon", "momentum", "spatial", "training_mode"},
+    "Clip": {"max", "min"},
     "Concat": {"axis"},
-    "Conv": {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"},
+    "Conv": {*_MOVED, "group"},
     "Dropout": {"ratio", "seed"},
     "Flatten": {"axis"},
+    "Gather": {"axis"},
     "Gemm": {"alpha", "beta", "transA", "transB"},
+    "LeakyRelu": {"alpha"},
+    "MaxPool": {*_MOVED, "ceil_mode", "storage_order"},
+    "ReduceMean": _REDUCED,
+    "ReduceSum": _REDUCED,
     "Reshape": {"allowzero", "shape"},
     "Slice": {"axes", "ends", "starts"},
+    "Split": {"axis", "num_outputs", "split"},
     "Squeeze": {"axes"},
     "Transpose": {"perm"},
     "Unsqueeze": {"axes"},

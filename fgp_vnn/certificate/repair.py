@@ -102,25 +102,25 @@ def _best_halves(
 
     In every second turn it is the widest side: so all sides shrink, and every bound is met at last.
     """
-    boxes = len(lower)
+    boxes, every = len(lower), np.arange(len(lower))
     middle = (lower + upper) / 2
-    able = np.flatnonzero(((lower < middle) & (middle < upper)).all(0))
-    if not len(able):
+    able = (lower < middle) & (middle < upper)
+    if not able.any(-1).all():
         raise LookupError("boxes are too small to be split further")
-    outlook = np.full(boxes, -np.inf)
-    side, found = np.full(boxes, able[0]), np.concatenate([weights, weights])
-    for number in able:
+    width = (upper - lower) / np.maximum(case.upper - case.lower, 1e-300)
+    side = np.where(able, width, -np.inf).argmax(-1)
+    tried = [side] if by_width else [np.full(boxes, n) for n in np.flatnonzero(able.any(0))]
+    outlook, found = np.full(boxes, -np.inf), np.concatenate([weights, weights])
+    for number in tried:
         left, right = upper.copy(), lower.copy()
-        left[:, number] = right[:, number] = middle[:, number]
+        left[every, number] = right[every, number] = middle[every, number]
         halves = np.concatenate([lower, right]), np.concatenate([left, upper])
         bound, chosen = _weigh(network, case, step, *halves, np.concatenate([weights, weights]))
         worse = np.minimum(bound[:boxes], bound[boxes:])
-        if by_width:
-            worse = ((upper - lower) / np.maximum(case.upper - case.lower, 1e-300))[:, number]
-        better = worse > outlook
+        better = able[every, number] & (worse > outlook)
         outlook, side = np.where(better, worse, outlook), np.where(better, number, side)
         found = np.where(np.tile(better, 2)[:, None], chosen, found)
-    return side, middle[np.arange(boxes), side], found[:boxes], found[boxes:]
+    return side, middle[every, side], found[:boxes], found[boxes:]
 
 
 def _weigh(
