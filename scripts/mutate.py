@@ -67,7 +67,7 @@ def run_tests(mutation: Mutation | None, tests: Iterable[str]) -> str:
     """The first test that fails on a mutated copy; empty if none does."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for part in ("fgp_vnn", "tests", "scripts"):
+        for part in ("fgp_vnn", "tests", "scripts", "vnncomp"):
             shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", copy)
         if mutation is not None:
