@@ -11,7 +11,6 @@ import pytest
 from small_networks import random_network, random_point, save_onnx
 
 import fgp_vnn
-from fgp_vnn import climb
 from fgp_vnn.certifier import Certifier
 from fgp_vnn.cli import main
 from fgp_vnn.errors import InputError
@@ -19,7 +18,7 @@ from fgp_vnn.radii import Radius, find_radius
 from fgp_vnn.robustness import NORMS, Norm, other_class
 from fgp_vnn.search import distance
 from fgp_vnn.search.rebound import over_caps
-from radius_check import ENGINES, MAXIMUM, case, results, wrong
+from radius_check import ENGINES, MAXIMUM, as_if_large, case, results, wrong
 
 ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
 
@@ -47,16 +46,13 @@ def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("seed", range(3))
-def test_bundles_handed_on_to_larger_radii_cover_the_ball(
-    norm: Norm, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int) -> None:
     """Without patience for a proof at the goal, the radius has to grow."""
-    monkeypatch.setattr(climb, "PROMISING", ((0.0, 1.0),))
-    monkeypatch.setattr(climb, "CLOSE", 1.01)
     network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
     certifier = Certifier.of(network)
     maximum = MAXIMUM[norm]
-    grown = find_radius(certifier, x, norm=norm, maximum=maximum, engine="bundles", timeout=5)
+    with as_if_large():
+        grown = find_radius(certifier, x, norm=norm, maximum=maximum, engine="bundles", timeout=5)
     walked = find_radius(certifier, x, norm=norm, maximum=maximum, engine="walk", timeout=5)
     assert grown.lower <= walked.upper and walked.lower <= grown.upper
     assert grown.ended in ("gap", "max")
@@ -83,21 +79,18 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
     assert split.ended in ("gap", "max") and made
 
 
-def test_growing_radii_are_several_and_their_bounds_only_rise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(climb, "PROMISING", ((0.0, 1.0),))
-    monkeypatch.setattr(climb, "CLOSE", 1.01)
+def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
     network, x = random_network((8, 16, 14, 5), 1), random_point(8, 1)
     heard: list[tuple[float, float]] = []
-    found = find_radius(
-        Certifier.of(network),
-        x,
-        maximum=2.0,
-        engine="bundles",
-        timeout=20,
-        progress=lambda lower, upper: heard.append((lower, upper)),
-    )
+    with as_if_large():
+        found = find_radius(
+            Certifier.of(network),
+            x,
+            maximum=2.0,
+            engine="bundles",
+            timeout=20,
+            progress=lambda lower, upper: heard.append((lower, upper)),
+        )
     assert found.statistics["radii"] > 1
     lowers, uppers = zip(*heard, strict=True)
     assert list(lowers) == sorted(lowers) and list(uppers) == sorted(uppers, reverse=True)
