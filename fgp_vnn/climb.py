@@ -67,10 +67,17 @@ class Attempt:
         disjunct = torch.tensor(old, device=here.device)[cover.disjunct]
         cover = replace(cover, disjunct=disjunct).at(torch.nonzero(disjunct >= 0).flatten())
         begin = root.at(cover.disjunct)
-        signs = torch.where(known, cover.signs[:, source], begin.signs)
-        alpha = torch.where(known, cover.alpha[:, source], begin.alpha)
-        beta = torch.where(known, cover.beta[:, source], begin.beta)
-        carried = replace(begin, signs=signs, alpha=alpha, beta=beta)
+
+        def carry(old: Tensor, new: Tensor) -> Tensor:
+            # One column more, for -1 to point at.
+            return torch.where(known, torch.nn.functional.pad(old, (0, 1))[:, source], new)
+
+        carried = replace(
+            begin,
+            signs=carry(cover.signs, begin.signs),
+            alpha=carry(cover.alpha, begin.alpha),
+            beta=carry(cover.beta, begin.beta),
+        )
         new = [i for i, c in enumerate(later.classes) if c not in self.stage.classes]
         fresh = root.at(torch.tensor(new, dtype=torch.long, device=here.device))
         pairs = zip(carried.parts(), fresh.parts(), strict=True)
