@@ -83,7 +83,8 @@ def run_tests(mutation: Mutation | None, tests: Iterable[str]) -> str:
             return "a test that does not end"
     if done.returncode == 0:
         return ""
-    failed = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(.+?)(?: - |$)", done.stdout, re.MULTILINE)
+    # A file that cannot be collected says nothing about the mutation.
+    failed = re.search(r"^FAILED (?:tests/)?(.+?)(?: - |$)", done.stdout, re.MULTILINE)
     if failed is None:
         raise RuntimeError(f"no test was run:\n{done.stdout}{done.stderr}")
     return failed[1]
