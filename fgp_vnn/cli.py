@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,16 +30,34 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 for every verdict, 2 for bad input, 130 for Ctrl-C."""
+    """Run one command; 0 for every verdict, 2 for bad input, 130 for Ctrl-C, 141 if nobody reads
+    any longer what it prints."""
     args = _parser(argv).parse_args(argv)
     try:
-        return int(_module(args.command).run(args))
+        code = int(_module(args.command).run(args))
+        sys.stdout.flush()
+        return code
     except InputError as error:
         print(f"fgp-vnn: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(MESSAGE, file=sys.stderr)
         return EXIT_CODE
+    except BrokenPipeError:
+        if not _reader_has_gone():
+            raise
+        return 141
+
+
+def _reader_has_gone() -> bool:
+    """Whether standard output is closed at its other end, as `head` does; the rest goes nowhere."""
+    output = sys.stdout.fileno()
+    poll = select.poll()
+    poll.register(output, 0)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    return True
 
 
 def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:

@@ -5,13 +5,25 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import MODEL, SAFE, no_network, one_clear_line, run, small_model, small_property
+from command_line import (
+    BENCHMARK,
+    COMMAND,
+    ENVIRONMENT,
+    MODEL,
+    SAFE,
+    no_network,
+    one_clear_line,
+    run,
+    small_model,
+    small_property,
+)
 
 from fgp_vnn.cli import main
 
@@ -225,3 +237,33 @@ def test_without_highs_the_extra_is_named(
     assert main([command, str(MODEL), *rest, "--lp"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "pip install 'fgp-vnn[lp]'" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["networks", BENCHMARK / "onnx"], 141, ""),
+        (["supports", MODEL, SAFE], 141, ""),
+        (["verify", MODEL, SAFE], 2, "the verdict cannot be printed"),
+    ],
+)
+def test_a_reader_that_goes_away_is_no_traceback(
+    arguments: list[str | Path], code: int, said: str
+) -> None:
+    """As with `| head`; only a verdict that nobody gets is worth a word."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode == code
+    assert said in done.stderr if said else not done.stderr.strip()
