@@ -163,6 +163,7 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     search = Distances(made.ball, _reporter(ends, made, radius), ends.deadline)
     search.begin(None if before is None else before.handed_on(made, search.root))
     ends.count("radii")
+    ends.count("bundles", search.bundles)
     return Attempt(radius, made, search)
 
 
