@@ -9,14 +9,13 @@ from typing import Any
 
 import torch
 
+from fgp_vnn.budget import Budget
 from fgp_vnn.confirm import Judge
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.files import read_bytes, write_bytes
 from fgp_vnn.float32 import deployed, received
-from fgp_vnn.memory import budget
-from fgp_vnn.network import LoadedNetwork, Network, load_network
+from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.query import ask
@@ -39,25 +38,25 @@ def verify(
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why.
     """
-    begin = time.perf_counter()
-    deadline = Deadline.after(_seconds(timeout))
-    chosen = make_settings(settings)
+    begin, moment = time.perf_counter(), time.monotonic()
+    seconds, chosen = check_seconds(timeout), make_settings(settings)
     if certificate is not None and chosen.float32_semantics:
         raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
     loaded_property = load_property(Path(prop))
     loaded = load_network(Path(model))
     check_fit(loaded, loaded_property, str(model), str(prop))
     load = time.perf_counter() - begin
+    budget = Budget.of(seconds, chosen.memory, since=moment)
     records: list[Record] | None = None if certificate is None else []
     if chosen.float32_semantics:
-        verdict = _solve_deployed(model, loaded, loaded_property, chosen, deadline)
+        verdict = _solve_deployed(model, loaded, loaded_property, chosen, budget)
     else:
-        verdict = solve_property(loaded, loaded_property, chosen, deadline, records=records)
+        verdict = solve_property(loaded, loaded_property, chosen, budget, records=records)
     if certificate is not None and records is not None and verdict.status == "unsat":
         files = Path(model), Path(prop)
-        verdict = _with_certificate(verdict, records, files, loaded_property, certificate, deadline)
-    seconds = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
-    return replace(verdict, seconds=seconds)
+        verdict = _with_certificate(verdict, records, files, loaded_property, certificate, budget)
+    spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
+    return replace(verdict, seconds=spent)
 
 
 def make_settings(settings: dict[str, Any]) -> Settings:
@@ -90,7 +89,7 @@ def solve_property(
     loaded: LoadedNetwork,
     prop: Property,
     settings: Settings,
-    deadline: Deadline,
+    budget: Budget,
     deployment: Deployment | None = None,
     records: list[Record] | None = None,
 ) -> Verdict:
@@ -107,40 +106,30 @@ def solve_property(
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
         if deployment is not None:
             domain = received(domain)
-            network = _deployed(loaded, domain, deployment, settings, deadline).to(device, dtype)
+            with torch.no_grad():
+                network = deployed(loaded.network, domain, deployment, budget=budget)
+            network = network.to(device, dtype)
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         record = None if records is None else Record(query, number)
         if records is not None and record is not None:
             records.append(record)
-        verdicts.append(solve(query, judge, settings, deadline, record))
+        verdicts.append(solve(query, judge, settings, budget, record))
         if verdicts[-1].status == "sat":
             break
     return _combine(verdicts)
 
 
 def _solve_deployed(
-    model: str | Path, loaded: LoadedNetwork, prop: Property, settings: Settings, deadline: Deadline
+    model: str | Path, loaded: LoadedNetwork, prop: Property, settings: Settings, budget: Budget
 ) -> Verdict:
     """A verdict on every float32 evaluation; `sat` or `unknown` where these cannot be bounded."""
     try:
         deployment = read_deployment(model)
-        return solve_property(loaded, prop, settings, deadline, deployment)
+        return solve_property(loaded, prop, settings, budget, deployment)
     except UnsupportedError as error:
-        tried = solve_property(loaded, prop, replace(settings, engine="attack"), deadline)
+        tried = solve_property(loaded, prop, replace(settings, engine="attack"), budget)
         return replace(tried, reason=str(error)) if tried.status == "unknown" else tried
-
-
-def _deployed(
-    loaded: LoadedNetwork,
-    box: Box,
-    deployment: Deployment,
-    settings: Settings,
-    deadline: Deadline,
-) -> Network:
-    memory = budget(settings.memory).at_once
-    with torch.no_grad():
-        return deployed(loaded.network, box, deployment, memory=memory, deadline=deadline)
 
 
 def _with_certificate(
@@ -149,13 +138,13 @@ def _with_certificate(
     files: tuple[Path, Path],
     prop: Property,
     path: str | Path,
-    deadline: Deadline,
+    budget: Budget,
 ) -> Verdict:
     """The verdict with its proof written to a file, or with the reason why it is not."""
     from fgp_vnn.certificate.prove import NoCertificateError, prove
 
     def watch() -> None:
-        if deadline.expired():
+        if budget.expired():
             raise NoCertificateError("time was up before the proof was checked")
 
     begin = time.perf_counter()
@@ -219,7 +208,7 @@ def _compares_only(prop: Property) -> bool:
     return True
 
 
-def _seconds(timeout: float | None) -> float | None:
+def check_seconds(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     if not isinstance(timeout, (int, float)) or not timeout > 0:

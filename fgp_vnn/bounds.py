@@ -20,9 +20,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Domain
-from fgp_vnn.memory import DEFAULT, rows_at_once
+from fgp_vnn.memory import rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.rounding import Rounding as Rounding
 from fgp_vnn.rounding import dot
@@ -233,16 +233,14 @@ def root_bounds(
     known: LayerBounds | None = None,
     prior: LayerBounds | None = None,
     backward_pass: bool = True,
-    memory: int = DEFAULT,
-    deadline: Deadline | None = None,
+    budget: Budget,
 ) -> LayerBounds:
     """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
-    neurons that the intervals leave unstable, as many at a time as fit into `memory` bytes.
+    neurons that the intervals leave unstable, as many at a time as fit into the memory.
 
     `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
     that hold anyway. When time is up, what is left keeps its intervals.
     """
-    within = _Within(memory, deadline)
     bounds = known or LayerBounds((), ())
     for k in range(len(bounds.lower), len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
@@ -253,21 +251,11 @@ def root_bounds(
         # Of an operator, intervals know the box around a ball only.
         exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
         if backward_pass and not exact:
-            lower, upper = _tighten(network, domain, bounds, k, lower, upper, within)
+            lower, upper = _tighten(network, domain, bounds, k, lower, upper, budget)
         # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
         lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
     return bounds
-
-
-class _Within(NamedTuple):
-    """What the backward passes may take."""
-
-    memory: int  # bytes
-    deadline: Deadline | None
-
-    def expired(self) -> bool:
-        return self.deadline is not None and self.deadline.expired()
 
 
 def _tighten(
@@ -277,22 +265,22 @@ def _tighten(
     k: int,
     lower: Tensor,
     upper: Tensor,
-    within: _Within,
+    budget: Budget,
 ) -> tuple[Tensor, Tensor]:
     """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
     crossing = (lower < 0) & (upper > 0)  # [batch, n_k]
     most = int(crossing.sum(-1).max()) if len(crossing) else 0
-    if not most or within.expired():
+    if not most or budget.expired():
         return lower, upper
     # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
     chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
     rounding, lines = Rounding(network, domain, bounds), bounds.lines()
     lower, upper = lower.clone(), upper.clone()
-    some = rows_at_once(network, k, 2 * len(crossing), within.memory)  # two rows for a neuron
+    some = rows_at_once(network, k, 2 * len(crossing), budget.at_once)  # two rows for a neuron
     for part in torch.split(chosen, some, dim=-1):
         low, high = backward_neurons(network, domain, k, part, lines, rounding=rounding)
         lower.scatter_(-1, part, torch.maximum(lower.gather(-1, part), low))
         upper.scatter_(-1, part, torch.minimum(upper.gather(-1, part), high))
-        if within.expired():
+        if budget.expired():
             break
     return lower, upper

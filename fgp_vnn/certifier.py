@@ -13,13 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.api import make_settings, pick_device
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.api import check_seconds, make_settings, pick_device
+from fgp_vnn.budget import Budget
 from fgp_vnn.decide import decide, lifted
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.errors import InputError
 from fgp_vnn.falsify import falsify
-from fgp_vnn.memory import budget
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import AffineMap, Combination, Dense
 from fgp_vnn.query import Query
@@ -108,7 +107,7 @@ class Certifier:
     ) -> Robustness:
         """The robustness of the network at one flat input."""
         begin = time.perf_counter()
-        deadline = Deadline.after(timeout)
+        budget = Budget.of(check_seconds(timeout), self.settings.memory)
         check_ball(x, epsilon, norm, clip)
         y = self.run(x.astype(np.float32))
         if not np.isfinite(y).all():
@@ -116,7 +115,7 @@ class Certifier:
         label = int(y.argmax())
         judge = self.judge(x, epsilon, norm, clip, label)
         with torch.inference_mode():
-            verdict = self._decide(x, epsilon, norm, clip, label, judge, deadline)
+            verdict = self._decide(x, epsilon, norm, clip, label, judge, budget)
         names: dict[str, Literal["robust", "not_robust", "unknown", "timeout"]] = {
             "unsat": "robust",
             "sat": "not_robust",
@@ -140,22 +139,22 @@ class Certifier:
         clip: tuple[float, float] | None,
         label: int,
         judge: BallJudge,
-        deadline: Deadline,
+        budget: Budget,
     ) -> Verdict:
         """The ball in its row space first, then, where a clip box matters, both sets."""
         query = self.query(ball(x, epsilon, norm, None, self.network.device), label)
         whole = query.domain
         if self.space is None or not isinstance(whole, L2Ball):
             clipped = ball(x, epsilon, norm, clip, self.network.device)
-            return decide(replace(query, domain=clipped), judge, self.settings, deadline)
+            return decide(replace(query, domain=clipped), judge, self.settings, budget)
         small, lift = self.space.restrict(query, whole)
         # In the whole ball an LP finds points that the clip box shuts out.
         settings = replace(self.settings, lp=self.settings.lp and clip is None)
-        first = decide(small, lifted(lift, judge), settings, deadline)
+        first = decide(small, lifted(lift, judge), settings, budget)
         if clip is None or first.status != "unknown":
             return first
         clipped = ball(x, epsilon, norm, clip, self.network.device)
-        verdict = decide(replace(query, domain=clipped), judge, self.settings, deadline)
+        verdict = decide(replace(query, domain=clipped), judge, self.settings, budget)
         return verdict.after(first.statistics)
 
     def attack(
@@ -169,15 +168,26 @@ class Certifier:
     ) -> Counterexample | None:
         """A witness, if a longer attack finds one."""
         label = int(self.run(x.astype(np.float32)).argmax())
+        budget = Budget.of(check_seconds(timeout), self.settings.memory)
+        with torch.inference_mode():
+            return self.descend(x, epsilon, norm, clip, label, budget)
+
+    def descend(
+        self,
+        x: Doubles,
+        epsilon: float,
+        norm: Norm,
+        clip: tuple[float, float] | None,
+        label: int,
+        budget: Budget,
+    ) -> Counterexample | None:
+        """The same for an input whose class is known, within a budget."""
         confirm: Confirm = self.judge(x, epsilon, norm, clip, label)
         query = self.query(ball(x, epsilon, norm, clip, self.network.device), label)
-        with torch.inference_mode():
-            if self.space is not None and isinstance(query.domain, L2Ball):
-                query, lift = self.space.restrict(query, query.domain)
-                confirm = lifted(lift, confirm)
-            attack = replace(LONG, seed=self.settings.seed)
-            memory = budget(self.settings.memory)
-            return falsify(query, confirm, Deadline.after(timeout), attack, memory=memory.at_once)
+        if self.space is not None and isinstance(query.domain, L2Ball):
+            query, lift = self.space.restrict(query, query.domain)
+            confirm = lifted(lift, confirm)
+        return falsify(query, confirm, budget, replace(LONG, seed=self.settings.seed))
 
     def query(self, domain: Domain, label: int) -> Query:
         """Can another class reach the label's output in the domain?"""

@@ -91,7 +91,7 @@ def search_walk(ends: Ends) -> None:
     if made is None:
         ends.raise_to(radius)
         return
-    walked = Walked(made.ball, _reporter(ends, made, radius), ends.deadline)
+    walked = Walked(made.ball, _reporter(ends, made, radius), ends.budget)
     walked.run()
     ends.count("regions", walked.regions)
 
@@ -126,7 +126,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
     before: Attempt | None = None
     waiting = [last]  # what was not proved in its time, the least radius last
     patience, close = GROW_SHARE * _time_left(ends), CLOSE
-    while not ends.done and not ends.deadline.expired():
+    while not ends.done and not ends.budget.expired():
         low = max(ends.lower, ends.goal / 64)
         least = waiting[-1].radius if waiting else math.inf
         if least < close * low:
@@ -136,6 +136,9 @@ def _grow(ends: Ends, last: Attempt) -> None:
             made = _attempt(ends, min(ends.goal, FIRST_STEP * low, math.sqrt(low * least)), before)
         if made is None:
             continue
+        others = [*waiting, *(() if before is None or before is made else (before,))]
+        held = sum(attempt.search.held for attempt in others)
+        made.search.allow(max(0, ends.budget.waiting - held))
         made.go_on(ends, _until(time.monotonic() + patience))
         if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
             before, close = made, CLOSE
@@ -146,7 +149,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
 
 
 def _time_left(ends: Ends) -> float:
-    left = ends.deadline.left()
+    left = ends.budget.left()
     return USUAL if left == math.inf else max(left, 1e-3)
 
 
@@ -160,7 +163,7 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     if made is None:
         ends.raise_to(radius)
         return None
-    search = Distances(made.ball, _reporter(ends, made, radius), ends.deadline)
+    search = Distances(made.ball, _reporter(ends, made, radius), ends.budget)
     search.begin(None if before is None else before.handed_on(made, search.root))
     ends.count("radii")
     ends.count("bundles", search.bundles)
@@ -172,7 +175,7 @@ def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:
     target = Target(made.ball.query.network, made.ball.origin, ends.norm)
 
     def offer(points: Tensor) -> bool:
-        return ends.offer(made.lift(polish(target, points, ends.deadline)[:3]))
+        return ends.offer(made.lift(polish(target, points, ends.budget)[:3]))
 
     def goal() -> float:
         return min(radius, ends.goal) / made.scale

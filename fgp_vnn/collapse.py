@@ -18,28 +18,26 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding
-from fgp_vnn.deadline import Deadline
-from fgp_vnn.memory import DEFAULT, rows_at_once
+from fgp_vnn.budget import Budget
+from fgp_vnn.memory import rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
 
 _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
 
-def collapse(
-    query: Query, bounds: LayerBounds, *, memory: int = DEFAULT, deadline: Deadline | None = None
-) -> tuple[Query, LayerBounds]:
+def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Query, LayerBounds]:
     """Leave the stable neurons out; the old query where that would not make it smaller, or where
-    it would take more than `memory` bytes or more time than there is."""
+    it would take more memory or more time than there is."""
     network = query.network
     signs = _signs(bounds)
     unstable = [torch.nonzero(mask).flatten() for mask in undecided(bounds)]
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
     size = _size(network, unstable, kept)
-    if size >= _entries(network) or _FORMS * 8 * size > memory:
+    if size >= _entries(network) or _FORMS * 8 * size > budget.matrices:
         return query, bounds
     rounding = Rounding(network, query.domain, bounds)
-    pieces = _Pieces(query, signs, rounding, unstable, kept, memory, deadline)
+    pieces = _Pieces(query, signs, rounding, unstable, kept, budget)
     every = torch.arange(network.outputs, device=network.device)
     wanted = [*((k, unstable[k]) for k in kept), (len(network.layers), every)]
     composed: list[Dense] = []
@@ -85,17 +83,16 @@ class _Pieces(NamedTuple):
     rounding: Rounding
     unstable: list[Tensor]
     kept: list[int]  # the layers with unstable neurons
-    memory: int  # bytes
-    deadline: Deadline | None
+    budget: Budget
 
 
 def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
     """Some outputs of map number `target` in terms of x and the earlier unstable neurons; None
     when time is up."""
-    some = rows_at_once(pieces.query.network, target, 1, pieces.memory)
+    some = rows_at_once(pieces.query.network, target, 1, pieces.budget.matrices)
     parts: list[Dense] = []
     for rows in torch.split(outputs, some):
-        if pieces.deadline is not None and pieces.deadline.expired():
+        if pieces.budget.expired():
             return None
         parts.append(_compose_rows(pieces, target, rows))
     if len(parts) == 1:

@@ -23,11 +23,15 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Domain
+from fgp_vnn.memory import parts
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.search.triangular import farthest
 
+_COPIES = 8  # of a neuron's form that its bounds take
+_CHUNK = 16 << 20  # bytes: more at once are no faster, and time can be up between two chunks
 DEEP = 6  # layers from which on norms are computed for the neurons that are on
 
 
@@ -84,12 +88,23 @@ def is_chain(network: Network) -> bool:
     return all(isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
 
 
-def condense(query: Query) -> Condensed:
-    """Bound all layers of a chain and leave the stable neurons out."""
+def fits(network: Network, budget: Budget) -> bool:
+    """Whether the forms of a chain take no more memory than there is for matrices."""
+    columns, entries = network.inputs + 1, 0
+    for width in (*network.widths, network.outputs):
+        entries += width * columns
+        columns += width
+    return 8 * entries <= budget.matrices
+
+
+def condense(query: Query, budget: Budget) -> Condensed | None:
+    """Bound all layers of a chain and leave the stable neurons out; None when time is up."""
     chain = [m for m in query.network.maps if isinstance(m, Dense)]
-    work = _Work(query.domain, chain[0], deep=len(chain) > DEEP)
+    work = _Work(query.domain, chain[0], budget, deep=len(chain) > DEEP)
     forms = work.first(chain[0])
     for affine, following in pairwise(chain):
+        if budget.expired():
+            return None
         forms = work.next(following, work.layer(forms, affine))
     lower = tuple(group.lower.unsqueeze(0) for group in work.groups)
     upper = tuple(group.upper.unsqueeze(0) for group in work.groups)
@@ -107,8 +122,8 @@ def condense(query: Query) -> Condensed:
 class _Work:
     """The columns and groups found so far."""
 
-    def __init__(self, domain: Domain, first: Dense, *, deep: bool) -> None:
-        self.domain, self.deep = domain, deep
+    def __init__(self, domain: Domain, first: Dense, budget: Budget, *, deep: bool) -> None:
+        self.domain, self.budget, self.deep = domain, budget, deep
         self.inputs = len(domain.center)
         self.unit = torch.finfo(first.bias.dtype).eps
         far = farthest(domain)
@@ -152,9 +167,12 @@ class _Work:
         lower, upper = self._interval(forms)
         crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
         if len(crossing) and self.groups:
-            lower[crossing], upper[crossing] = self._bound(
-                forms.at(crossing), lower[crossing], upper[crossing]
-            )
+            fit = min(self.budget.at_once, _CHUNK) // (8 * _COPIES * forms.rows.shape[1])
+            for some in parts(len(crossing), fit):
+                if self.budget.expired():
+                    break
+                at = crossing[some]
+                lower[at], upper[at] = self._bound(forms.at(at), lower[at], upper[at])
             crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
         on = torch.nonzero(lower >= 0).flatten()
         active = torch.cat([on, crossing])

@@ -7,11 +7,10 @@ from dataclasses import replace
 import torch
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget import Budget
 from fgp_vnn.collapse import collapse, undecided
-from fgp_vnn.condense import Condensed, condense, is_chain
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.condense import Condensed, condense, fits, is_chain
 from fgp_vnn.falsify import Attack, falsify
-from fgp_vnn.memory import USUAL, Memory, budget
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
 from fgp_vnn.search.outcome import Confirm, Outcome
@@ -24,48 +23,51 @@ QUICK = Attack(restarts=1, steps=6)
 PATIENCE = 50_000  # regions to walk before other engines are asked
 
 
-def decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
+def decide(query: Query, confirm: Confirm, settings: Settings, budget: Budget) -> Verdict:
     """Whether a point of the domain meets a disjunct."""
-    return _decide(query, confirm, settings, deadline).after({"lps": 0} if settings.lp else {})
+    return _decide(query, confirm, settings, budget).after({"lps": 0} if settings.lp else {})
 
 
-def _decide(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Verdict:
+def _decide(query: Query, confirm: Confirm, settings: Settings, budget: Budget) -> Verdict:
     if settings.engine == "walk":
-        return _verdict(_walk_only(query, confirm, settings, deadline))
+        return _verdict(_walk_only(query, confirm, settings, budget))
     if settings.engine not in ("auto", "bounds"):
-        return solve(query, confirm, settings, deadline)
-    memory = budget(settings.memory)
-    small = shrink(query, memory=memory)
+        return solve(query, confirm, settings, budget)
+    small = shrink(query, budget)
     closed: list[bool] = query.closed(small.least).tolist()
     left = [disjunct for disjunct, done in enumerate(closed) if not done]
     if not left:
         return Verdict("unsat", "bounds")
+    if budget.expired():
+        return Verdict("timeout", reason="time is up after the first bounds")
     if settings.engine == "bounds":
         return Verdict("unknown", reason="linear bounds leave it open")
     query = small.query.only(left)
     if settings.attack:
         attack = replace(QUICK, seed=settings.seed)
-        found = falsify(query, confirm, deadline, attack, memory=memory.at_once)
+        found = falsify(query, confirm, budget, attack)
         if found is not None:
             return Verdict("sat", "attack", found)
-    outcome = _walk(query, small.bounds, confirm, settings, deadline, regions=PATIENCE)
-    if outcome.status in ("sat", "unsat"):
+    outcome = _walk(query, small.bounds, confirm, settings, budget, regions=PATIENCE)
+    if outcome.status in ("sat", "unsat", "timeout"):
         return _verdict(outcome)
-    return solve(query, confirm, settings, deadline).after(outcome.statistics)
+    return solve(query, confirm, settings, budget).after(outcome.statistics)
 
 
-def shrink(query: Query, *, memory: Memory = USUAL) -> Condensed:
+def shrink(query: Query, budget: Budget) -> Condensed:
     """The query on its unstable neurons, their bounds, and bounds of the outputs."""
-    if is_chain(query.network):
-        return condense(query)
     network, domain = query.network, query.domain
-    bounds = root_bounds(network, domain, memory=memory.at_once)
+    if is_chain(network) and fits(network, budget):
+        small = condense(query, budget)
+        if small is not None:
+            return small
+    bounds = root_bounds(network, domain, budget=budget)
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
     rounding = Rounding(network, domain, bounds)
     passed = backward(network, domain, len(network.layers), rows, bounds.lines(), rounding=rounding)
-    small, kept = collapse(query, bounds, memory=memory.matrices)
-    neurons = remaining(query, small, bounds)
-    return Condensed(passed.least[0], kept, neurons, lambda: small)
+    collapsed, kept = collapse(query, bounds, budget=budget)
+    neurons = remaining(query, collapsed, bounds)
+    return Condensed(passed.least[0], kept, neurons, lambda: collapsed)
 
 
 def remaining(query: Query, small: Query, bounds: LayerBounds) -> torch.Tensor:
@@ -85,11 +87,13 @@ def lifted(lift: Lift, confirm: Confirm) -> Confirm:
     return through
 
 
-def _walk_only(query: Query, confirm: Confirm, settings: Settings, deadline: Deadline) -> Outcome:
+def _walk_only(query: Query, confirm: Confirm, settings: Settings, budget: Budget) -> Outcome:
     if not settings.stable:
-        return _walk(query, _no_bounds(query), confirm, settings, deadline)
-    small = shrink(query, memory=budget(settings.memory))
-    return _walk(small.query, small.bounds, confirm, settings, deadline)
+        return _walk(query, _no_bounds(query), confirm, settings, budget)
+    small = shrink(query, budget)
+    if budget.expired():
+        return Outcome("timeout", reason="time is up after the first bounds")
+    return _walk(small.query, small.bounds, confirm, settings, budget)
 
 
 def _walk(
@@ -97,7 +101,7 @@ def _walk(
     bounds: LayerBounds,
     confirm: Confirm,
     settings: Settings,
-    deadline: Deadline,
+    budget: Budget,
     regions: int | None = None,
 ) -> Outcome:
     if settings.reduce:
@@ -112,9 +116,8 @@ def _walk(
         alternate=settings.alternate,
         lp=settings.lp,
         regions=regions,
-        memory=budget(settings.memory),
     )
-    return walk_regions(query, bounds, confirm, deadline, walk)
+    return walk_regions(query, bounds, confirm, budget, walk)
 
 
 def _no_bounds(query: Query) -> LayerBounds:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.nearest import Starts, Target, first_of, nearer
 from fgp_vnn.regions import gradient
@@ -35,7 +35,7 @@ class Decoupled:
     kept: int = 4  # points
 
 
-def decouple(target: Target, begin: Starts, deadline: Deadline, attack: Decoupled) -> Tensor:
+def decouple(target: Target, begin: Starts, budget: Budget, attack: Decoupled) -> Tensor:
     """The nearest points [points, inputs] of other classes that the starts come to, in order."""
     x, rows = begin.first(math.ceil(attack.share * len(begin.points)))
     center, ball = target.center, _unit_ball(target)
@@ -44,7 +44,7 @@ def decouple(target: Target, begin: Starts, deadline: Deadline, attack: Decouple
     for k in range(attack.steps):
         outputs, slope = gradient(target.network, x, rows)
         found = nearer(target, found, x, outputs)
-        if deadline.expired():
+        if budget.expired():
             break
         slope = _free(target, x, slope)
         change = _between(attack.change, k / attack.steps)

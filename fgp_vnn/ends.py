@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fgp_vnn.budget import Budget
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.nearest import ORDERS
 from fgp_vnn.robustness import Doubles, Norm, other_class
 from fgp_vnn.verdict import Counterexample
@@ -31,7 +31,7 @@ class Ends:
     clip: tuple[float, float] | None
     maximum: float
     gap: float
-    deadline: Deadline
+    budget: Budget
     progress: Progress
     lower: float = 0.0
     upper: float = math.inf

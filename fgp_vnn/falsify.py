@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Domain
-from fgp_vnn.memory import DEFAULT, parts, points_at_once
+from fgp_vnn.memory import parts, points_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions import gradient
 from fgp_vnn.search.outcome import Confirm
@@ -32,23 +32,23 @@ class Attack:
 
 
 def falsify(
-    query: Query, confirm: Confirm, deadline: Deadline, attack: Attack, *, memory: int = DEFAULT
+    query: Query, confirm: Confirm, budget: Budget, attack: Attack
 ) -> Counterexample | None:
     """Look for a point of the domain that meets a disjunct; as many disjuncts at a time as fit into
-    `memory` bytes."""
-    fit = max(1, points_at_once(query.network, memory) // attack.restarts)
+    the memory."""
+    fit = max(1, points_at_once(query.network, budget.at_once) // attack.restarts)
     if fit >= query.disjuncts:
-        return _falsify(query, confirm, deadline, attack)
+        return _falsify(query, confirm, budget, attack)
     for some in parts(query.disjuncts, fit):
         part = query.only(range(query.disjuncts)[some])
-        found = _falsify(part, confirm, deadline, attack)
-        if found is not None or deadline.expired():
+        found = _falsify(part, confirm, budget, attack)
+        if found is not None or budget.expired():
             return found
     return None
 
 
 def _falsify(
-    query: Query, confirm: Confirm, deadline: Deadline, attack: Attack
+    query: Query, confirm: Confirm, budget: Budget, attack: Attack
 ) -> Counterexample | None:
     if not query.disjuncts:
         return None
@@ -60,13 +60,13 @@ def _falsify(
         def into_domain(x: Tensor) -> Counterexample | None:
             return confirm(exact.project(x.double()))
 
-        return descend(coarse, into_domain, deadline, attack, starts)
+        return descend(coarse, into_domain, budget, attack, starts)
     starts = _starts(query.domain, query.disjuncts, attack)
-    return descend(query, confirm, deadline, attack, starts)
+    return descend(query, confirm, budget, attack, starts)
 
 
 def descend(
-    query: Query, confirm: Confirm, deadline: Deadline, attack: Attack, starts: Tensor
+    query: Query, confirm: Confirm, budget: Budget, attack: Attack, starts: Tensor
 ) -> Counterexample | None:
     """Gradient steps from starts [disjuncts * points, inputs]: as many for each disjunct."""
     domain, x = query.domain, starts
@@ -80,7 +80,7 @@ def descend(
     outputs = query.network(x)
     for _ in range(attack.steps):
         found = offer(query, confirm, x, outputs)
-        if found is not None or deadline.expired():
+        if found is not None or budget.expired():
             return found
         if not outputs.shape[-1]:
             return None  # no row to push down: every point meets the disjuncts, and none was good

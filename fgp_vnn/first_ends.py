@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.ascent import Ascent
+from fgp_vnn.budget import Budget
 from fgp_vnn.certifier import ball
 from fgp_vnn.collapse import collapse
 from fgp_vnn.decide import remaining, shrink
 from fgp_vnn.decoupled import Decoupled, decouple
 from fgp_vnn.domain import Box, L2Ball
 from fgp_vnn.ends import Ends
+from fgp_vnn.memory import points_at_once
 from fgp_vnn.nearest import Approach, Target, approach, polish, starts
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import Lift, reduce_inputs
@@ -26,6 +28,7 @@ from fgp_vnn.refine import refine_layers
 from fgp_vnn.search.settled import Ball
 
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
+ATTACK_SHARE = 0.4  # of the time, at most, for attacks
 ROUGH, FINE = 0.1, 1e-3  # relative, how closely the radius of plain bounds is found
 Through = Callable[[Tensor], Tensor]
 
@@ -64,23 +67,19 @@ def attack(ends: Ends) -> None:
     center = query.domain.center if isinstance(query.domain, L2Ball) else center
     target = Target(query.network, center, ends.norm, clip)
     begin = starts(target, seed=ends.certifier.settings.seed)
+    begin = begin.first(points_at_once(query.network, ends.budget.at_once))
+    patience = ends.budget.share(ATTACK_SHARE)
     found = [
-        decouple(target, begin, ends.deadline, Decoupled()),
-        approach(target, begin, ends.deadline, Approach()),
+        decouple(target, begin, patience, Decoupled()),
+        approach(target, begin, patience, Approach()),
     ]
-    if not ends.offer(lift(polish(target, torch.cat(found), ends.deadline)[:3])):
-        _descend(ends)
+    if not ends.offer(lift(polish(target, torch.cat(found), patience)[:3])):
+        _descend(ends, patience)
 
 
-def _descend(ends: Ends) -> None:
+def _descend(ends: Ends, budget: Budget) -> None:
     """A longer attack in the largest ball of interest, where projections lead nowhere."""
-    witness = ends.certifier.attack(
-        ends.x,
-        epsilon=ends.maximum,
-        norm=ends.norm,
-        clip=ends.clip,
-        timeout=max(ends.deadline.left(), 1e-3),
-    )
+    witness = ends.certifier.descend(ends.x, ends.maximum, ends.norm, ends.clip, ends.label, budget)
     if witness is not None:
         ends.offer(torch.from_numpy(witness.x).unsqueeze(0))
 
@@ -91,7 +90,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
     The least margin falls as the radius grows: positive at `low`, not at `high`. Nothing is done
     if that has been found before, as closely.
     """
-    if ends.plain <= tolerance:
+    if ends.plain <= tolerance or ends.budget.expired():
         return
     ends.plain = tolerance
     low, high = 0.0, min(ends.maximum, ends.upper)
@@ -100,7 +99,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
         ends.raise_to(high)
         return
     side = 0
-    while at_low > 0 and high - low > tolerance * high and not ends.deadline.expired():
+    while at_low > 0 and high - low > tolerance * high and not ends.budget.expired():
         share = at_low / (at_low - at_high) if math.isfinite(at_high) else 0.5
         middle = low + min(max(share, 0.05), 0.95) * (high - low)
         value = _least(ends, middle)
@@ -117,22 +116,22 @@ def _least(ends: Ends, radius: float) -> float:
     """The least margin that plain bounds prove over the ball."""
     ends.count("bounds")
     query, _, _ = reduced(ends, radius)
-    least = float(shrink(query).least.min())
+    least = float(shrink(query, ends.budget).least.min())
     return least if math.isfinite(least) else -math.inf
 
 
 def stage(ends: Ends, radius: float) -> Stage | None:
     """The ball of that radius on its unstable neurons; None if plain bounds prove it."""
     query, lift, scale = reduced(ends, radius)
-    small = shrink(query)
+    small = shrink(query, ends.budget)
     classes = torch.nonzero(~query.closed(small.least)).flatten().tolist()
     if not classes:
         return None
     neurons, bounds = small.neurons, small.bounds
     query = small.query.only(classes)
     if len(bounds.lower) > 1:
-        bounds = refine_layers(query, bounds, SLOPES, ends.deadline)
-        collapsed, kept = collapse(query, bounds)
+        bounds = refine_layers(query, bounds, SLOPES, ends.budget)
+        collapsed, kept = collapse(query, bounds, budget=ends.budget)
         neurons = neurons[remaining(query, collapsed, bounds)]
         query, bounds = collapsed, kept
     origin = query.domain.center

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box
-from fgp_vnn.memory import DEFAULT
 from fgp_vnn.network.deployed import Deployment
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.operator import Operator
@@ -28,8 +27,7 @@ def deployed(
     box: Box,
     deployment: Deployment,
     *,
-    memory: int = DEFAULT,
-    deadline: Deadline | None = None,
+    budget: Budget,
 ) -> Network:
     """The network with the errors of float32 in the box as defects of its maps."""
     if tuple(affine.sources for affine in network.maps) != deployment.sources:
@@ -42,7 +40,7 @@ def deployed(
         maps.append(_with_defect(affine, error))
         if k < len(network.layers):
             first = Network(tuple(maps), maps[-1], network.inputs)
-            bounds = root_bounds(first, box, known=bounds, memory=memory, deadline=deadline)
+            bounds = root_bounds(first, box, known=bounds, budget=budget)
             sizes.append(bounds.sizes()[-1])
     return Network(tuple(maps[:-1]), maps[-1], network.inputs)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box
 from fgp_vnn.network.model import Network
 from fgp_vnn.regions import gradient
@@ -89,7 +89,7 @@ def _outlook(target: Target) -> Tensor:
 
 
 def polish(
-    target: Target, points: Tensor, deadline: Deadline, *, count: int = 6, rounds: int = 12
+    target: Target, points: Tensor, budget: Budget, *, count: int = 6, rounds: int = 12
 ) -> Tensor:
     """The nearest of some points of other classes, moved nearer along their boundaries.
 
@@ -99,9 +99,9 @@ def polish(
     points = first_of(target, points, count)
     if not len(points):
         return points
-    points = _pulled(target, points, ROUGH)
+    points = _pulled(target, points, ROUGH, budget)
     for _ in range(rounds):
-        if deadline.expired():
+        if budget.expired():
             break
         outputs = target.network(points)
         rows = torch.nn.functional.one_hot(outputs.argmin(-1), outputs.shape[-1]).to(points)
@@ -110,7 +110,7 @@ def polish(
         at_center = values.amin(-1) + ((center - points) * slope).sum(-1)
         goal = _onto(target, center, slope, at_center)
         moved = [torch.lerp(points, goal, share) for share in SHARES]
-        trial = _pulled(target, torch.cat(moved), ROUGH).view(len(SHARES), *points.shape)
+        trial = _pulled(target, torch.cat(moved), ROUGH, budget).view(len(SHARES), *points.shape)
         length = target.distance(trial)  # [shares, points]
         best = length.argmin(0)
         index = torch.arange(len(points), device=best.device)
@@ -118,7 +118,7 @@ def polish(
         points = torch.where(gained.unsqueeze(-1), trial[best, index], points)
         if not bool(gained.any()):
             break
-    return first_of(target, _pulled(target, points, FINE), count)
+    return first_of(target, _pulled(target, points, FINE, budget), count)
 
 
 def first_of(target: Target, points: Tensor, count: int) -> Tensor:
@@ -134,7 +134,7 @@ def nearer(target: Target, old: Tensor, new: Tensor, outputs: Tensor) -> Tensor:
     return torch.where(better.unsqueeze(-1), new, old)
 
 
-def approach(target: Target, begin: Starts, deadline: Deadline, attack: Approach) -> Tensor:
+def approach(target: Target, begin: Starts, budget: Budget, attack: Approach) -> Tensor:
     """The nearest points [points, inputs] of other classes that the starts come to, in order."""
     x, rows = begin
     center = target.center
@@ -142,7 +142,7 @@ def approach(target: Target, begin: Starts, deadline: Deadline, attack: Approach
     for _ in range(attack.steps):
         outputs, slope = gradient(target.network, x, rows)
         found = nearer(target, found, x, outputs)
-        if deadline.expired():
+        if budget.expired():
             break
         crossed = outputs.amin(-1, keepdim=True) <= 0
         value = (outputs * rows).sum(-1)
@@ -216,7 +216,7 @@ def _evenly(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
     return move
 
 
-def _pulled(target: Target, points: Tensor, bisections: int) -> Tensor:
+def _pulled(target: Target, points: Tensor, bisections: int, budget: Budget) -> Tensor:
     """Each point of another class moved along its ray to the boundary; others stay away."""
     center = target.center
     low, high = points.new_zeros(len(points), 1), points.new_ones(len(points), 1)
@@ -224,6 +224,8 @@ def _pulled(target: Target, points: Tensor, bisections: int) -> Tensor:
     # A point that has not crossed yet may do so a little farther out.
     high = torch.where(outside, 1.25, high)
     for _ in range(bisections):
+        if budget.expired():
+            break
         middle = (low + high) / 2
         crossed = target.network(center + middle * (points - center)).amin(-1, keepdim=True) <= 0
         low, high = torch.where(crossed, low, middle), torch.where(crossed, middle, high)

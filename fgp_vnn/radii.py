@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from fgp_vnn.api import check_seconds
+from fgp_vnn.budget import Budget
 from fgp_vnn.certifier import Certifier, check_ball
 from fgp_vnn.climb import search_bundles, search_walk
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.ends import Ends, Progress
 from fgp_vnn.errors import InputError
 from fgp_vnn.first_ends import FINE, ROUGH, attack, plain_bounds
@@ -116,6 +117,7 @@ def find_radius(
     time is up: both ends are valid at any moment.
     """
     begin = time.perf_counter()
+    budget = Budget.of(check_seconds(timeout), certifier.settings.memory)
     _check(x, maximum, gap, engine, norm, clip)
     y = certifier.run(x.astype(np.float32))
     if not np.isfinite(y).all():
@@ -128,7 +130,7 @@ def find_radius(
         clip,
         maximum,
         EXACT if exact else gap,
-        Deadline.after(timeout),
+        budget,
         progress,
     )
     with torch.inference_mode():
@@ -140,7 +142,7 @@ def find_radius(
 def _narrow(ends: Ends, engine: str) -> str:
     """Raise the lower end; gives the engine that did."""
     plain_bounds(ends, FINE if engine == "bounds" else ROUGH)
-    if ends.done or engine == "bounds" or ends.deadline.expired():
+    if ends.done or engine == "bounds" or ends.budget.expired():
         return "bounds"
     if engine == "walk":
         search_walk(ends)
@@ -156,7 +158,7 @@ def _result(ends: Ends, engine: str, seconds: float) -> Radius:
         ended = "gap"
     elif ends.lower >= ends.maximum:
         ended = "max"
-    elif ends.deadline.expired():
+    elif ends.budget.expired():
         ended = "timeout"
     return Radius(
         ends.lower,

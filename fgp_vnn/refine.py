@@ -13,9 +13,9 @@ from torch import Tensor
 
 from fgp_vnn.ascent import Ascended, Ascent, ascend
 from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Domain
-from fgp_vnn.memory import DEFAULT, ascents_at_once
+from fgp_vnn.memory import ascents_at_once
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 
@@ -31,26 +31,25 @@ def refine_layers(
     query: Query,
     bounds: LayerBounds,
     ascent: Ascent,
-    deadline: Deadline,
+    budget: Budget,
     keep: KeepSlopes | None = None,
-    *,
-    memory: int = DEFAULT,
 ) -> LayerBounds:
     """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
-    time as fit into `memory` bytes."""
+    time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     coarse = query.coarse()
     for k in range(1, len(lower)):
-        if deadline.expired():
+        if budget.expired():
             break
         crossing = torch.nonzero(((lower[k] < 0) & (upper[k] > 0))[0]).flatten()
         known = LayerBounds(tuple(lower[:k]), tuple(upper[:k]))
         before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
-        rows = min(CHUNK_ENTRIES // max(1, before), ascents_at_once(query.network, k, memory))
+        fit = ascents_at_once(query.network, k, budget.at_once)
+        rows = min(CHUNK_ENTRIES // max(1, before), fit)
         for neurons in torch.split(crossing, max(1, rows // 2)):  # two rows for a neuron
-            if deadline.expired() or not len(neurons):
+            if budget.expired() or not len(neurons):
                 break
-            result = _bound_neurons(query, coarse, known, k, neurons, ascent, deadline)
+            result = _bound_neurons(query, coarse, known, k, neurons, ascent, budget)
             if keep is not None:
                 keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
             low, high = result.least[0].chunk(2)
@@ -67,7 +66,7 @@ def _bound_neurons(
     k: int,
     neurons: Tensor,
     ascent: Ascent,
-    deadline: Deadline,
+    budget: Budget,
 ) -> Ascended:
     unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])
     unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
@@ -80,5 +79,5 @@ def _bound_neurons(
         known,
         coarse=coarse,
         ascent=ascent,
-        done=lambda least: deadline.expired(),
+        done=lambda least: budget.expired(),
     )

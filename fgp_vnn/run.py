@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +13,9 @@ from torch import Tensor
 
 from fgp_vnn.ascent import Ascent, ascend, start
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget import Budget
 from fgp_vnn.collapse import collapse
-from fgp_vnn.deadline import Deadline
-from fgp_vnn.memory import Memory, ascents_at_once, parts, rows_at_once
+from fgp_vnn.memory import ascents_at_once, parts, rows_at_once
 from fgp_vnn.opposites import merge_opposites
 from fgp_vnn.query import Query
 from fgp_vnn.record import Record
@@ -26,7 +25,6 @@ from fgp_vnn.settings import Settings
 from fgp_vnn.verdict import Counterexample, Verdict
 
 WORTH_IT = 0.97  # tighter bounds paid if no more than this part of the unstable neurons is left
-USUAL = 600.0  # seconds, where no limit is given
 
 
 @dataclass(eq=False)
@@ -36,8 +34,7 @@ class Run:
     query: Query
     confirm: Confirm
     settings: Settings
-    deadline: Deadline
-    memory: Memory
+    budget: Budget
     record: Record | None = None  # of what is proved, if that is asked for
     seconds: dict[str, float] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
@@ -51,11 +48,6 @@ class Run:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
-
-    def share(self, part: float) -> Deadline:
-        """A part of the time that is left; without a limit, a part of what is usual."""
-        left = self.deadline.left()
-        return self.deadline.sooner(part * (USUAL if left == math.inf else max(left, 0.0)))
 
     def storable(self, ascent: Ascent) -> Ascent:
         """The ascent, with a result that can be kept if it has to be."""
@@ -92,8 +84,8 @@ def shrink(run: Run, bounds: LayerBounds | None) -> LayerBounds:
         merged = merge_opposites(run.query, bounds) if run.record is None else None
         if merged is not None:
             run.query, bounds = merged
-            network, domain, some = run.query.network, run.query.domain, run.memory.at_once
-            bounds = root_bounds(network, domain, prior=bounds, memory=some, deadline=run.deadline)
+            network, domain = run.query.network, run.query.domain
+            bounds = root_bounds(network, domain, prior=bounds, budget=run.budget)
             bounds = _collapse(run, bounds)
         run.statistics["unstable"] = sum(int(mask.sum()) for mask in bounds.unstable())
     run.query, lift = reduce_inputs(run.query)
@@ -104,8 +96,8 @@ def shrink(run: Run, bounds: LayerBounds | None) -> LayerBounds:
 
 
 def _collapse(run: Run, bounds: LayerBounds) -> LayerBounds:
-    memory, before = run.memory.matrices, run.query
-    run.query, kept = collapse(before, bounds, memory=memory, deadline=run.deadline)
+    before = run.query
+    run.query, kept = collapse(before, bounds, budget=run.budget)
     if run.record is not None and run.query is not before:
         run.record.collapsed(bounds)
     return kept
@@ -122,7 +114,7 @@ def tighter(run: Run, bounds: LayerBounds, ascent: Ascent) -> tuple[LayerBounds,
 def left_open(run: Run, bounds: LayerBounds, ascent: Ascent | None) -> list[int]:
     """The disjuncts that linear bounds, plain or optimised, do not close."""
     query, network, depth = run.query, run.query.network, len(run.query.network.layers)
-    limit = run.memory.at_once
+    limit = run.budget.at_once
     plain = ascent is None
     fit = (
         rows_at_once(network, depth, 1, limit) if plain else ascents_at_once(network, depth, limit)
@@ -143,7 +135,7 @@ def _least(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Proved lower bounds of some of the rows, and the slopes that give them."""
     network, domain, depth = run.query.network, run.query.domain, len(run.query.network.layers)
-    if ascent is None or run.deadline.expired():
+    if ascent is None or run.budget.expired():
         rounding = Rounding(network, domain, bounds)
         passed = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding)
         return passed.least, () if run.record is None else start(network, rows, bounds).alpha
@@ -151,7 +143,7 @@ def _least(
     def done(least: Tensor) -> bool:
         whole = least.shape[-1] == network.outputs
         closed = run.query.closed(least) if whole else least > 0
-        return bool(closed.all()) or run.deadline.expired()
+        return bool(closed.all()) or run.budget.expired()
 
     result = ascend(network, domain, depth, rows, bounds, ascent=ascent, done=done)
     return result.least, result.multipliers.alpha

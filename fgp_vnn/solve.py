@@ -8,11 +8,10 @@ import torch
 
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import MANY_INPUTS, Attack, falsify
 from fgp_vnn.forward import Forward, pays
-from fgp_vnn.memory import budget
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.record import Record
@@ -46,7 +45,7 @@ def solve(
     query: Query,
     confirm: Confirm,
     settings: Settings,
-    deadline: Deadline,
+    budget: Budget,
     record: Record | None = None,
 ) -> Verdict:
     """Decide whether a point of the domain meets the unsafe set.
@@ -54,8 +53,7 @@ def solve(
     `confirm` takes points of the query's own domain. `record` gets what a proof consists of.
     """
     lps = {"lps": 0} if settings.lp else {}
-    memory = budget(settings.memory)
-    run = Run(query, confirm, settings, deadline, memory, record, statistics=lps)
+    run = Run(query, confirm, settings, budget, record, statistics=lps)
     with torch.no_grad():
         return _solve(run)
 
@@ -90,7 +88,7 @@ def _solve(run: Run) -> Verdict:
     if not left:
         return run.verdict("unsat", "bounds")
     run.only(left)
-    if run.deadline.expired():
+    if run.budget.expired():
         return run.verdict("timeout", reason="time is up after the first bounds")
     if run.settings.engine == "bounds":
         return run.verdict("unknown", reason="linear bounds leave it open")
@@ -101,7 +99,7 @@ def _first_bounds(run: Run) -> LayerBounds:
     network, domain = run.query.network, run.query.domain
     if isinstance(domain, Box) and _by_inputs(run) and pays(network):
         return Forward(network).bounds(Box(domain.lower.unsqueeze(0), domain.upper.unsqueeze(0)))
-    return root_bounds(network, domain, memory=run.memory.at_once, deadline=run.deadline)
+    return root_bounds(network, domain, budget=run.budget)
 
 
 def _optimise(run: Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
@@ -110,13 +108,12 @@ def _optimise(run: Run, bounds: LayerBounds) -> tuple[LayerBounds, list[int]]:
     if not left or len(bounds.lower) < 2 or _by_inputs(run):
         return bounds, left
     run.only(left)
-    return tighter(run, _refine(run, bounds, run.share(REFINE_SHARE)), SLOPES)
+    return tighter(run, _refine(run, bounds, run.budget.share(REFINE_SHARE)), SLOPES)
 
 
-def _refine(run: Run, bounds: LayerBounds, patience: Deadline) -> LayerBounds:
+def _refine(run: Run, bounds: LayerBounds, patience: Budget) -> LayerBounds:
     keep = None if run.record is None else run.record.refined
-    slopes, memory = run.storable(SLOPES), run.memory.at_once
-    return refine_layers(run.query, bounds, slopes, patience, keep, memory=memory)
+    return refine_layers(run.query, bounds, run.storable(SLOPES), patience, keep)
 
 
 def _search(run: Run, bounds: LayerBounds) -> Verdict:
@@ -127,7 +124,7 @@ def _search(run: Run, bounds: LayerBounds) -> Verdict:
     if settings.engine == "walk" or (settings.engine == "auto" and few):
         return _walk(run, bounds)
     if _by_inputs(run):
-        return run.report("split", _split_inputs(run, run.deadline))
+        return run.report("split", _split_inputs(run, run.budget))
     return _split(run, bounds)
 
 
@@ -137,13 +134,12 @@ def _walk(run: Run, bounds: LayerBounds) -> Verdict:
         variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
         alternate=settings.alternate,
         lp=settings.lp,
-        memory=run.memory,
     )
     with run.step("search"):
-        outcome = walk_regions(run.query, bounds, run.confirm, run.deadline, walk)
+        outcome = walk_regions(run.query, bounds, run.confirm, run.budget, walk)
     if run.record is not None and outcome.status == "unsat":
         # The regions of a walk have no form in a certificate: they are proved again by splits.
-        again = _split_neurons(run, bounds, Split(), run.deadline)
+        again = _split_neurons(run, bounds, Split(), run.budget)
         if again.status != "unsat":
             run.record.gap = "the walk's verdict could not be proved again by splits"
     return run.report("walk", outcome)
@@ -152,19 +148,19 @@ def _walk(run: Run, bounds: LayerBounds) -> Verdict:
 def _split(run: Run, bounds: LayerBounds) -> Verdict:
     """A short split search, then whatever may make the splits fewer, then one to the end."""
     some = isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS
-    outcome = _split_neurons(run, bounds, SHORT, run.share(SHORT_SHARE))
+    outcome = _split_neurons(run, bounds, SHORT, run.budget.share(SHORT_SHARE))
     verdict = run.report("split", outcome)
-    if not outcome.unfinished or run.deadline.expired():
+    if not outcome.unfinished or run.budget.expired():
         return verdict
     if some:
         # Neither way of splitting is always the better one: give each its turn.
-        verdict = run.report("split", _split_inputs(run, run.share(INPUTS_SHARE)))
+        verdict = run.report("split", _split_inputs(run, run.budget.share(INPUTS_SHARE)))
         if verdict.status in ("sat", "unsat"):
             return verdict
     sharper = _sharpen(run, bounds)
     if sharper is None:
         return run.verdict("unsat", "split")
-    return run.report("split", _split_neurons(run, sharper, Split(), run.deadline))
+    return run.report("split", _split_neurons(run, sharper, Split(), run.budget))
 
 
 def _sharpen(run: Run, bounds: LayerBounds) -> LayerBounds | None:
@@ -173,15 +169,13 @@ def _sharpen(run: Run, bounds: LayerBounds) -> LayerBounds | None:
     Where better slopes have done so, splits are likely to; elsewhere they get less time to try.
     None if they leave no disjunct open.
     """
-    patience = run.share(SHARPEN_SHARE if run.tightened else TRIAL_SHARE)
+    patience = run.budget.share(SHARPEN_SHARE if run.tightened else TRIAL_SHARE)
     keep = None if run.record is None else run.record.sharpened
     splitting = Splitting(ascent=run.storable(CLIMB))
     rounds = ROUNDS
     while len(bounds.lower) > 1 and not patience.expired():
         with run.step("sharpen"):
-            sharper = sharpen_layers(
-                run.query, bounds, rounds, patience, splitting, keep, memory=run.memory
-            )
+            sharper = sharpen_layers(run.query, bounds, rounds, patience, splitting, keep)
             bounds, left = tighter(run, _refine(run, sharper, patience), SLOPES)
         if not left:
             return None
@@ -192,23 +186,23 @@ def _sharpen(run: Run, bounds: LayerBounds) -> LayerBounds | None:
     return bounds
 
 
-def _split_neurons(run: Run, bounds: LayerBounds, split: Split, deadline: Deadline) -> Outcome:
+def _split_neurons(run: Run, bounds: LayerBounds, split: Split, budget: Budget) -> Outcome:
     keep = None if run.record is None else run.record.leaf
     ascent = run.storable(split.ascent)
-    split = replace(split, ascent=ascent, lp=run.settings.lp, memory=run.memory)
+    split = replace(split, ascent=ascent, lp=run.settings.lp)
     with run.step("search"):
-        outcome = split_neurons(run.query, bounds, run.confirm, deadline, split, keep)
+        outcome = split_neurons(run.query, bounds, run.confirm, budget, split, keep)
     return _recorded(run, outcome)
 
 
-def _split_inputs(run: Run, deadline: Deadline) -> Outcome:
+def _split_inputs(run: Run, budget: Budget) -> Outcome:
     keep = None if run.record is None else run.record.box
     # With an LP the last boxes are walked through, and what the walk shows is about real numbers.
     walks = run.settings.lp and not run.settings.float32_semantics
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
-    subdivision = Subdivision(lp=walks, memory=run.memory, clip=run.record is None)
+    subdivision = Subdivision(lp=walks, clip=run.record is None)
     with run.step("search"):
-        outcome = split_inputs(run.query, run.confirm, deadline, subdivision, keep)
+        outcome = split_inputs(run.query, run.confirm, budget, subdivision, keep)
     return _recorded(run, outcome)
 
 
@@ -216,7 +210,7 @@ def _recorded(run: Run, outcome: Outcome) -> Outcome:
     if run.record is not None:
         if outcome.status != "unsat":
             run.record.forget()
-        elif run.deadline.expired():
+        elif run.budget.expired():
             run.record.gap = "time was up before the proof was put together"
         else:
             run.record.searched()
@@ -249,4 +243,4 @@ def _attack(run: Run, attack: Attack) -> Counterexample | None:
         return None
     with run.step("attack"):
         seeded = replace(attack, seed=run.settings.seed)
-        return falsify(run.query, run.confirm, run.deadline, seeded, memory=run.memory.at_once)
+        return falsify(run.query, run.confirm, run.budget, seeded)

@@ -20,9 +20,9 @@ from pathlib import Path
 import torch
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.certifier import margins
 from fgp_vnn.collapse import collapse
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import L2Ball
 from fgp_vnn.network import Network, load_network
 from fgp_vnn.query import Query
@@ -66,9 +66,9 @@ def measure(network: Network, center: torch.Tensor, radius: float, regions: int)
     """Bound, collapse, reduce and walk; print the times if there were enough regions."""
     query = ask_all(network, center, radius)
     begin = time.perf_counter()
-    bounds = root_bounds(query.network, query.domain)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     bounded = time.perf_counter()
-    query, bounds = collapse(query, bounds)
+    query, bounds = collapse(query, bounds, budget=UNLIMITED)
     query, _ = reduce_inputs(query)
     collapsed = time.perf_counter()
     outcome = walk(query, bounds, regions)
@@ -95,7 +95,7 @@ def ask_all(network: Network, center: torch.Tensor, radius: float) -> Query:
 def walk(query: Query, bounds: LayerBounds, regions: int) -> Outcome:
     """Walk through so many regions; no candidate is confirmed, so that nothing ends it."""
     steps = Walk(regions=regions, alternate=False)
-    return walk_regions(query, bounds, lambda points: None, Deadline.after(60), steps)
+    return walk_regions(query, bounds, lambda points: None, Budget.of(60, None), steps)
 
 
 if __name__ == "__main__":

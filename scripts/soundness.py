@@ -24,7 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 from fgp_vnn.bounds import root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.domain import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.inputs import Subdivision, split_inputs
@@ -32,7 +32,7 @@ from fgp_vnn.search.split import Split, split_neurons
 from fgp_vnn.settings import Settings
 from fgp_vnn.solve import solve
 
-Decide = Callable[[Query, Deadline], str]
+Decide = Callable[[Query, Budget], str]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,23 +66,23 @@ def verdicts(case: Case, limit: float) -> list[tuple[str, str]]:
     """What each engine says of a case."""
     box = isinstance(case.query.domain, Box)
     return [
-        (name, decide(case.query, Deadline.after(limit)))
+        (name, decide(case.query, Budget.of(limit, None)))
         for name, decide in ENGINES.items()
         if box or name != "inputs"
     ]
 
 
-def _neurons(query: Query, deadline: Deadline) -> str:
-    bounds = root_bounds(query.network, query.domain)
+def _neurons(query: Query, deadline: Budget) -> str:
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     return split_neurons(query, bounds, exact_confirm(query), deadline, Split()).status
 
 
-def _inputs(query: Query, deadline: Deadline) -> str:
+def _inputs(query: Query, deadline: Budget) -> str:
     return split_inputs(query, exact_confirm(query), deadline, Subdivision()).status
 
 
 def _pipeline(engine: str, *, alternate: bool = True, lp: bool = False) -> Decide:
-    def decide(query: Query, deadline: Deadline) -> str:
+    def decide(query: Query, deadline: Budget) -> str:
         settings = Settings(engine=engine, attack=False, alternate=alternate, lp=lp)
         return solve(query, exact_confirm(query), settings, deadline).status
 

@@ -7,9 +7,11 @@ process, because what an earlier test has freed would be used again unseen.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -17,20 +19,22 @@ from small_networks import random_network, robustness_query
 
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.deadline import Deadline
-from fgp_vnn.domain import Box
+from fgp_vnn.budget import UNLIMITED, Budget
+from fgp_vnn.decide import shrink
+from fgp_vnn.domain import Box, L2Ball
 from fgp_vnn.falsify import Attack, falsify
-from fgp_vnn.memory import Memory
 from fgp_vnn.query import Query
 from fgp_vnn.refine import refine_layers
 from fgp_vnn.search.bundles import Splitting
+from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.settle import Effort
+from fgp_vnn.search.settled import Ball, Reporter
 from fgp_vnn.search.sharpen import sharpen_layers
 from fgp_vnn.search.split import Split, split_neurons
 from fgp_vnn.search.walk import Walk, walk_regions
 
-SMALL, LARGE = Memory(64 << 20), Memory(8 << 30)
+SMALL, LARGE = Budget(math.inf, 64 << 20), Budget(math.inf, 8 << 30)
 ONCE = Ascent(steps=1)
 QUICK = Splitting(ONCE, candidates=1)
 
@@ -46,55 +50,69 @@ def query_of(*widths: int) -> Query:
 
 
 def loose(query: Query) -> LayerBounds:
-    return root_bounds(query.network, query.domain, backward_pass=False)
+    return root_bounds(query.network, query.domain, backward_pass=False, budget=UNLIMITED)
 
 
-def refine(memory: Memory) -> None:
+def refine(budget: Budget) -> None:
     query = query_of(50, 700, 700, 4)
-    refine_layers(query, loose(query), ONCE, Deadline(), memory=memory.at_once)
+    refine_layers(query, loose(query), ONCE, budget)
 
 
-def sharpen(memory: Memory) -> None:
+def sharpen(budget: Budget) -> None:
     query = query_of(20, 400, 400, 4)
-    sharpen_layers(query, loose(query), 1, Deadline(), QUICK, memory=memory)
+    sharpen_layers(query, loose(query), 1, budget, QUICK)
 
 
-def split(memory: Memory) -> None:
+def split(budget: Budget) -> None:
     query = query_of(20, 700, 700, 4)
-    many = Split(ONCE, 1, batch=512, memory=memory, bundles=600)
-    split_neurons(query, loose(query), nothing, Deadline(), many)
+    many = Split(ONCE, 1, batch=512, bundles=600)
+    split_neurons(query, loose(query), nothing, budget, many)
 
 
-def regions(memory: Memory) -> None:
+def regions(budget: Budget) -> None:
     query = query_of(300, 300, 300, 4)
     signs = torch.ones(60, 600, dtype=torch.int8)
     disjunct = torch.zeros(60, dtype=torch.int64)
     effort = Effort(10)
-    soon = Deadline.after(0.2)
-    decide_regions(query, signs, disjunct, nothing, soon, effort, memory=memory.at_once)
+    decide_regions(query, signs, disjunct, nothing, budget, effort)
 
 
-def walk(memory: Memory) -> None:
+def walk(budget: Budget) -> None:
     query = query_of(400, 500, 500, 4)
-    steps = Walk(regions=16, alternate=False, joint=False, memory=memory)
-    walk_regions(query, loose(query), nothing, Deadline(), steps)
+    steps = Walk(regions=16, alternate=False, joint=False)
+    walk_regions(query, loose(query), nothing, budget, steps)
 
 
-def attack(memory: Memory) -> None:
+def attack(budget: Budget) -> None:
     query = query_of(200, 600, 600, 100)
-    falsify(query, nothing, Deadline(), Attack(restarts=32, steps=1), memory=memory.at_once)
+    falsify(query, nothing, budget, Attack(restarts=32, steps=1))
 
 
-PARTS: dict[str, Callable[[Memory], None]] = {
-    part.__name__: part for part in (refine, sharpen, split, regions, walk, attack)
+def condense(budget: Budget) -> None:
+    shrink(query_of(50, 700, 700, 700, 4), budget)
+
+
+def bundles(budget: Budget) -> None:
+    query = query_of(20, 700, 700, 4)
+    query = replace(query, domain=L2Ball(query.domain.center, 10.0))
+    ball = Ball(query, loose(query), query.domain.center, 10.0)
+    reporter = Reporter(lambda: 10.0, lambda level: None, lambda points: False)
+    search = Distances(ball, reporter, budget, QUICK)
+    search.begin()
+    search.run(lambda: search.bundles > 600)
+
+
+PARTS: dict[str, Callable[[Budget], None]] = {
+    part.__name__: part
+    for part in (refine, sharpen, split, regions, walk, attack, condense, bundles)
 }
 
 
-def peak(part: Callable[[Memory], None], memory: Memory) -> int:
+def peak(part: Callable[[Budget], None], budget: Budget) -> int:
     """Bytes by which the process grew at most."""
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is held now
     before = _status("VmRSS")
-    part(memory)
+    part(budget)
     return _status("VmHWM") - before
 
 

@@ -12,6 +12,7 @@ from network_models import Builder
 from numpy.typing import NDArray
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.certifier import margins
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Dense, Network
@@ -57,7 +58,7 @@ def robustness_query(network: Network, domain: Domain) -> Query:
 
 
 def bounds_of(query: Query) -> LayerBounds:
-    return root_bounds(query.network, query.domain)
+    return root_bounds(query.network, query.domain, budget=UNLIMITED)
 
 
 def sample(domain: Domain, count: int, seed: int) -> torch.Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend, carry, start
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box, Domain
 from fgp_vnn.network.model import Network
 
@@ -73,7 +74,7 @@ def test_it_never_falls_below_the_plain_bound_and_stays_valid(
     domain = random_domain(seed, domain_kind, inputs=3)
     points = sample(domain, 100, seed)
     signs = closed_signs(network, points[seed % 100])
-    root = root_bounds(network, domain)
+    root = root_bounds(network, domain, budget=UNLIMITED)
     for bounds, given_signs in ((root, None), (root.within(signs), signs)):
         plain, raised = raise_bounds(network, domain, bounds, given_signs)
         assert bool((raised.least >= plain - 1e-9 * plain.abs().clamp(min=1)).all())
@@ -94,7 +95,7 @@ def test_optimised_bounds_stay_below_the_exact_minimum_and_come_nearer(kind: str
     for seed in range(4):
         network, domain = random_network(seed, kind), random_domain(seed)
         signs = closed_signs(network, sample(domain, 20, seed)[5])
-        bounds = root_bounds(network, domain).within(signs)
+        bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
         plain, raised = raise_bounds(network, domain, bounds, signs, ascent=Ascent(steps=30))
         for j in range(network.outputs):
             closed = [s[0].double() for s in signs]
@@ -108,7 +109,7 @@ def test_optimised_bounds_stay_below_the_exact_minimum_and_come_nearer(kind: str
 def test_multipliers_stay_where_they_are_sound() -> None:
     network, domain = random_network(3, widths=WIDTHS), random_domain(3)
     signs = closed_signs(network, domain.center)
-    bounds = root_bounds(network, domain).within(signs)
+    bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
     _, raised = raise_bounds(network, domain, bounds, signs, ascent=Ascent(steps=15, rate=2.0))
     for alpha, beta in zip(raised.multipliers.alpha, raised.multipliers.beta, strict=True):
         assert bool(((alpha >= 0) & (alpha <= 1)).all())
@@ -122,7 +123,7 @@ def test_the_gradient_formulas_are_those_of_autograd(kind: str, seed: int) -> No
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, "l2", inputs=3)
     signs = closed_signs(network, sample(domain, 9, seed)[3])
-    bounds = root_bounds(network, domain).within(signs)
+    bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
     rows = torch.eye(2, dtype=torch.float64).unsqueeze(0)
     source = torch.Generator().manual_seed(seed)
     shapes = [(1, 2, n) for n in network.widths]
@@ -149,7 +150,7 @@ def test_the_gradient_formulas_are_those_of_autograd(kind: str, seed: int) -> No
 
 def test_a_carried_minimiser_has_the_value_of_the_bound() -> None:
     network, domain = random_network(5, "residual", widths=WIDTHS), random_domain(5, "l1")
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     rows = torch.eye(2, dtype=torch.float64).unsqueeze(0)
     lines = bounds.lines()
     passed = backward(network, domain, 3, rows, lines)
@@ -172,7 +173,7 @@ def test_a_carried_minimiser_has_the_value_of_the_bound() -> None:
 
 def test_a_warm_start_is_where_the_ascent_begins() -> None:
     network, domain = random_network(6, widths=WIDTHS), random_domain(6)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     _, first = raise_bounds(network, domain, bounds, ascent=Ascent(steps=15))
     _, again = raise_bounds(
         network, domain, bounds, begin=first.multipliers, ascent=Ascent(steps=0)
@@ -182,7 +183,7 @@ def test_a_warm_start_is_where_the_ascent_begins() -> None:
 
 def test_without_steps_it_is_the_plain_bound() -> None:
     network, domain = random_network(7, widths=WIDTHS), random_domain(7)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     plain, raised = raise_bounds(network, domain, bounds, ascent=Ascent(steps=0))
     torch.testing.assert_close(raised.least, plain, rtol=0, atol=0)
     rows = torch.zeros(1, 4, 2, dtype=torch.float64)
@@ -192,7 +193,7 @@ def test_without_steps_it_is_the_plain_bound() -> None:
 
 def test_it_stops_when_it_is_told_to() -> None:
     network, domain = random_network(8, widths=WIDTHS), random_domain(8)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     rows = torch.eye(2, dtype=torch.float64).unsqueeze(0)
     calls: list[Tensor] = []
 
@@ -208,7 +209,7 @@ def test_a_batch_of_boxes_agrees_with_one_at_a_time() -> None:
     network = random_network(2, "residual", inputs=3, widths=WIDTHS)
     boxes = [random_domain(seed, "box", inputs=3).box() for seed in range(3)]
     batch = Box(torch.stack([b.lower for b in boxes]), torch.stack([b.upper for b in boxes]))
-    bounds = root_bounds(network, batch)
+    bounds = root_bounds(network, batch, budget=UNLIMITED)
     _, together = raise_bounds(network, batch, bounds)
     for i, box in enumerate(boxes):
         own = LayerBounds(
@@ -228,7 +229,7 @@ def test_steps_in_single_precision_give_bounds_that_are_proved_in_full(
         network = random_network(seed, kind, inputs=3, widths=WIDTHS)
         box = random_domain(seed, "box", inputs=3, size=1e-4 if offset else 1.0).box()
         domain = Box(box.lower + offset, box.upper + offset)
-        bounds = root_bounds(network, domain)
+        bounds = root_bounds(network, domain, budget=UNLIMITED)
         raised = ascend(
             network,
             domain,

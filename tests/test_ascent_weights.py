@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fgp_vnn.ascent import Ascended, ascend, start
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Domain
 from fgp_vnn.network.model import Network
 
@@ -46,7 +47,7 @@ def test_the_weighed_sum_of_rows_is_bounded_where_its_weights_end(
 ) -> None:
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, "box", inputs=3)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     weights = torch.rand(1, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     rows, raised = weighed(network, domain, bounds, weights, coarse=coarse)
     found = raised.multipliers.weights
@@ -61,7 +62,7 @@ def test_weights_move_to_the_rows_that_prove_most() -> None:
     raised_some = 0
     for seed in range(6):
         network, domain = random_network(seed, widths=WIDTHS), random_domain(seed, size=0.3)
-        bounds = root_bounds(network, domain)
+        bounds = root_bounds(network, domain, budget=UNLIMITED)
         _, raised = weighed(network, domain, bounds, torch.full((1, 4), 0.25).double())
         raised_some += float(raised.least) > 0.01
     assert raised_some > 2

@@ -18,6 +18,7 @@ from fgp_vnn.bounds import (
     interval_step,
     root_bounds,
 )
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box
 
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -36,7 +37,7 @@ def test_root_bounds_hold_at_every_point(
 ) -> None:
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, domain_kind, inputs=3)
-    bounds = root_bounds(network, domain, backward_pass=backward_pass)
+    bounds = root_bounds(network, domain, backward_pass=backward_pass, budget=UNLIMITED)
     seen = network.preactivations(sample(domain, 60, seed))
     for z, lo, up in zip(seen[:-1], bounds.lower, bounds.upper, strict=True):
         assert bool((z.amin(0) >= lo - 1e-12).all())
@@ -49,7 +50,7 @@ def test_root_bounds_contain_the_exact_range(kind: str, domain_kind: str) -> Non
     for seed in range(3):
         network = random_network(seed, kind)
         domain = random_domain(seed, domain_kind)
-        bounds = root_bounds(network, domain)
+        bounds = root_bounds(network, domain, budget=UNLIMITED)
         for j in range(3):
             lowest = least(network, polytope(domain), rows=[j], target=1)
             assert float(bounds.lower[1][0, j]) <= lowest + TOLERANCE
@@ -57,7 +58,7 @@ def test_root_bounds_contain_the_exact_range(kind: str, domain_kind: str) -> Non
 
 def test_first_layer_bounds_are_exact_for_a_box() -> None:
     network, domain = random_network(4), random_domain(4)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     for j in range(4):
         exact = least(network, polytope(domain), rows=[j], target=0)
         assert float(bounds.lower[0][0, j]) == pytest.approx(exact, abs=TOLERANCE)
@@ -67,7 +68,10 @@ def test_first_layer_bounds_are_exact_for_a_box() -> None:
 def test_a_backward_pass_never_loosens_the_intervals(kind: str) -> None:
     network = random_network(5, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(5, "box", inputs=3)
-    loose, tight = root_bounds(network, domain, backward_pass=False), root_bounds(network, domain)
+    loose, tight = (
+        root_bounds(network, domain, backward_pass=False, budget=UNLIMITED),
+        root_bounds(network, domain, budget=UNLIMITED),
+    )
     for a, b in zip(loose.lower, tight.lower, strict=True):
         assert bool((b >= a).all())
     for a, b in zip(loose.upper, tight.upper, strict=True):
@@ -84,7 +88,7 @@ def test_a_backward_pass_never_loosens_the_intervals(kind: str) -> None:
 def test_a_plain_bound_holds_at_every_point(kind: str, domain_kind: str, seed: int) -> None:
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, domain_kind, inputs=3)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     rows = output_rows(network)
     passed = backward(network, domain, len(WIDTHS), rows, bounds.lines())
     points = sample(domain, 60, seed)
@@ -122,12 +126,12 @@ def test_batches_of_boxes_agree_with_one_at_a_time(kind: str) -> None:
     network = random_network(2, kind, inputs=3, widths=WIDTHS)
     boxes = [random_domain(seed, "box", inputs=3, size=0.3 * seed).box() for seed in range(1, 6)]
     batch = Box(torch.stack([b.lower for b in boxes]), torch.stack([b.upper for b in boxes]))
-    bounds = root_bounds(network, batch)
+    bounds = root_bounds(network, batch, budget=UNLIMITED)
     rows = output_rows(network).expand(len(boxes), -1, -1)
     rounding = Rounding(network, batch, bounds)
     passed = backward(network, batch, 3, rows, bounds.lines(), rounding=rounding)
     for i, box in enumerate(boxes):
-        alone = root_bounds(network, box)
+        alone = root_bounds(network, box, budget=UNLIMITED)
         one = backward(
             network,
             box,
@@ -148,7 +152,7 @@ def test_batches_of_boxes_agree_with_one_at_a_time(kind: str) -> None:
 def test_hidden_layers_can_be_targets(kind: str) -> None:
     network = random_network(8, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(8, "box", inputs=3)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     z = network.preactivations(sample(domain))[1]
     eye = torch.eye(4, dtype=torch.float64)
     rows = torch.cat([eye, -eye]).unsqueeze(0)
@@ -162,7 +166,7 @@ def test_hidden_layers_can_be_targets(kind: str) -> None:
 def test_bounds_of_single_neurons_are_those_of_unit_rows(kind: str, target: int) -> None:
     network = random_network(8, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(8, "l2", inputs=3)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     rounding = Rounding(network, domain, bounds)
     neurons = torch.tensor([[2, 0]])
     lower, upper = backward_neurons(
@@ -179,8 +183,8 @@ def test_prior_bounds_are_never_loosened() -> None:
         network = random_network(seed, KINDS[seed % 3], inputs=3, widths=WIDTHS)
         domain = random_domain(seed, "box", inputs=3)
         part = Box(domain.center - 0.3 * domain.box().radius, domain.box().upper)
-        prior = root_bounds(network, domain)
-        both = root_bounds(network, part, prior=prior)
+        prior = root_bounds(network, domain, budget=UNLIMITED)
+        both = root_bounds(network, part, prior=prior, budget=UNLIMITED)
         z = network.preactivations(sample(part, 200, seed))[:-1]
         for k, v in enumerate(z):
             assert bool((v >= both.lower[k] - 1e-12).all() and (v <= both.upper[k] + 1e-12).all())
@@ -191,7 +195,7 @@ def test_prior_bounds_are_never_loosened() -> None:
 def test_intervals_of_a_map_that_reads_several_layers_hold() -> None:
     network = random_network(1, "residual", inputs=3, widths=WIDTHS)
     domain = random_domain(1, "l1", inputs=3)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     lower, upper = interval_step(network, domain, bounds, 3)
     y = network(sample(domain))
     assert bool((y >= lower).all()) and bool((y <= upper).all())

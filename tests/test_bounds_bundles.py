@@ -13,6 +13,7 @@ from test_bounds import WIDTHS, domain_kinds, kinds, seeds
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box
 from fgp_vnn.network.model import Dense, Network
 
@@ -52,7 +53,7 @@ def test_any_slopes_and_multipliers_give_a_bound_of_the_bundle(
     domain = random_domain(seed, domain_kind, inputs=3)
     points = sample(domain, 120, seed)
     signs = signs_at(network, points[seed % len(points)], seed)
-    bounds = root_bounds(network, domain).within(signs)
+    bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
     rows = output_rows(network)
     alpha = random_slopes(bounds, rows.shape[1], seed)
     beta = [
@@ -75,7 +76,7 @@ def test_the_multiplier_of_the_wrong_sign_would_be_unsound() -> None:
     network = Network((layer,), Dense((1,), (one,), torch.zeros(1, dtype=torch.float64)), 1)
     domain = Box(-one[0], one[0])
     off = [torch.full((1, 1), -1, dtype=torch.int8)]
-    bounds = root_bounds(network, domain).within(off)
+    bounds = root_bounds(network, domain, budget=UNLIMITED).within(off)
     rows = one.unsqueeze(0)
 
     def bound(signed: float) -> float:
@@ -93,7 +94,7 @@ def test_bounds_of_a_bundle_are_below_its_exact_minimum(kind: str, domain_kind: 
         network = random_network(seed, kind)
         domain = random_domain(seed, domain_kind)
         signs = signs_at(network, sample(domain, 20, seed)[7], seed)
-        bounds = root_bounds(network, domain).within(signs)
+        bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
         rows = torch.eye(2, dtype=torch.float64).unsqueeze(0)
         beta = [s.unsqueeze(-2) * 0.3 for s in signs]
         for multipliers in (None, beta):
@@ -109,7 +110,7 @@ def test_the_bound_of_a_region_with_every_sign_closed_is_that_of_its_linear_func
     network, domain = random_network(9), random_domain(9)
     points = sample(domain, 50, 9)
     signs = signs_at(network, points[3], 0, part=2.0)
-    bounds = root_bounds(network, domain).within(signs)
+    bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
     assert not any(bool(mask.any()) for mask in bounds.unstable())
     rows = output_rows(network)
     passed = backward(network, domain, 2, rows, bounds.lines())
@@ -131,7 +132,7 @@ def test_closing_neurons_cuts_off_one_side_of_their_bounds() -> None:
 def test_batches_of_bundles_agree_with_one_at_a_time(kind: str) -> None:
     network = random_network(6, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(6, "l2", inputs=3)
-    root = root_bounds(network, domain)
+    root = root_bounds(network, domain, budget=UNLIMITED)
     points = sample(domain, 20, 6)
     each = [signs_at(network, point, i) for i, point in enumerate(points[:6])]
     together = root.within([torch.cat(layer) for layer in zip(*each, strict=True)])

@@ -19,6 +19,7 @@ from random_networks import (
 from torch import Tensor
 
 from fgp_vnn.bounds import Rounding, backward, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask
@@ -61,7 +62,7 @@ def test_proved_bounds_are_below_the_real_network_at_its_corners(
         network = mixed_network(seed, (3, 3), dtype, spread)
         domain = random_domain(seed, "box", size=1e-3).to("cpu", dtype)
         query = ask(network, domain, random_rows(seed, 2, 2))
-        bounds = root_bounds(query.network, domain)
+        bounds = root_bounds(query.network, domain, budget=UNLIMITED)
         rows = torch.eye(2, dtype=dtype).unsqueeze(0)
         rounding = Rounding(query.network, domain, bounds)
         passed = backward(query.network, domain, 2, rows, bounds.lines(), rounding=rounding)
@@ -76,7 +77,7 @@ def test_proved_layer_bounds_are_below_the_real_network(dtype: torch.dtype) -> N
     for seed in range(12):
         network = mixed_network(seed, (3, 3, 3), dtype, 2)
         domain = random_domain(seed, "box", size=1e-4).to("cpu", dtype)
-        bounds = root_bounds(network, domain)
+        bounds = root_bounds(network, domain, budget=UNLIMITED)
         corners = domain.maximiser(torch.tensor([[1, 1], [1, -1], [-1, 1], [-1, -1]]).to(dtype))
         for point in corners:
             exact = exact_preactivations(network, rationals(point))
@@ -102,7 +103,7 @@ def test_the_rounding_of_deep_and_narrow_networks_is_covered(
         network = Network(tuple(layers), output, 1)
         x = torch.rand(1, generator=source).to(dtype)
         domain = Box(x, x)
-        bounds = root_bounds(network, domain)
+        bounds = root_bounds(network, domain, budget=UNLIMITED)
         rows = torch.ones(1, 1, 1, dtype=dtype)
         rounding = Rounding(network, domain, bounds)
         passed = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding)
@@ -114,7 +115,7 @@ def test_the_rounding_of_deep_and_narrow_networks_is_covered(
 
 def test_the_defect_of_a_map_lowers_the_proved_bound() -> None:
     network, domain = random_network(1), random_domain(1)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     rows = torch.eye(2, dtype=torch.float64).unsqueeze(0)
 
     def bound(net: Network) -> Tensor:
@@ -146,7 +147,7 @@ def test_overflow_proves_nothing(dtype: torch.dtype, radius: float) -> None:
     output = Dense((2,), (-ones.unsqueeze(0),), ones[:1])
     network = Network((first, second), output, 2)
     domain = Box(-radius * ones, radius * ones)
-    bounds = root_bounds(network, domain)
+    bounds = root_bounds(network, domain, budget=UNLIMITED)
     assert bool(bounds.unstable()[0].all())
     assert not any(bool(b.isnan().any()) for b in (*bounds.lower, *bounds.upper))
     assert bool((bounds.upper[1] >= 0.75 * big * radius / 2).all())

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import Bundles, Setting, Splitting, bound, choose, halves, set_out
 
@@ -37,7 +37,9 @@ def set_up(
     domain = random_domain(seed, domain_kind, inputs=3, size=1.5)
     query = ask(network, domain, random_rows(seed, 2, 1, 3, 2))
     splitting = Splitting(Ascent(steps=steps), candidates)
-    setting, root = set_out(query, root_bounds(query.network, domain), Deadline(), splitting)
+    setting, root = set_out(
+        query, root_bounds(query.network, domain, budget=UNLIMITED), UNLIMITED, splitting
+    )
     return query, setting, root
 
 

@@ -14,6 +14,7 @@ from random_networks import generator as seeded
 from torch import Tensor
 
 from fgp_vnn.bounds import Backward, Rounding, backward, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
@@ -24,7 +25,7 @@ from fgp_vnn.search.clipping import clip
 def pass_of(query: Query, box: Box) -> Backward:
     """The proved linear bounds of every row in each of the boxes."""
     network = query.network
-    bounds = root_bounds(network, box)
+    bounds = root_bounds(network, box, budget=UNLIMITED)
     rows = torch.eye(network.outputs, dtype=network.dtype).expand(len(box.lower), -1, -1)
     return backward(
         network,

@@ -23,8 +23,8 @@ from random_networks import (
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.collapse import collapse
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.walk import Walk, walk_regions
@@ -48,7 +48,9 @@ def test_the_collapsed_network_is_the_same_on_the_domain(
     kind: str, domain_kind: str, seed: int
 ) -> None:
     query = stable_query(seed, kind, domain_kind)
-    small, bounds = collapse(query, root_bounds(query.network, query.domain))
+    small, bounds = collapse(
+        query, root_bounds(query.network, query.domain, budget=UNLIMITED), budget=UNLIMITED
+    )
     x = sample(query.domain, 60, seed)
     difference = (small.network(x) - query.network(x)).abs().max()
     assert float(difference) <= defect_of(small) + 1e-12
@@ -60,9 +62,9 @@ def test_the_collapsed_network_is_the_same_on_the_domain(
 
 def test_only_unstable_neurons_are_left() -> None:
     query = stable_query(1)
-    bounds = root_bounds(query.network, query.domain)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     unstable = sum(int(mask.sum()) for mask in bounds.unstable())
-    small, kept = collapse(query, bounds)
+    small, kept = collapse(query, bounds, budget=UNLIMITED)
     assert unstable < query.network.neurons
     assert small.network.neurons == unstable
     assert all(bool(mask.all()) for mask in kept.unstable())
@@ -71,7 +73,9 @@ def test_only_unstable_neurons_are_left() -> None:
 
 def test_a_network_without_unstable_neurons_becomes_one_affine_map() -> None:
     query = stable_query(1, size=1e-6)
-    small, kept = collapse(query, root_bounds(query.network, query.domain))
+    small, kept = collapse(
+        query, root_bounds(query.network, query.domain, budget=UNLIMITED), budget=UNLIMITED
+    )
     assert small.network.layers == () and kept.lower == ()
     x = sample(query.domain, 30)
     torch.testing.assert_close(small.network(x), query.network(x))
@@ -79,8 +83,8 @@ def test_a_network_without_unstable_neurons_becomes_one_affine_map() -> None:
 
 def test_a_network_that_would_not_get_smaller_is_left_as_it_is() -> None:
     query = stable_query(1, size=30.0)
-    bounds = root_bounds(query.network, query.domain)
-    again, same = collapse(query, bounds)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    again, same = collapse(query, bounds, budget=UNLIMITED)
     assert again is query and same is bounds
 
 
@@ -88,7 +92,9 @@ def test_the_defect_covers_the_difference_to_the_real_network() -> None:
     """Both networks in rational arithmetic: what composing the maps has rounded, and no more."""
     for seed in range(6):
         query = stable_query(seed)
-        small, _ = collapse(query, root_bounds(query.network, query.domain))
+        small, _ = collapse(
+            query, root_bounds(query.network, query.domain, budget=UNLIMITED), budget=UNLIMITED
+        )
         assert small is not query
         for point in sample(query.domain, 4, seed)[:4]:
             before = exact_preactivations(query.network, rationals(point))[-1]
@@ -105,7 +111,9 @@ def test_a_defect_of_the_old_network_is_handed_on() -> None:
     layers = (query.network.layers[0], worse, query.network.layers[2])
     network = type(query.network)(layers, query.network.output, query.network.inputs)
     marred = Query(network, query.domain, query.disjunct, query.strict, query.disjuncts)
-    small, _ = collapse(marred, root_bounds(network, query.domain))
+    small, _ = collapse(
+        marred, root_bounds(network, query.domain, budget=UNLIMITED), budget=UNLIMITED
+    )
     shifted = Dense(layer.sources, layer.weights, layer.bias + 1e-3)
     moved = type(network)((layers[0], shifted, layers[2]), network.output, network.inputs)
     x = sample(query.domain, 40)
@@ -115,8 +123,8 @@ def test_a_defect_of_the_old_network_is_handed_on() -> None:
 def test_linear_bounds_stay_the_same() -> None:
     for seed in range(5):
         query = stable_query(seed)
-        bounds = root_bounds(query.network, query.domain)
-        small, kept = collapse(query, bounds)
+        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        small, kept = collapse(query, bounds, budget=UNLIMITED)
         torch.testing.assert_close(_bound(small, kept), _bound(query, bounds), atol=1e-9, rtol=1e-9)
 
 
@@ -135,11 +143,11 @@ def test_verdicts_are_those_of_the_whole_network(domain_kind: str) -> None:
     seen = set()
     for seed in range(15):
         query = stable_query(seed, KINDS[seed % 3], domain_kind, size=0.3)
-        bounds = root_bounds(query.network, query.domain)
-        small, kept = collapse(query, bounds)
+        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        small, kept = collapse(query, bounds, budget=UNLIMITED)
         confirm = confirm_in(query)
-        whole = walk_regions(query, bounds, confirm, Deadline(), Walk())
-        part = walk_regions(small, kept, confirm, Deadline(), Walk())
+        whole = walk_regions(query, bounds, confirm, UNLIMITED, Walk())
+        part = walk_regions(small, kept, confirm, UNLIMITED, Walk())
         assert whole.status == part.status
         seen.add(part.status)
     assert {"sat", "unsat"} <= seen
@@ -155,7 +163,7 @@ def test_a_sign_known_but_for_rounding_is_taken_as_known_at_the_price_of_a_defec
     query = stable_query(seed)
     first = query.network.layers[0]
     assert isinstance(first, Dense)
-    bounds = root_bounds(query.network, query.domain)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     reach = sign * first.bias.new_full(first.bias.shape, 1.0)
     end = torch.where(reach > 0, bounds.lower[0][0], bounds.upper[0][0])
     # The last neuron is moved so that it crosses 0 by `below` only.
@@ -164,10 +172,10 @@ def test_a_sign_known_but_for_rounding_is_taken_as_known_at_the_price_of_a_defec
     moved = replace(first, bias=bias)
     network = replace(query.network, layers=(moved, *query.network.layers[1:]))
     query = replace(query, network=network)
-    bounds = root_bounds(network, query.domain)
+    bounds = root_bounds(network, query.domain, budget=UNLIMITED)
     assert bool(bounds.unstable()[0][0, -1])
     assume(below < 1e-10 * float((bounds.upper[0] - bounds.lower[0])[0, -1]))
-    small, _ = collapse(query, bounds)
+    small, _ = collapse(query, bounds, budget=UNLIMITED)
     assert small.network.neurons < sum(int(mask.sum()) for mask in bounds.unstable())
     x = torch.cat([sample(query.domain, 60, seed), _corner(query, moved.weights[0][-1], sign)])
     difference = (small.network(x) - network(x)).abs().max()

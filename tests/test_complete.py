@@ -14,8 +14,8 @@ from random_cases import FAMILIES, Case, exact_confirm, random_case, tie
 from random_networks import KINDS, random_domain, random_network, random_rows
 
 from fgp_vnn.bounds import root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box, Clipped, L1Ball
 from fgp_vnn.points import read_points
 from fgp_vnn.property.model import Conjunction
@@ -38,18 +38,18 @@ def case_number(number: int) -> Case:
 
 
 def neurons(query: Query) -> Outcome:
-    bounds = root_bounds(query.network, query.domain)
-    return split_neurons(query, bounds, exact_confirm(query), Deadline(), Split(lp=True))
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    return split_neurons(query, bounds, exact_confirm(query), UNLIMITED, Split(lp=True))
 
 
 def inputs(query: Query) -> Outcome:
-    return split_inputs(query, exact_confirm(query), Deadline(), Subdivision(lp=True))
+    return split_inputs(query, exact_confirm(query), UNLIMITED, Subdivision(lp=True))
 
 
 def pipeline(**settings: object) -> Decide:
     def decide(query: Query) -> Verdict:
         chosen = Settings(attack=False, lp=True, **settings)  # type: ignore[arg-type]
-        return solve(query, exact_confirm(query), chosen, Deadline())
+        return solve(query, exact_confirm(query), chosen, UNLIMITED)
 
     return decide
 
@@ -132,8 +132,8 @@ def test_ties_are_never_decided_wrongly_and_end(name: str) -> None:
 
 def test_programs_are_counted_only_where_they_are_asked_for() -> None:
     query = random_case(0).query
-    with_lp = solve(query, exact_confirm(query), Settings(lp=True), Deadline())
-    without = solve(query, exact_confirm(query), Settings(), Deadline())
+    with_lp = solve(query, exact_confirm(query), Settings(lp=True), UNLIMITED)
+    without = solve(query, exact_confirm(query), Settings(), UNLIMITED)
     assert "lps" in with_lp.statistics and "lps" not in without.statistics
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from small_networks import balls, bounds_of, random_network, random_point, robustness_query, sample
 
-from fgp_vnn.condense import condense, is_chain
+from fgp_vnn.budget import UNLIMITED, Budget
+from fgp_vnn.condense import Condensed, condense, is_chain
+from fgp_vnn.decide import shrink
 from fgp_vnn.query import Query
 
 KINDS = ("l2", "l1", "linf", "clipped")
@@ -18,12 +22,30 @@ def chain(kind: str, seed: int, *, deep: bool = False) -> Query:
     return robustness_query(network, balls(random_point(6, seed), 0.15)[kind])
 
 
+def condensed(query: Query) -> Condensed:
+    small = condense(query, UNLIMITED)
+    assert small is not None
+    return small
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(0.0, 1 << 30), Budget(math.inf, 0)], ids=["time", "memory"]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_time_or_memory_bounds_hold_and_prove_no_more(kind: str, budget: Budget) -> None:
+    query = chain(kind, 1)
+    small, whole = shrink(query, budget), condensed(query)
+    assert bool((small.least <= whole.least + 1e-9).all())
+    values = query.network.preactivations(sample(query.domain, 400, 1))
+    assert bool((values[-1] >= small.least - 1e-9).all())
+
+
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_condensed_network_is_equal_on_the_domain(kind: str, seed: int, deep: bool) -> None:
     query = chain(kind, seed, deep=deep)
-    small = condense(query)
+    small = condensed(query)
     points = sample(query.domain, 400, seed)
     before, after = query.network(points), small.query.network(points)
     defect = small.query.network.output.defect
@@ -37,7 +59,7 @@ def test_the_condensed_network_is_equal_on_the_domain(kind: str, seed: int, deep
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_hold_at_sampled_points(kind: str, seed: int, deep: bool) -> None:
     query = chain(kind, seed, deep=deep)
-    small = condense(query)
+    small = condensed(query)
     points = sample(query.domain, 400, seed)
     values = small.query.network.preactivations(points)
     assert bool((values[-1] >= small.least - 1e-9).all())
@@ -51,12 +73,12 @@ def test_bounds_hold_at_sampled_points(kind: str, seed: int, deep: bool) -> None
 def test_no_more_neurons_are_unstable_than_by_a_backward_pass(kind: str, seed: int) -> None:
     query = chain(kind, seed)
     count = sum(int(mask.sum()) for mask in bounds_of(query).unstable())
-    assert condense(query).query.network.neurons <= count
+    assert condensed(query).query.network.neurons <= count
 
 
 def test_stable_neurons_are_left_out() -> None:
     query = chain("l2", 0)
-    small = condense(query)
+    small = condensed(query)
     assert small.query.network.neurons < query.network.neurons
     assert is_chain(query.network)
     assert small.query.network.inputs == query.network.inputs
@@ -65,7 +87,7 @@ def test_stable_neurons_are_left_out() -> None:
 def test_a_point_is_a_domain_too() -> None:
     network = random_network((6, 8, 9, 7, 3), 0)
     query = robustness_query(network, balls(random_point(6, 0), 0.0)["l2"])
-    small = condense(query)
+    small = condensed(query)
     assert small.query.network.neurons == 0
     expected = query.network(query.domain.center.unsqueeze(0))[0]
     assert torch.allclose(small.least, expected, atol=1e-9)

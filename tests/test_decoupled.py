@@ -10,8 +10,8 @@ import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
 from fgp_vnn import first_ends
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.certifier import Certifier
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.decoupled import Decoupled, decouple
 from fgp_vnn.domain import Box, L1Ball, L2Ball
 from fgp_vnn.nearest import ORDERS, Starts, Target, polish, starts
@@ -57,14 +57,14 @@ def linear_target(
 def test_linear_networks_have_their_exact_distances(norm: Norm, clipped: bool) -> None:
     for seed in range(8):
         target, exact = linear_target(norm, clipped, seed)
-        found = decouple(target, starts(target), Deadline(), Decoupled())
+        found = decouple(target, starts(target), UNLIMITED, Decoupled())
         length = target.distance(found)
         assert 0 < len(found) <= Decoupled().kept
         assert torch.equal(length, length.sort().values)
         assert bool((target.network(found).amin(-1) <= 0).all())
         assert target.clip is None or bool(target.clip.contains(found).all())
         assert exact * (1 - 1e-9) <= float(length[0]) <= 1.1 * exact
-        polished = target.distance(polish(target, found, Deadline()))
+        polished = target.distance(polish(target, found, UNLIMITED))
         assert float(polished[0]) == pytest.approx(exact, rel=1e-6)
 
 
@@ -81,7 +81,7 @@ def test_a_start_comes_to_the_boundary_from_both_sides(norm: Norm, part: float) 
             "l1": L1Ball(center, exact),
         }[norm]
         begin = Starts(center + part * (ball.maximiser(-slope) - center), one)
-        found = decouple(target, begin, Deadline(), Decoupled(share=1.0))
+        found = decouple(target, begin, UNLIMITED, Decoupled(share=1.0))
         assert len(found) == 1
         assert exact * (1 - 1e-9) <= float(target.distance(found)[0]) <= 1.1 * exact
 
@@ -90,7 +90,7 @@ def test_a_tie_at_the_centre_has_distance_0() -> None:
     center = torch.ones(INPUTS).double()
     tie = Dense((0,), (center.unsqueeze(0),), torch.tensor([-float(INPUTS)]).double())
     target = Target(Network((), tie, INPUTS), center, "l2")
-    found = decouple(target, starts(target), Deadline(), Decoupled())
+    found = decouple(target, starts(target), UNLIMITED, Decoupled())
     assert float(target.distance(found)[0]) == 0.0
 
 
@@ -99,13 +99,13 @@ def test_margins_that_never_change_have_no_counterexample() -> None:
     center = torch.from_numpy(random_point(INPUTS, 0))
     for norm in NORMS:
         target = Target(Network((), flat, INPUTS), center, norm)
-        assert not len(decouple(target, starts(target), Deadline(), Decoupled()))
+        assert not len(decouple(target, starts(target), UNLIMITED, Decoupled()))
 
 
 @norms
 def test_no_time_leaves_only_points_of_other_classes(norm: Norm) -> None:
     target, exact = linear_target(norm, False, 1)
-    found = decouple(target, starts(target), Deadline(0.0), Decoupled())
+    found = decouple(target, starts(target), Budget.of(0.0, None), Decoupled())
     assert bool((target.network(found).amin(-1) <= 0).all())
     assert bool((target.distance(found) >= exact * (1 - 1e-9)).all())
 

@@ -16,7 +16,7 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.falsify import Attack, descend, falsify
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
@@ -38,7 +38,7 @@ def unsafe_above(query_seed: int, domain_kind: str, quantile: float) -> Query:
 def test_counterexamples_that_are_not_rare_are_found(domain_kind: str) -> None:
     for seed in range(10):
         query = unsafe_above(seed, domain_kind, 0.7)
-        found = falsify(query, confirm_in(query), Deadline(), LONG)
+        found = falsify(query, confirm_in(query), UNLIMITED, LONG)
         assert found is not None
         x = torch.from_numpy(found.x).unsqueeze(0)
         assert bool(query.met(query.network(x)).any())
@@ -51,7 +51,7 @@ def test_a_conjunction_is_attacked_as_a_whole() -> None:
         rows = np.vstack([np.eye(2), -np.eye(2)])
         near = Conjunction(rows, rows @ y + 0.1, np.zeros(4, bool))
         query = ask(network, domain, [near])
-        assert falsify(query, confirm_in(query), Deadline(), LONG) is not None
+        assert falsify(query, confirm_in(query), UNLIMITED, LONG) is not None
 
 
 @pytest.mark.parametrize("domain_kind", DOMAINS)
@@ -63,7 +63,7 @@ def test_only_points_of_the_domain_are_offered(domain_kind: str) -> None:
         return None
 
     query = unsafe_above(1, domain_kind, 0.5)
-    assert falsify(query, record, Deadline(), LONG) is None
+    assert falsify(query, record, UNLIMITED, LONG) is None
     points = torch.cat(offered)
     assert float((query.domain.project(points) - points).abs().max()) <= 1e-9
 
@@ -72,7 +72,7 @@ def test_nothing_is_found_where_nothing_is() -> None:
     network, domain = random_network(1), random_domain(1)
     row = Conjunction(np.array([[1.0, 0.0]]), np.array([-1e6]), np.array([False]))
     query = ask(network, domain, [row])
-    assert falsify(query, confirm_in(query), Deadline(), LONG) is None
+    assert falsify(query, confirm_in(query), UNLIMITED, LONG) is None
 
 
 def test_a_seed_repeats_the_attack() -> None:
@@ -84,7 +84,7 @@ def test_a_seed_repeats_the_attack() -> None:
             return None
 
         query = unsafe_above(2, "box", 0.2)
-        falsify(query, record, Deadline(), Attack(restarts=4, steps=5, seed=seed))
+        falsify(query, record, UNLIMITED, Attack(restarts=4, steps=5, seed=seed))
         return torch.cat(offered)
 
     assert torch.equal(trace(3), trace(3))
@@ -99,20 +99,20 @@ def test_a_deadline_in_the_past_stops_it_after_its_first_look() -> None:
         return None
 
     query = unsafe_above(1, "box", 0.0)
-    assert falsify(query, record, Deadline(0.0), LONG) is None
+    assert falsify(query, record, Budget.of(0.0, None), LONG) is None
     assert len(calls) <= 1
 
 
 def test_no_disjunct_needs_no_attack() -> None:
     query = ask(random_network(1), random_domain(1), [])
-    assert falsify(query, confirm_in(query), Deadline(), LONG) is None
+    assert falsify(query, confirm_in(query), UNLIMITED, LONG) is None
 
 
 def test_an_empty_conjunction_is_met_by_any_point() -> None:
     everything = Conjunction(np.zeros((0, 2)), np.zeros(0), np.zeros(0, bool))
     for unsafe in ([everything], [*random_rows(1, 2, 2), everything]):
         query = ask(random_network(1), random_domain(1), unsafe)
-        assert falsify(query, confirm_in(query), Deadline(), LONG) is not None
+        assert falsify(query, confirm_in(query), UNLIMITED, LONG) is not None
 
 
 def test_a_descent_finds_what_lies_below_the_starts_it_is_given() -> None:
@@ -121,4 +121,4 @@ def test_a_descent_finds_what_lies_below_the_starts_it_is_given() -> None:
         points = sample(query.domain, 200, seed)
         best = points[query.worst(query.network(points)).amin(-1).argsort()[:20]]
         short = Attack(steps=12, first_step=0.1, last_step=0.002)
-        assert descend(query, confirm_in(query), Deadline(), short, best) is not None
+        assert descend(query, confirm_in(query), UNLIMITED, short, best) is not None

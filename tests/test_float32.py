@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import fgp_vnn
 from fgp_vnn.bounds import Rounding, backward, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.certifier import Certifier
 from fgp_vnn.domain import Box
 from fgp_vnn.errors import InputError, UnsupportedError
@@ -86,8 +87,8 @@ def bounds_at(path: Path, lower: Single, upper: Single) -> tuple[Single, Single]
     """Proved bounds of the outputs of all float32 evaluations in a box."""
     loaded = load_network(path)
     whole = received(Box(*(torch.from_numpy(side.astype(np.float64)) for side in (lower, upper))))
-    network = deployed(loaded.network, whole, read_deployment(path))
-    bounds = root_bounds(network, whole)
+    network = deployed(loaded.network, whole, read_deployment(path), budget=UNLIMITED)
+    bounds = root_bounds(network, whole, budget=UNLIMITED)
     eye = torch.eye(network.outputs, dtype=torch.float64)
     rows = torch.cat([eye, -eye]).unsqueeze(0)
     rounding = Rounding(network, whole, bounds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,8 @@ from exact import TOLERANCE, least_worst, polytope
 from random_cases import exact_confirm, random_case, sliver, tie, wrong
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.domain import Box
-from fgp_vnn.memory import Memory
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
@@ -26,9 +27,9 @@ def random_query(seed: int, domain_kind: str = "box") -> Query:
     return ask(network, random_domain(seed, domain_kind), moved)
 
 
-def split(query: Query, deadline: Deadline | None = None, batch: int = 256) -> Outcome:
+def split(query: Query, budget: Budget | None = None, batch: int = 256) -> Outcome:
     subdivision = Subdivision(batch=batch)
-    return split_inputs(query, confirm_in(query), deadline or Deadline.after(30), subdivision)
+    return split_inputs(query, confirm_in(query), budget or Budget.of(30, None), subdivision)
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "thin box"])
@@ -57,7 +58,7 @@ def test_a_deadline_in_the_past_is_a_timeout_or_a_decision_at_the_root() -> None
         low = float(network(sample(domain, 2000, seed))[:, 0].min()) - 0.05
         row = Conjunction(np.array([[1.0, 0.0]]), np.array([low]), np.array([False]))
         query = ask(network, domain, [row])
-        status = split(query, Deadline(0.0)).status
+        status = split(query, Budget.of(0.0, None)).status
         assert status in ("timeout", split(query).status)
         seen.add(status)
     assert "timeout" in seen
@@ -72,7 +73,7 @@ def test_a_tie_is_never_proved_and_ends() -> None:
             random_network(seed), query.domain, [Conjunction(rows, np.zeros(1), np.zeros(1, bool))]
         )
         assert split(tie).status == "sat"
-        refused = split_inputs(tie, lambda points: None, Deadline.after(0.3), Subdivision())
+        refused = split_inputs(tie, lambda points: None, Budget.of(0.3, None), Subdivision())
         assert refused.status in ("unknown", "timeout")
         assert refused.reason
 
@@ -86,7 +87,7 @@ def test_with_an_lp_what_single_precision_adds_to_a_box_is_cut_off_again() -> No
     limit = np.array([0.1 - 1e-10])
     query = ask(network, box, [Conjunction(np.ones((1, 1)), limit, np.zeros(1, bool))])
     for lp, status in ((False, "unknown"), (True, "unsat")):
-        found = split_inputs(query, exact_confirm(query), Deadline(), Subdivision(lp=lp))
+        found = split_inputs(query, exact_confirm(query), UNLIMITED, Subdivision(lp=lp))
         assert found.status == status
 
 
@@ -105,7 +106,7 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
         outcome = split_inputs(
             case.query,
             exact_confirm(case.query),
-            Deadline.after(0.1),
+            Budget.of(0.1, None),
             Subdivision(batch=64, coarse=coarse),
         )
         assert not wrong(outcome.status, case.truth)
@@ -116,15 +117,15 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
 def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
     for seed in range(12):
         query = sliver(seed * 8)
-        assert split(query, Deadline.after(0.2)).status != "unsat"
-        refused = split_inputs(query, lambda p: None, Deadline.after(0.1), Subdivision())
+        assert split(query, Budget.of(0.2, None)).status != "unsat"
+        refused = split_inputs(query, lambda p: None, Budget.of(0.1, None), Subdivision())
         assert refused.status in ("timeout", "unknown")
 
 
 def test_a_conjunction_met_with_equality_is_never_proved() -> None:
     for seed in range(12):
         query = tie(seed * 8)
-        refused = split_inputs(query, lambda p: None, Deadline.after(0.1), Subdivision())
+        refused = split_inputs(query, lambda p: None, Budget.of(0.1, None), Subdivision())
         assert refused.status in ("timeout", "unknown")
 
 
@@ -144,7 +145,7 @@ def test_boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly(
             limit = float(y.min()) + margin * width
             row = Conjunction(np.array([[1.0, 0.0]]), np.array([limit]), np.array([False]))
             status = split(
-                ask(network, domain, [row]), Deadline.after(0.2 if margin > 0 else 1)
+                ask(network, domain, [row]), Budget.of(0.2 if margin > 0 else 1, None)
             ).status
             assert margin < 0 or status != "unsat"
             proved += status == "unsat"
@@ -156,9 +157,8 @@ def test_little_memory_changes_no_verdict(batch: int) -> None:
     seen = set()
     for seed in range(10):
         query = random_query(seed)
-        deadline = Deadline.after(10)
-        little = Subdivision(batch=batch, memory=Memory(0))
-        outcome = split_inputs(query, confirm_in(query), deadline, little)
+        little = replace(Budget.of(10, None), memory=0)
+        outcome = split_inputs(query, confirm_in(query), little, Subdivision(batch=batch))
         if abs(least_worst(query, polytope(query.domain))) > 1e-3:
             assert outcome.status == split(query).status
             seen.add(outcome.status)

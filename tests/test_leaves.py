@@ -9,7 +9,7 @@ from random_cases import exact_confirm
 from random_networks import KINDS, random_domain, random_network, random_rows, sample
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.query import Query, ask
 from fgp_vnn.regions import affine_forms
 from fgp_vnn.search.leaves import decide_regions, leaf_effort, settle_regions
@@ -36,11 +36,11 @@ def decide(
     query: Query,
     signs: Tensor,
     disjunct: int,
-    deadline: Deadline | None = None,
+    deadline: Budget | None = None,
     effort: Effort | None = None,
 ) -> tuple[Counterexample | None, int]:
     which = torch.full((len(signs),), disjunct)
-    time, effort = deadline or Deadline(), effort or leaf_effort(False)
+    time, effort = deadline or UNLIMITED, effort or leaf_effort(False)
     found, unsettled, _ = decide_regions(query, signs, which, exact_confirm(query), time, effort)
     return found, unsettled
 
@@ -106,7 +106,7 @@ def test_the_multipliers_of_a_closed_region_are_kept_and_prove_it(
         regions = signs_of(query, points[:6])
         which = torch.ones(len(regions), dtype=torch.long)
         settled = settle_regions(
-            query, regions, which, lambda p: None, Deadline(), effort, Refuter(query)
+            query, regions, which, lambda p: None, UNLIMITED, effort, Refuter(query, UNLIMITED)
         )
         for region, weights in zip(regions, settled.multipliers, strict=True):
             if not bool(weights.any()):
@@ -159,7 +159,7 @@ def test_each_region_is_asked_about_its_own_disjunct() -> None:
             regions,
             torch.tensor([0, 1]),
             exact_confirm(query),
-            Deadline(),
+            UNLIMITED,
             leaf_effort(False),
         )
         each = [decide(query, regions[:1], d) for d in range(2)]
@@ -174,7 +174,7 @@ def test_without_time_nothing_that_projections_would_have_to_settle_is_closed() 
         met = query.met(query.network(points))[:, 0]
         regions = signs_of(query, points[met])
         if len(regions):
-            found, unsettled = decide(query, regions, 0, Deadline(0.0))
+            found, unsettled = decide(query, regions, 0, Budget.of(0.0, None))
             assert found is None and unsettled == len(regions)
             left += 1
     assert left > 3
@@ -188,7 +188,7 @@ def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
         regions = signs_of(query, points[query.met(query.network(points))[:, 0]][:2])
         which = torch.zeros(len(regions), dtype=torch.long)
         found, unsettled, _ = decide_regions(
-            query, regions, which, lambda p: None, Deadline(), leaf_effort(False)
+            query, regions, which, lambda p: None, UNLIMITED, leaf_effort(False)
         )
         assert found is None and unsettled == len(regions)
         left += unsettled

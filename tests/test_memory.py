@@ -15,36 +15,9 @@ from memory_peaks import LARGE, PARTS, SMALL
 from small_networks import random_network
 
 from fgp_vnn import memory
-from fgp_vnn.memory import GIGABYTE, LEAST, Memory, budget
 
 OVERHEAD = 24 << 20  # bytes: weights, caches of kernels, what the allocator keeps
 TESTS = Path(__file__).resolve().parent
-
-
-@given(st.integers(0, 1 << 40))
-def test_shares_are_no_more_than_the_whole(total: int) -> None:
-    shares = Memory(total)
-    assert shares.at_once + shares.waiting + shares.matrices <= total
-
-
-def test_a_budget_is_less_what_the_process_holds_already() -> None:
-    assert 0 < budget(100.0).total < 100 * GIGABYTE
-    assert budget(1e-9).total == LEAST
-    assert budget(None).total >= LEAST
-
-
-@pytest.mark.parametrize(("kind", "gigabytes"), [("RLIMIT_DATA", 2), ("RLIMIT_AS", 8)])
-def test_nothing_is_free_beyond_the_limits_of_the_process(kind: str, gigabytes: int) -> None:
-    limit = gigabytes * GIGABYTE  # more than the libraries take
-    code = (
-        "import resource; from fgp_vnn.memory import budget\n"
-        f"resource.setrlimit(resource.{kind}, ({limit}, {limit}))\n"
-        "print(budget(None).total)"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    assert LEAST < int(done.stdout) < limit / 2
 
 
 @given(st.integers(0, 50), st.integers(0, 60))
@@ -88,5 +61,5 @@ def peaks() -> dict[str, list[int]]:
 @pytest.mark.parametrize("part", sorted(PARTS))
 def test_a_part_keeps_to_a_small_limit(peaks: dict[str, list[int]], part: str) -> None:
     small, large = peaks[part]
-    assert small <= SMALL.total + OVERHEAD
-    assert small + OVERHEAD < large <= LARGE.total  # the limit is what kept it small
+    assert small <= SMALL.memory + OVERHEAD
+    assert small + OVERHEAD < large <= LARGE.memory  # the limit is what kept it small

@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.decoupled import Decoupled, decouple
 from fgp_vnn.domain import Box
 from fgp_vnn.nearest import Approach, Starts, Target, approach, polish, starts
@@ -18,8 +18,8 @@ from oracle.radius import exact_radius
 from reference_walk import layers_of
 
 KINDS: dict[str, Callable[[Target, Starts], torch.Tensor]] = {
-    "projections": lambda target, begin: approach(target, begin, Deadline(), Approach()),
-    "decoupled": lambda target, begin: decouple(target, begin, Deadline(), Decoupled()),
+    "projections": lambda target, begin: approach(target, begin, UNLIMITED, Approach()),
+    "decoupled": lambda target, begin: decouple(target, begin, UNLIMITED, Decoupled()),
 }
 
 
@@ -39,7 +39,7 @@ def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
         raw = KINDS[kind](target, starts(target))
         assert bool((query.network(raw).amin(-1) <= 0).all())
         assert clip is None or bool(clip.contains(raw).all())
-        found = polish(target, raw, Deadline())
+        found = polish(target, raw, UNLIMITED)
         length = target.distance(found)
         assert torch.equal(length, length.sort().values)
         assert bool((query.network(found).amin(-1) <= 0).all())

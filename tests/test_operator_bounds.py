@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +20,8 @@ from small_networks import robustness_query, sample
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.collapse import collapse
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box, L2Ball
 from fgp_vnn.memory import rows_at_once
 from fgp_vnn.network import Network, Operator, load_network
@@ -132,7 +132,10 @@ def samples(box: Box, count: int = 200) -> Tensor:
 def test_operator_bounds_hold_at_samples_and_equal_the_dense_ones(net: Net) -> None:
     network, dense = twins(net)
     box = box_of(network, 0.05)
-    bounds, expected = root_bounds(network, box), root_bounds(dense, box)
+    bounds, expected = (
+        root_bounds(network, box, budget=UNLIMITED),
+        root_bounds(dense, box, budget=UNLIMITED),
+    )
     assert_hold(network, bounds, samples(box))
     for ours, theirs in ((bounds.lower, expected.lower), (bounds.upper, expected.upper)):
         for a, b in zip(ours, theirs, strict=True):
@@ -144,7 +147,10 @@ def test_every_operator_is_bounded_as_in_the_dense_network(net: Net) -> None:
     """In a ball, where intervals are not exact; at the neurons that are unstable in both."""
     network, dense = twins(net)
     ball = L2Ball(box_of(network, 0.05).center, 0.1)
-    bounds, expected = root_bounds(network, ball), root_bounds(dense, ball)
+    bounds, expected = (
+        root_bounds(network, ball, budget=UNLIMITED),
+        root_bounds(dense, ball, budget=UNLIMITED),
+    )
     assert_hold(network, bounds, sample(ball, 200, seed=2))
     for k, unstable in enumerate(expected.unstable()):
         assert bool((bounds.unstable()[k] | ~unstable).all())
@@ -163,7 +169,8 @@ def assert_hold(network: Network, bounds: LayerBounds, points: Tensor) -> None:
 def test_operator_bounds_do_not_depend_on_the_memory(net: Net) -> None:
     network, _ = twins(net)
     box = box_of(network, 0.1)
-    bounds, chunked = root_bounds(network, box), root_bounds(network, box, memory=1)
+    little = replace(UNLIMITED, memory=1)
+    bounds, chunked = (root_bounds(network, box, budget=b) for b in (UNLIMITED, little))
     for a, b in zip(chunked.lower + chunked.upper, bounds.lower + bounds.upper, strict=True):
         torch.testing.assert_close(a, b)
 
@@ -171,8 +178,8 @@ def test_operator_bounds_do_not_depend_on_the_memory(net: Net) -> None:
 def test_bounds_without_time_are_intervals_that_hold() -> None:
     network, _ = twins(Net(strided))
     box = box_of(network, 0.1)
-    late = root_bounds(network, box, deadline=Deadline.after(0.0))
-    intervals = root_bounds(network, box, backward_pass=False)
+    late = root_bounds(network, box, budget=Budget.of(0.0, None))
+    intervals = root_bounds(network, box, backward_pass=False, budget=UNLIMITED)
     for a, b in zip(late.lower + late.upper, intervals.lower + intervals.upper, strict=True):
         assert torch.equal(a, b)
 
@@ -192,7 +199,7 @@ def test_a_collapsed_operator_network_is_the_same_on_the_domain(net: Net) -> Non
     network, _ = twins(net)
     box = box_of(network, 0.05)
     query = robustness_query(network, box)
-    small, _ = collapse(query, root_bounds(query.network, box))
+    small, _ = collapse(query, root_bounds(query.network, box, budget=UNLIMITED), budget=UNLIMITED)
     assert small.network.neurons < network.neurons
     x = samples(box)
     torch.testing.assert_close(small.network(x), query.network(x))
@@ -202,8 +209,8 @@ def test_a_network_that_would_be_too_large_is_not_collapsed() -> None:
     network, _ = twins(Net(strided))
     box = box_of(network, 0.05)
     query = robustness_query(network, box)
-    bounds = root_bounds(query.network, box)
-    assert collapse(query, bounds, memory=1000) == (query, bounds)
+    bounds = root_bounds(query.network, box, budget=UNLIMITED)
+    assert collapse(query, bounds, budget=replace(UNLIMITED, memory=4000)) == (query, bounds)
 
 
 @pytest.mark.parametrize("radius", [0.002, 0.3])
@@ -221,7 +228,7 @@ def assert_same_verdict(net: Net, seed: int, radius: float) -> None:
     statuses = []
     for network in twins(net, seed=seed):
         query = robustness_query(network, box_of(network, radius))
-        verdict = solve(query, confirm_with(query), Settings(), Deadline.after(10))
+        verdict = solve(query, confirm_with(query), Settings(), Budget.of(10, None))
         statuses.append(verdict.status)
     assert statuses[0] == statuses[1]
     assert statuses[0] in ("sat", "unsat")

@@ -12,6 +12,7 @@ from random_networks import random_domain, random_network, random_rows, sample
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.opposites import merge_opposites
 from fgp_vnn.query import Query, ask
@@ -46,7 +47,7 @@ def _dense(affine: object) -> Dense:
 
 
 def merged(query: Query) -> tuple[Query, LayerBounds]:
-    found = merge_opposites(query, root_bounds(query.network, query.domain))
+    found = merge_opposites(query, root_bounds(query.network, query.domain, budget=UNLIMITED))
     assert found is not None
     return found
 
@@ -107,9 +108,9 @@ def test_defects_of_merged_neurons_are_passed_on() -> None:
 
 def test_bounds_become_those_of_the_network_without_twins() -> None:
     query, count = doubled(7, sign=-1.0, rest=0.0)
-    before = root_bounds(query.network, query.domain)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     small, bounds = merged(query)
-    after = root_bounds(small.network, small.domain, prior=bounds)
+    after = root_bounds(small.network, small.domain, prior=bounds, budget=UNLIMITED)
     # What is left after the first layer is linear in x: its box is exact there.
     affine = small.network.layers[1]
     assert isinstance(affine, Dense)
@@ -129,4 +130,6 @@ def test_nothing_is_merged_where_no_rows_agree(seed: int) -> None:
     same_bias = replace(first, bias=torch.ones_like(first.bias))
     network = replace(network, layers=(same_bias, *network.layers[1:]))
     query = ask(network, random_domain(seed, "box", inputs=3), random_rows(seed, 2, 2, 1))
-    assert merge_opposites(query, root_bounds(query.network, query.domain)) is None
+    assert (
+        merge_opposites(query, root_bounds(query.network, query.domain, budget=UNLIMITED)) is None
+    )

@@ -13,7 +13,7 @@ from random_networks import KINDS, confirm_in, random_domain, random_network, ra
 from scipy.optimize import linprog
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box, L1Ball, L2Ball
 from fgp_vnn.halfspaces import HalfSpaces
 from fgp_vnn.property.model import Conjunction
@@ -32,7 +32,7 @@ def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None,
     which = torch.zeros(1, dtype=torch.long)
     effort = leaf_effort(False)
     settled = settle_regions(
-        query, signs, which, confirm_in(query), Deadline(), effort, Refuter(query)
+        query, signs, which, confirm_in(query), UNLIMITED, effort, Refuter(query, UNLIMITED)
     )
     return settled.found, bool(settled.closed)
 
@@ -113,7 +113,7 @@ def _random_spaces(seed: int) -> HalfSpaces:
 def test_the_nearest_point_in_l2_is_exact(seed: int) -> None:
     spaces = _random_spaces(seed)
     ball = L2Ball(torch.zeros(4, dtype=torch.float64), 2.0)
-    part, _ = nearest(ball, spaces)
+    part, _ = nearest(ball, spaces, UNLIMITED)
     for number in range(3):
         exact = least_distance(-spaces.rows[number].numpy(), -spaces.values[number].numpy())
         assert float(part[number]) * 2.0 == pytest.approx(exact, rel=1e-8)
@@ -128,7 +128,7 @@ def test_multipliers_that_overflow_are_no_distance(
     huge = torch.tensor([[[1e-300], [-1e-300]]], dtype=torch.float64)
     values = torch.full((1, 2), 1e308, dtype=torch.float64)
     spaces = HalfSpaces(huge, values, torch.zeros_like(values))
-    part, _ = find(L1Ball(torch.zeros(1, dtype=torch.float64), 1.0), spaces)
+    part, _ = find(L1Ball(torch.zeros(1, dtype=torch.float64), 1.0), spaces, UNLIMITED)
     assert bool(part.isfinite().all())
 
 
@@ -138,7 +138,7 @@ def test_the_nearest_point_in_other_norms_is_never_nearer_than_it_is(norm: str, 
     spaces = _random_spaces(seed)
     zero = torch.zeros(4, dtype=torch.float64)
     ball = Box(zero - 2.0, zero + 2.0) if norm == "linf" else L1Ball(zero, 2.0)
-    part, _ = nearest_in_norm(ball, spaces, steps=2000)
+    part, _ = nearest_in_norm(ball, spaces, UNLIMITED, steps=2000)
     for number in range(3):
         exact = _least_in_norm(spaces.rows[number].numpy(), spaces.values[number].numpy(), norm)
         assert exact * 0.99 <= float(part[number]) * 2.0 <= exact * (1 + 1e-9)

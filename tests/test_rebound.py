@@ -8,8 +8,8 @@ from small_networks import random_network, random_point
 from test_caps import in_ball, normals
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.caps import Caps
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import L2Ball
 from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
 
@@ -22,13 +22,13 @@ def example(seed: int) -> tuple[Caps, LayerBounds, LayerBounds]:
     ball = L2Ball(torch.from_numpy(random_point(3, seed)).double(), 0.8)
     level = 0.8 * torch.tensor(LEVELS, dtype=torch.float64).unsqueeze(-1)
     caps = Caps(ball, normals(len(LEVELS), 3, seed), level)
-    whole = root_bounds(network, ball)
+    whole = root_bounds(network, ball, budget=UNLIMITED)
     lower, upper = (
         tuple(bound.expand(len(LEVELS), -1) for bound in side)
         for side in (whole.lower, whole.upper)
     )
     before = LayerBounds(lower, upper)
-    return caps, before, over_caps(network, caps, before, torch.tensor([0, 1]), Deadline())
+    return caps, before, over_caps(network, caps, before, torch.tensor([0, 1]), UNLIMITED)
 
 
 @pytest.mark.parametrize("seed", range(6))

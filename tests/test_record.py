@@ -13,12 +13,12 @@ from small_networks import random_network, save_onnx
 import fgp_vnn
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.certificate.bounds import Enclosure
 from fgp_vnn.certificate.check import Checked, check_files, check_lemma
 from fgp_vnn.certificate.network import read_network
 from fgp_vnn.certificate.proof import Step
 from fgp_vnn.certificate.prove import typed
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
@@ -72,10 +72,10 @@ def test_refined_and_sharpened_bounds_are_found_again_by_the_checker(
     query = question(seed)
     record = Record(query, 0)
     with torch.no_grad():
-        plain = root_bounds(query.network, query.domain)
-        refined = refine_layers(query, plain, ASCENT, Deadline(), record.refined)
+        plain = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        refined = refine_layers(query, plain, ASCENT, UNLIMITED, record.refined)
         splitting = Splitting(ascent=replace(CLIMB, storable=True))
-        sharper = sharpen_layers(query, refined, 6, Deadline(), splitting, record.sharpened)
+        sharper = sharpen_layers(query, refined, 6, UNLIMITED, splitting, record.sharpened)
     assert_found(learnt(query, [], tmp_path), plain)
     assert_found(learnt(query, record.steps, tmp_path), sharper)
     width = [

@@ -19,7 +19,7 @@ from random_networks import (
 from torch import Tensor
 
 from fgp_vnn.bounds import root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box, L2Ball
 from fgp_vnn.network.model import AffineMap, Dense
 from fgp_vnn.query import Query, ask
@@ -139,10 +139,18 @@ def test_verdicts_are_those_of_the_whole_query(domain_kind: str) -> None:
             return confirm(lift(points))  # noqa: B023
 
         whole = walk_regions(
-            query, root_bounds(query.network, query.domain), confirm, Deadline(), Walk()
+            query,
+            root_bounds(query.network, query.domain, budget=UNLIMITED),
+            confirm,
+            UNLIMITED,
+            Walk(),
         )
         small = walk_regions(
-            reduced, root_bounds(reduced.network, reduced.domain), lifted, Deadline(), Walk()
+            reduced,
+            root_bounds(reduced.network, reduced.domain, budget=UNLIMITED),
+            lifted,
+            UNLIMITED,
+            Walk(),
         )
         assert {whole.status, small.status} != {"sat", "unsat"}
         seen.add(small.status)

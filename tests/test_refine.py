@@ -12,7 +12,7 @@ from test_sharpen import check_exact_range, check_overflow, check_samples, make_
 import fgp_vnn.refine
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.query import Query
 from fgp_vnn.refine import refine_layers
 
@@ -20,7 +20,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def refine(query: Query, bounds: LayerBounds, steps: int = 8) -> LayerBounds:
-    return refine_layers(query, bounds, Ascent(steps=steps), Deadline())
+    return refine_layers(query, bounds, Ascent(steps=steps), UNLIMITED)
 
 
 @pytest.mark.parametrize("domain_kind", DOMAINS)
@@ -31,7 +31,7 @@ def test_refined_bounds_hold_at_every_point_and_never_get_looser(
     kind: str, domain_kind: str, seed: int
 ) -> None:
     query = make_query(seed, kind, domain_kind)
-    before = root_bounds(query.network, query.domain)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     check_samples(query, before, refine(query, before), seed)
 
 
@@ -39,14 +39,16 @@ def test_refined_bounds_hold_at_every_point_and_never_get_looser(
 def test_refined_bounds_contain_the_exact_range(kind: str) -> None:
     for seed in range(2):
         query = make_query(seed, kind)
-        check_exact_range(query, refine(query, root_bounds(query.network, query.domain)))
+        check_exact_range(
+            query, refine(query, root_bounds(query.network, query.domain, budget=UNLIMITED))
+        )
 
 
 def test_slopes_of_their_own_make_bounds_tighter() -> None:
     gained = 0.0
     for seed in range(4):
         query = make_query(seed)
-        before = root_bounds(query.network, query.domain)
+        before = root_bounds(query.network, query.domain, budget=UNLIMITED)
         gained += float((refine(query, before, 20).lower[2] - before.lower[2]).sum())
     assert gained > 0.1
 
@@ -55,14 +57,14 @@ def test_single_precision_queries_are_refined_soundly_too() -> None:
     for seed in range(4):
         query = make_query(seed, KINDS[seed % 3])
         single = query.to("cpu", torch.float32)
-        before = root_bounds(single.network, single.domain)
+        before = root_bounds(single.network, single.domain, budget=UNLIMITED)
         after = refine(single, before)
         check_samples(query, before.to(torch.float64), after.to(torch.float64), seed)
 
 
 def test_neurons_in_chunks_are_bounded_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     query = make_query(1)
-    before = root_bounds(query.network, query.domain)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     whole = refine(query, before)
     monkeypatch.setattr(fgp_vnn.refine, "CHUNK_ENTRIES", 1)
     for side in ("lower", "upper"):
@@ -73,8 +75,8 @@ def test_neurons_in_chunks_are_bounded_as_all_at_once(monkeypatch: pytest.Monkey
 
 def test_without_time_the_bounds_are_those_that_were_given() -> None:
     query = make_query(2)
-    before = root_bounds(query.network, query.domain)
-    after = refine_layers(query, before, Ascent(steps=5), Deadline(0.0))
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    after = refine_layers(query, before, Ascent(steps=5), Budget.of(0.0, None))
     for a, b in zip(before.lower, after.lower, strict=True):
         assert torch.equal(a, b)
 

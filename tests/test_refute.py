@@ -21,7 +21,7 @@ from small_networks import random_network as deep_network
 from test_leaves import ONLY_LP, WIDTHS, signs_of
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box, Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.property.model import Conjunction
@@ -49,7 +49,7 @@ def test_a_region_that_is_met_is_never_refuted(
     met = ask(query.network, query.domain, [both])
     multipliers = torch.rand(sum(WIDTHS) + 2, generator=generator(noise), dtype=torch.float64)
     multipliers[: sum(WIDTHS)] *= scale
-    assert not Refuter(met)(signs_of(met, center)[0], multipliers)
+    assert not Refuter(met, UNLIMITED)(signs_of(met, center)[0], multipliers)
 
 
 @pytest.mark.parametrize("kind", ["box", "l1", "l2"])
@@ -58,10 +58,8 @@ def test_what_an_lp_closes_is_refuted_backwards_too(kind: str) -> None:
     for seed in range(24):
         query = make_query(seed, random_domain(seed, kind))
         regions = signs_of(query, sample(query.domain, 20, seed)[:15])
-        refuter, which = Refuter(query), torch.zeros(len(regions), dtype=torch.long)
-        settled = settle_regions(
-            query, regions, which, lambda p: None, Deadline(), ONLY_LP, refuter
-        )
+        refuter, which = Refuter(query, UNLIMITED), torch.zeros(len(regions), dtype=torch.long)
+        settled = settle_regions(query, regions, which, lambda p: None, UNLIMITED, ONLY_LP, refuter)
         for region, multipliers in zip(regions, settled.multipliers, strict=True):
             if bool(multipliers.any()):
                 assert refuter(region, multipliers)
@@ -102,7 +100,7 @@ def test_in_a_deep_region_evidence_survives_that_the_forms_errors_drown() -> Non
     below = Conjunction(row, np.array([least - 0.01 * error]), none)
     query = ask(network, domain, [below])
     which = torch.zeros(1, dtype=torch.long)
-    for refuter, closed in ((Never(query), False), (Refuter(query), True)):
-        settled = settle_regions(query, signs, which, lambda p: None, Deadline(), ONLY_LP, refuter)
+    for refuter, closed in ((Never(query, UNLIMITED), False), (Refuter(query, UNLIMITED), True)):
+        settled = settle_regions(query, signs, which, lambda p: None, UNLIMITED, ONLY_LP, refuter)
         assert bool(settled.closed) == closed
     assert error > 1e-8

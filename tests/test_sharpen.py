@@ -14,7 +14,7 @@ from random_networks import DOMAINS, KINDS, random_domain, random_network, rando
 
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import Splitting
@@ -28,7 +28,7 @@ Tighten = Callable[[Query, LayerBounds], LayerBounds]
 
 
 def sharpen(query: Query, bounds: LayerBounds, rounds: int = 6) -> LayerBounds:
-    return sharpen_layers(query, bounds, rounds, Deadline(), QUICK)
+    return sharpen_layers(query, bounds, rounds, UNLIMITED, QUICK)
 
 
 def make_query(seed: int, kind: str = "chain", domain_kind: str = "box") -> Query:
@@ -76,7 +76,9 @@ def check_overflow(tighten: Tighten) -> None:
         huge = replace(second, weights=(second.weights[0] * 1e300,), bias=second.bias * 1e300)
         larger = replace(third, weights=(third.weights[0] * 1e300,))
         network = replace(query.network, layers=(first, huge, larger))
-        bounds = tighten(replace(query, network=network), root_bounds(network, query.domain))
+        bounds = tighten(
+            replace(query, network=network), root_bounds(network, query.domain, budget=UNLIMITED)
+        )
         modest = replace(query.network, layers=(first, second, third))
         seen = modest.preactivations(sample(query.domain, 300, seed))  # of the same signs
         for z, unstable in zip(seen[:-1], bounds.unstable(), strict=True):
@@ -92,7 +94,7 @@ def test_sharpened_bounds_hold_at_every_point_and_never_get_looser(
     kind: str, domain_kind: str, seed: int
 ) -> None:
     query = make_query(seed, kind, domain_kind)
-    before = root_bounds(query.network, query.domain)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     check_samples(query, before, sharpen(query, before), seed)
 
 
@@ -100,13 +102,15 @@ def test_sharpened_bounds_hold_at_every_point_and_never_get_looser(
 def test_sharpened_bounds_contain_the_exact_range(kind: str) -> None:
     for seed in range(3):
         query = make_query(seed, kind)
-        check_exact_range(query, sharpen(query, root_bounds(query.network, query.domain)))
+        check_exact_range(
+            query, sharpen(query, root_bounds(query.network, query.domain, budget=UNLIMITED))
+        )
 
 
 def test_many_rounds_come_near_the_exact_range() -> None:
     """With every neuron before it split, a neuron's bound is that of linear regions."""
     query = make_query(1)
-    before = root_bounds(query.network, query.domain)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     after = sharpen(query, before, rounds=40)
     where = polytope(query.domain)
     exact = [least(query.network, where, rows=[j], target=1) for j in range(WIDTHS[1])]
@@ -120,7 +124,7 @@ def test_many_rounds_come_near_the_exact_range() -> None:
 def test_more_rounds_never_loosen() -> None:
     for seed in range(4):
         query = make_query(seed, KINDS[seed % 3])
-        before = root_bounds(query.network, query.domain)
+        before = root_bounds(query.network, query.domain, budget=UNLIMITED)
         few, many = sharpen(query, before, 1), sharpen(query, before, 10)
         assert bool((many.lower[1] >= few.lower[1] - 1e-9).all())
         assert bool((many.upper[1] <= few.upper[1] + 1e-9).all())
@@ -128,8 +132,8 @@ def test_more_rounds_never_loosen() -> None:
 
 def test_without_time_the_bounds_are_those_that_were_given() -> None:
     query = make_query(2)
-    before = root_bounds(query.network, query.domain)
-    after = sharpen_layers(query, before, 5, Deadline(0.0), QUICK)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    after = sharpen_layers(query, before, 5, Budget.of(0.0, None), QUICK)
     for side in ("lower", "upper"):
         for a, b in zip(getattr(before, side), getattr(after, side), strict=True):
             assert torch.equal(a, b)

@@ -16,7 +16,7 @@ from random_networks import (
     sample,
 )
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.outcome import Outcome
@@ -34,7 +34,7 @@ def random_query(seed: int, domain_kind: str = "box") -> Query:
 
 
 def decide(query: Query, **settings: object) -> Verdict:
-    return solve(query, confirm_in(query), Settings(**settings), Deadline())  # type: ignore[arg-type]
+    return solve(query, confirm_in(query), Settings(**settings), UNLIMITED)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_no_engine_contradicts_an_exact_answer(engine: str) -> None:
     for seed in range(2000, 2040):
         case = random_case(seed)
         settings = Settings(engine=engine, attack=False)
-        verdict = solve(case.query, exact_confirm(case.query), settings, Deadline.after(0.2))
+        verdict = solve(case.query, exact_confirm(case.query), settings, Budget.of(0.2, None))
         assert not wrong(verdict.status, case.truth)
         decided += verdict.status in ("sat", "unsat")
     assert decided > 10
@@ -86,7 +86,7 @@ def test_no_engine_contradicts_an_exact_answer(engine: str) -> None:
 def test_a_counterexample_that_is_hidden_and_refused_is_never_proved_away(engine: str) -> None:
     for seed in range(8):
         settings = Settings(engine=engine, attack=False)
-        verdict = solve(sliver(seed * 8), lambda p: None, settings, Deadline.after(0.15))
+        verdict = solve(sliver(seed * 8), lambda p: None, settings, Budget.of(0.15, None))
         assert verdict.status in ("unknown", "timeout")
 
 
@@ -113,7 +113,7 @@ def test_single_precision_proves_nothing_false() -> None:
         exact = least_worst(query, polytope(query.domain))
         single = query.to("cpu", torch.float32)
         verdict = solve(
-            single, lambda points: None, Settings(attack=False, alternate=False), Deadline()
+            single, lambda points: None, Settings(attack=False, alternate=False), UNLIMITED
         )
         assert not (verdict.status == "unsat" and exact < -TOLERANCE)
         proved += verdict.status == "unsat"
@@ -132,7 +132,7 @@ def test_inputs_that_do_not_move_are_lifted_back() -> None:
             assert bool((points[:, 1] == query.domain.center[1]).all())  # noqa: B023
             return confirm(points)  # noqa: B023
 
-        solve(query, record, Settings(attack=False), Deadline())  # type: ignore[arg-type]
+        solve(query, record, Settings(attack=False), UNLIMITED)  # type: ignore[arg-type]
         assert set(shapes) <= {3}
 
 
@@ -155,7 +155,7 @@ def test_an_expired_deadline_is_a_timeout_or_a_proof() -> None:
     seen = set()
     for seed in range(12):
         query = random_query(seed)
-        verdict = solve(query, confirm_in(query), Settings(attack=False), Deadline(0.0))
+        verdict = solve(query, confirm_in(query), Settings(attack=False), Budget.of(0.0, None))
         exact = least_worst(query, polytope(query.domain))
         assert verdict.status == "timeout" or (verdict.status == "unsat" and exact > -TOLERANCE)
         seen.add(verdict.status)
@@ -165,7 +165,7 @@ def test_an_expired_deadline_is_a_timeout_or_a_proof() -> None:
 def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
     for seed in range(12):
         query = random_query(seed)
-        verdict = solve(query, lambda points: None, Settings(), Deadline())
+        verdict = solve(query, lambda points: None, Settings(), UNLIMITED)
         exact = least_worst(query, polytope(query.domain))
         assert verdict.status != "sat"
         assert verdict.status != "unsat" or exact > -TOLERANCE
@@ -187,7 +187,7 @@ def test_without_a_time_limit_no_engine_keeps_the_others_from_their_turn(
     """A short split search that gives up, then input splits: they must get a deadline."""
     turns: list[float] = []
 
-    def stall(query: Query, confirm: object, deadline: Deadline, *rest: object) -> Outcome:
+    def stall(query: Query, confirm: object, deadline: Budget, *rest: object) -> Outcome:
         turns.append(deadline.left())
         return Outcome("timeout", reason="stalled")
 
@@ -199,5 +199,5 @@ def test_without_a_time_limit_no_engine_keeps_the_others_from_their_turn(
     row = Conjunction(np.array([[1.0, 0.0]]), np.array([low]), np.array([False]))
     query = ask(network, domain, [row])
     monkeypatch.setattr("fgp_vnn.solve.Split", lambda: Split(batch=2, bundles=1))
-    solve(query, lambda points: None, Settings(attack=False, engine="split"), Deadline())
+    solve(query, lambda points: None, Settings(attack=False, engine="split"), UNLIMITED)
     assert len(turns) == 1 and 0 < turns[0] < float("inf")

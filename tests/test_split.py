@@ -12,21 +12,19 @@ from random_networks import random_domain, random_network, random_rows, sample
 
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import root_bounds
-from fgp_vnn.deadline import Deadline
-from fgp_vnn.memory import Memory
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.outcome import Outcome
 from fgp_vnn.search.split import Split, split_neurons
 
 QUICK = Split(Ascent(steps=4), bundles=200)
+LARGE = 1 << 30  # bytes
 
 
-def split(query: Query, split: Split = QUICK, deadline: Deadline | None = None) -> Outcome:
-    bounds = root_bounds(query.network, query.domain)
-    return split_neurons(
-        query, bounds, exact_confirm(query), deadline or Deadline.after(0.3), split
-    )
+def split(query: Query, split: Split = QUICK, budget: Budget | None = None) -> Outcome:
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    return split_neurons(query, bounds, exact_confirm(query), budget or Budget.of(0.3, None), split)
 
 
 def hard_query(seed: int, *counts: int) -> Query:
@@ -55,20 +53,20 @@ def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "memory"),
     [
-        Split(Ascent(steps=0), candidates=1),
-        Split(batch=1),
-        Split(batch=6, memory=Memory(0)),
-        Split(Ascent(steps=20, rate=2.0, beta_rate=2.0), candidates=50),
+        (Split(Ascent(steps=0), candidates=1), LARGE),
+        (Split(batch=1), LARGE),
+        (Split(batch=6), 0),
+        (Split(Ascent(steps=20, rate=2.0, beta_rate=2.0), candidates=50), LARGE),
     ],
     ids=["no steps", "one at a time", "depth first", "wild steps"],
 )
-def test_every_way_to_search_ends_with_the_same_verdict(settings: Split) -> None:
+def test_every_way_to_search_ends_with_the_same_verdict(settings: Split, memory: int) -> None:
     for seed in range(5):
         query = hard_query(seed, *((1,), (2,), (1, 2))[seed % 3])
         truth = oracle(query)
-        outcome = split(query, settings, Deadline.after(20))
+        outcome = split(query, settings, replace(Budget.of(20, None), memory=memory))
         assert truth in (outcome.status, "unclear")
 
 
@@ -77,8 +75,10 @@ def test_a_counterexample_that_is_refused_is_never_proved_away() -> None:
         case = random_case(seed)
         if case.truth != "sat":
             continue
-        bounds = root_bounds(case.query.network, case.query.domain)
-        outcome = split_neurons(case.query, bounds, lambda points: None, Deadline.after(0.3), QUICK)
+        bounds = root_bounds(case.query.network, case.query.domain, budget=UNLIMITED)
+        outcome = split_neurons(
+            case.query, bounds, lambda points: None, Budget.of(0.3, None), QUICK
+        )
         assert outcome.status in ("unknown", "timeout")
 
 
@@ -100,7 +100,11 @@ def test_strict_rows_that_are_0_everywhere_are_proved_and_others_are_not() -> No
     for strict in ((False, False), (True, True), (False, True), (True, False)):
         query = ask(network, domain, [Conjunction(rows, np.zeros(2), np.array(strict))])
         refuse = split_neurons(
-            query, root_bounds(query.network, domain), lambda p: None, Deadline(), QUICK
+            query,
+            root_bounds(query.network, domain, budget=UNLIMITED),
+            lambda p: None,
+            UNLIMITED,
+            QUICK,
         )
         seen[strict] = refuse.status
         assert (split(query).status == "sat") == (strict == (False, False))
@@ -125,7 +129,7 @@ def test_a_deadline_in_the_past_is_a_timeout_or_a_decision_at_the_root() -> None
     stopped = 0
     for seed in range(6):
         query = hard_query(seed)
-        outcome = split(query, QUICK, Deadline(0.0))
+        outcome = split(query, QUICK, Budget.of(0.0, None))
         assert outcome.status in ("timeout", "unknown", oracle(query))
         stopped += outcome.status == "timeout"
     assert stopped
@@ -168,8 +172,8 @@ def test_single_precision_proves_nothing_false() -> None:
         if case.family in ("scaled", "tie", "strict tie"):
             continue
         single = case.query.to("cpu", torch.float32)
-        bounds = root_bounds(single.network, single.domain)
-        outcome = split_neurons(single, bounds, lambda p: None, Deadline.after(0.3), QUICK)
+        bounds = root_bounds(single.network, single.domain, budget=UNLIMITED)
+        outcome = split_neurons(single, bounds, lambda p: None, Budget.of(0.3, None), QUICK)
         assert not (outcome.status == "unsat" and case.truth == "sat")
         proved += outcome.status == "unsat"
     assert proved > 3

@@ -6,6 +6,7 @@ import pytest
 import torch
 from small_networks import balls, bounds_of, random_network, random_point, robustness_query, sample
 
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.collapse import collapse
 from fgp_vnn.domain import L2Ball
 from fgp_vnn.network.model import Dense, Network
@@ -20,7 +21,7 @@ def queries(kind: str, seed: int) -> list[Query]:
     """A query, plain and collapsed."""
     network = random_network((6, 8, 7, 6, 3), seed)
     query = robustness_query(network, balls(random_point(6, seed), 0.4)[kind])
-    return [query, collapse(query, bounds_of(query))[0]]
+    return [query, collapse(query, bounds_of(query), budget=UNLIMITED)[0]]
 
 
 def switched_on(values: list[torch.Tensor]) -> torch.Tensor:

@@ -10,7 +10,7 @@ from random_networks import KINDS, confirm_in, random_domain, random_network, ra
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import UNLIMITED, Budget
 from fgp_vnn.domain import Box, L2Ball
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
@@ -19,12 +19,12 @@ from fgp_vnn.search.outcome import Outcome
 from fgp_vnn.search.walk import Walk, walk_regions
 from fgp_vnn.verdict import Counterexample
 
-PAST = Deadline(0.0)
+PAST = Budget.of(0.0, None)
 
 
-def walk(query: Query, options: Walk | None = None, deadline: Deadline | None = None) -> Outcome:
-    bounds = root_bounds(query.network, query.domain)
-    return walk_regions(query, bounds, confirm_in(query), deadline or Deadline(), options or Walk())
+def walk(query: Query, options: Walk | None = None, budget: Budget | None = None) -> Outcome:
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    return walk_regions(query, bounds, confirm_in(query), budget or UNLIMITED, options or Walk())
 
 
 def random_query(seed: int, domain_kind: str, *, shift: float = 0.0) -> Query:
@@ -174,12 +174,12 @@ def test_a_neighbourhood_that_no_output_reaches_is_proved() -> None:
 
 def test_a_deadline_in_the_past_is_a_timeout() -> None:
     query = random_query(1, "box", shift=1.0)
-    outcome = walk(query, deadline=PAST)
+    outcome = walk(query, budget=PAST)
     assert outcome.status == "timeout"
     assert outcome.counterexample is None
 
 
-class _Ticking(Deadline):
+class _Ticking(Budget):
     """Expires after it has been asked so many times."""
 
     def expired(self) -> bool:
@@ -196,7 +196,7 @@ def test_a_deadline_that_comes_during_the_walk_is_honoured(times: int) -> None:
         asked.clear()
         query = random_query(seed, "box", shift=1.0)
         whole = walk(query, Walk(batch=1))
-        outcome = walk(query, Walk(batch=1), _Ticking(times))
+        outcome = walk(query, Walk(batch=1), _Ticking(times, UNLIMITED.memory))
         if outcome.status in ("sat", "unsat"):
             assert outcome.status == whole.status
         elif len(asked) > times:
@@ -227,8 +227,8 @@ def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
 
     for seed in range(5):
         query = random_query(seed, "box")
-        bounds = root_bounds(query.network, query.domain)
-        outcome = walk_regions(query, bounds, refuse, Deadline(), Walk())
+        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        outcome = walk_regions(query, bounds, refuse, UNLIMITED, Walk())
         exact = least_worst(query, polytope(query.domain))
         assert outcome.status == ("unsat" if exact > 0 else "unknown")
         assert bool(outcome.reason) == (outcome.status == "unknown")
@@ -239,5 +239,5 @@ def test_looser_bounds_of_the_layers_cost_time_and_nothing_else() -> None:
         query = random_query(seed, "box", shift=0.5)
         wide = [torch.full((1, n), 1e6).double() for n in query.network.widths]
         loose = LayerBounds(tuple(-w for w in wide), tuple(wide))
-        outcome = walk_regions(query, loose, confirm_in(query), Deadline(), Walk())
+        outcome = walk_regions(query, loose, confirm_in(query), UNLIMITED, Walk())
         assert outcome.status == walk(query).status

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from fgp_vnn.bench.pool import Finished, run_all
 from fgp_vnn.bench.progress import view
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.truth import Truth
+from fgp_vnn.host import total_memory
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,4 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
 
 def default_memory(jobs: int) -> int:
     """Bytes for each of several workers: together nine tenths of what this machine gives us."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(OSError, ValueError):  # no control group, or one without a limit
-        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return int(0.9 * total / jobs)
+    return int(0.9 * total_memory() / jobs)

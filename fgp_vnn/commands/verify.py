@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -22,7 +23,6 @@ from fgp_vnn.commands.arguments import (
 )
 from fgp_vnn.commands.interrupt import leave_on_interrupt
 from fgp_vnn.commands.watch import watched
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     timeout = read_timeout(args.timeout)
-    deadline = Deadline.after(timeout)
+    ends = math.inf if timeout is None else time.monotonic() + timeout
     if args.results is not None:
         check_writable(args.results, "results file")
     if args.certificate is not None:
@@ -76,11 +76,11 @@ def run(args: argparse.Namespace) -> int:
             return code
 
         begin = time.monotonic()
-        with watched(deadline, give_up, own_process=args.own_process) as conclude:
+        with watched(ends, give_up, own_process=args.own_process) as conclude:
             from fgp_vnn.api import verify
 
             set_threads(args.threads)
-            left = None if timeout is None else max(deadline.left(), LEAST_SECONDS)
+            left = None if timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
             settings = search_settings(args, "memory", "float32_semantics")
             verdict = verify(
                 args.model, args.property, timeout=left, certificate=args.certificate, **settings

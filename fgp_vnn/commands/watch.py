@@ -12,10 +12,9 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from fgp_vnn.deadline import Deadline
 
 GRACE = 0.1  # seconds past the deadline in which the search may still end by itself
 STOPPED = 143  # exit code after SIGTERM
@@ -24,8 +23,8 @@ STOPPED = 143  # exit code after SIGTERM
 class Watch:
     """Ends the process by `give_up(reason, exit code)`, unless its own end has begun."""
 
-    def __init__(self, deadline: Deadline, give_up: Callable[[str, int], int]) -> None:
-        self._deadline, self._give_up = deadline, give_up
+    def __init__(self, moment: float, give_up: Callable[[str, int], int]) -> None:
+        self._moment, self._give_up = moment, give_up
         self._ending, self._concluded = threading.Lock(), False
         self.wake, self.signals = os.pipe()
         os.set_blocking(self.signals, False)
@@ -38,7 +37,7 @@ class Watch:
             self._concluded = True
 
     def _wait(self) -> None:
-        left = self._deadline.left() + GRACE
+        left = self._left()
         while left > 0:
             wait = None if left == math.inf else left
             if select.select([self.wake], [], [], wait)[0]:
@@ -48,8 +47,11 @@ class Watch:
                 if signal.SIGTERM in numbers:
                     self._end("stopped by SIGTERM", STOPPED)
                     return
-            left = self._deadline.left() + GRACE
+            left = self._left()
         self._end("time is up", 0)
+
+    def _left(self) -> float:
+        return self._moment + GRACE - time.monotonic()
 
     def _end(self, reason: str, code: int) -> None:
         if self._ending.acquire(blocking=False):
@@ -58,9 +60,9 @@ class Watch:
 
 @contextmanager
 def watched(
-    deadline: Deadline, give_up: Callable[[str, int], int], *, own_process: bool
+    moment: float, give_up: Callable[[str, int], int], *, own_process: bool
 ) -> Iterator[Callable[[], None]]:
-    """Let `give_up` have the last word when the deadline is missed or SIGTERM comes.
+    """Let `give_up` have the last word at a moment of the monotonic clock, or when SIGTERM comes.
 
     It gets a reason and an exit code, and gives the exit code. What is yielded is to be called when
     the verdict is there. A process that is not our own is not watched, and never ended.
@@ -69,7 +71,7 @@ def watched(
     if not own_process or not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield lambda: None
         return
-    watch = Watch(deadline, give_up)
+    watch = Watch(moment, give_up)
     before = signal.set_wakeup_fd(watch.signals, warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:

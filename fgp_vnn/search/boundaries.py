@@ -7,9 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
 from fgp_vnn.halfspaces import HalfSpaces, binding
+from fgp_vnn.memory import parts, regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.search.refute import Refuter
@@ -28,10 +29,18 @@ class Boundaries:
     """The boundaries of one walk; `open` counts those that nothing has settled."""
 
     def __init__(
-        self, query: Query, confirm: Confirm, *, alternate: bool, at_once: bool, lp: bool
+        self,
+        query: Query,
+        confirm: Confirm,
+        budget: Budget,
+        *,
+        alternate: bool,
+        at_once: bool,
+        lp: bool,
     ) -> None:
-        self._query, self._confirm = query, confirm
-        self._refuter = Refuter(query)
+        self._query, self._confirm, self._budget = query, confirm, budget
+        self._refuter = Refuter(query, budget)
+        self._fit = regions_at_once(query.network, budget.at_once)  # cases at a time
         self._quick = Effort(QUICK)
         self._last = Effort((MEDIUM if lp else LONG) if alternate else 0, lp)
         self._at_once = at_once or not alternate  # there is nothing that is worth a wait
@@ -50,7 +59,6 @@ class Boundaries:
         sign: Tensor,
         words: Tensor,
         meets: Tensor,
-        deadline: Deadline,
     ) -> Counterexample | None:
         """Handle the rows that regions may meet, meets [outputs, regions]; the rest is safe."""
         pairs = self._pairs(meets)
@@ -64,27 +72,28 @@ class Boundaries:
         if effort == Effort(0):
             self._unsettled += len(pairs)
             return None
-        spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
-        found, closed = self._settle(system, spaces, sign[:, region], deadline, effort)
-        if found is not None:
-            return found
-        if self._at_once:
-            self._unsettled += len(pairs) - int(closed.sum())
-        elif not bool(closed.all()):
-            self._waiting.append((words[region[~closed]], disjunct[~closed]))
-            self._waits += len(self._waiting[-1][0])
+        for some in parts(len(pairs), self._fit):
+            goals, at = disjunct[some], region[some]
+            spaces = region_spaces(self._query, system, forms, sign, goals, at)
+            found, closed = self._settle(system, spaces, sign[:, at], effort)
+            if found is not None:
+                return found
+            if self._at_once:
+                self._unsettled += int((~closed).sum())
+            elif not bool(closed.all()):
+                self._waiting.append((words[at[~closed]], goals[~closed]))
+                self._waits += len(self._waiting[-1][0])
         return None
 
     def settle_rest(
         self,
         system: Triangular,
         pattern: Callable[[Tensor], Tensor],
-        deadline: Deadline,
         *,
         above: int = 0,
     ) -> Counterexample | None:
         """Spend more on the boundaries that wait, if they are more than `above`."""
-        while self._waits > above and not deadline.expired():
+        while self._waits > above and not self._budget.expired():
             words, disjunct = self._waiting.pop()
             self._waits -= len(words)
             on = pattern(words)
@@ -92,7 +101,7 @@ class Boundaries:
             region = torch.arange(len(words), device=words.device)
             sign = on * 2 - 1
             spaces = region_spaces(self._query, system, forms, sign, disjunct, region)
-            found, closed = self._settle(system, spaces, sign, deadline, self._last)
+            found, closed = self._settle(system, spaces, sign, self._last)
             if found is not None:
                 return found
             self._unsettled += len(words) - int(closed.sum())
@@ -126,7 +135,6 @@ class Boundaries:
         system: Triangular,
         spaces: HalfSpaces,
         sign: Tensor,
-        deadline: Deadline,
         effort: Effort,
     ) -> tuple[Counterexample | None, Tensor]:
         """Settle cases in the regions with these signs [neurons, cases]."""
@@ -137,7 +145,7 @@ class Boundaries:
         def proves(case: int, multipliers: Tensor) -> bool:
             return self._refuter(sign[:, case], multipliers)
 
-        settled = settle(system.domain, spaces, goals, self._offer, deadline, effort, proves)
+        settled = settle(system.domain, spaces, goals, self._offer, self._budget, effort, proves)
         if effort.lp:
             self._count("lps", settled.lps)
         return settled.found, settled.closed

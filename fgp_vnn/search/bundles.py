@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend, carry
 from fgp_vnn.bounds import LayerBounds, backward
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
@@ -33,7 +33,7 @@ class Setting:
     bounds: LayerBounds  # over the whole domain
     rows: Tensor  # [disjuncts, most rows, outputs] unit rows of g, the last one repeated
     coarse: tuple[Network, Domain] | None
-    deadline: Deadline
+    budget: Budget
     splitting: Splitting
 
     @property
@@ -68,7 +68,7 @@ class Bundles:
 
 
 def set_out(
-    query: Query, bounds: LayerBounds, deadline: Deadline, splitting: Splitting
+    query: Query, bounds: LayerBounds, budget: Budget, splitting: Splitting
 ) -> tuple[Setting, Bundles]:
     """A search's setting and its root: one bundle per disjunct with everything open."""
     numbers = [query.rows_of(d) for d in range(query.disjuncts)]
@@ -76,7 +76,7 @@ def set_out(
     padded = torch.tensor([n + [n[-1]] * (most - len(n)) for n in numbers])
     eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
     rows = eye[padded].to(query.network.device)
-    setting = Setting(query, bounds, rows, query.coarse(), deadline, splitting)
+    setting = Setting(query, bounds, rows, query.coarse(), budget, splitting)
     pairs = zip(bounds.lower, bounds.upper, strict=True)
     slopes = torch.cat([rows.new_zeros(0), *((up > -lo)[0] for lo, up in pairs)])
     alpha = slopes.expand(len(numbers), -1).contiguous()
@@ -118,7 +118,7 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
         begin=bundles.multipliers(widths),
         coarse=setting.coarse,
         ascent=setting.splitting.ascent,
-        done=lambda least: bool((least > 0).all()) or setting.deadline.expired(),
+        done=lambda least: bool((least > 0).all()) or setting.budget.expired(),
     )
     alpha, beta, weights = result.multipliers
     found = replace(

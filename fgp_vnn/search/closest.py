@@ -9,12 +9,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.halfspaces import HalfSpaces, combine, weigh
 from fgp_vnn.search.projections import LOOK, along, further, scaled, step_length
 
 
-def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Tensor, Tensor]:
+def nearest(
+    domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int = 400
+) -> tuple[Tensor, Tensor]:
     """Lower bounds [cases], as parts of the domain, of the distance of the intersections from the
     centre, and the points [cases, inputs] that the ascent came to."""
     _, now = scaled(spaces)
@@ -29,14 +32,16 @@ def nearest(domain: Domain, spaces: HalfSpaces, *, steps: int = 400) -> tuple[Te
         multipliers = new
         if count % LOOK == 0:
             best = torch.maximum(best, _part(domain, now, multipliers))
+            if budget.expired():
+                break
     if isinstance(domain, L2Ball):
-        multipliers = _active(now, multipliers)
+        multipliers = _active(now, multipliers, budget)
         best = torch.maximum(best, _part(domain, now, multipliers))
     return best, domain.center - combine(multipliers, now.rows)
 
 
 def nearest_in_norm(
-    domain: Domain, spaces: HalfSpaces, *, steps: int = 400
+    domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int = 400
 ) -> tuple[Tensor, Tensor]:
     """The same as `nearest` for any norm, by primal and dual steps (Chambolle and Pock, 2011).
 
@@ -62,6 +67,8 @@ def nearest_in_norm(
         last, average = (_part(domain, now, m) for m in (multipliers, mean[0]))
         points = torch.where((average > last).unsqueeze(-1), mean[1], point)
         best = torch.maximum(best, torch.maximum(last, average))
+        if budget.expired():
+            break
         if step % (4 * LOOK) == 0:
             multipliers, point = mean
             sums, count = (torch.zeros_like(multipliers), torch.zeros_like(point)), 0
@@ -88,7 +95,7 @@ def _dual_ball(domain: Domain, like: Tensor) -> Domain:
     raise TypeError(f"a {type(domain).__name__} is no ball of a norm")
 
 
-def _active(spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+def _active(spaces: HalfSpaces, multipliers: Tensor, budget: Budget) -> Tensor:
     """The multipliers at which the constraints that hold the point hold it exactly.
 
     At the nearest point those with a multiplier are met with equality, rows rows^T m = values:
@@ -102,6 +109,8 @@ def _active(spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     eye = torch.eye(count, dtype=gram.dtype, device=gram.device)
     best, holds = top.values, top.values > 1e-7 * top.values.amax(-1, keepdim=True)
     for _ in range(count):
+        if budget.expired():
+            break
         mask = holds.to(gram.dtype)
         system = gram * mask.unsqueeze(-1) * mask.unsqueeze(-2)
         system = system + torch.diag_embed(1 - mask) + 1e-13 * eye

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.budget import Budget
 from fgp_vnn.caps import SHAVE, Caps, both, dual_norm
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import L2Ball
+from fgp_vnn.memory import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.network.model import Network
 from fgp_vnn.search.bundles import (
     Bounded,
@@ -37,11 +38,10 @@ from fgp_vnn.search.leaves import region_spaces
 from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
 from fgp_vnn.search.settled import Ball, Reporter, distances
 
-MEMORY = 2 << 30  # bytes for waiting bundles
 SMALL = 160  # neurons up to which hidden bounds are made anew for each bundle
 RISE = 0.05  # of the radius: in a larger network, where the level has risen so much since
-MANY = 20_000  # closed bundles that are kept
-BATCH = 128  # bundles that are split at once
+MANY = 20_000  # closed bundles that are kept, if their share of the memory allows it
+BATCH = 256  # bundles that are bounded at once
 SIDES = ("lower", "upper")  # names of the bounds in the queue
 
 
@@ -60,7 +60,7 @@ class Distances:
 
     ball: Ball
     reporter: Reporter
-    deadline: Deadline
+    budget: Budget
     splitting: Splitting = field(default_factory=Splitting)
     bundles: int = 0
     closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
@@ -70,12 +70,26 @@ class Distances:
 
     def __post_init__(self) -> None:
         query = self.ball.query
-        self._setting, self.root = set_out(query, self.ball.bounds, self.deadline, self.splitting)
+        self._setting, self.root = set_out(query, self.ball.bounds, self.budget, self.splitting)
         self._network32 = query.network.to(query.network.device, torch.float32)
-        self._frontier = Frontier(MEMORY)
+        self._frontier = Frontier(0)
+        self.allow(self.budget.waiting)
+        depth = len(query.network.layers)
+        self._batch = min(BATCH, ascents_at_once(query.network, depth, self.budget.at_once))
         self._kept = 0
         self._small = 0 < query.network.neurons <= SMALL
         self._cuts = isinstance(query.domain, L2Ball)
+
+    def allow(self, limit: int) -> None:
+        """Keep bundles in so many bytes: half for those that wait, a quarter for closed ones."""
+        each = sum(part[:1].nbytes for part in self.root.parts())
+        self._frontier.limit, self._most = limit // 2, min(MANY, limit // 4 // max(each, 1))
+
+    @property
+    def held(self) -> int:
+        """Bytes of all bundles that are kept."""
+        done = sum(part.nbytes for bundles in self.finished for part in bundles.parts())
+        return self._frontier.bytes + done
 
     @property
     def level(self) -> float:
@@ -93,13 +107,13 @@ class Distances:
         caps = self._caps(self.ball.origin.new_zeros(count, len(self.ball.origin)), None)
         share = first.alpha.new_full((count,), 1 / max(count, 1))
         based = torch.zeros_like(share)
-        for part in torch.split(torch.arange(count, device=share.device), BATCH):
+        for part in torch.split(torch.arange(count, device=share.device), self._batch):
             held = _Held(bounds_at(bounds, part), based[part], share[part])
             self._process(first.at(part), caps.at(part), held)
 
     def run(self, until: Callable[[], bool]) -> None:
         """Split the lowest bundles until none is left or someone says stop."""
-        while len(self._frontier) and not until() and not self.deadline.expired():
+        while len(self._frontier) and not until() and not self.budget.expired():
             if self._frontier.lowest >= self.stuck:
                 break
             self._step()
@@ -109,7 +123,7 @@ class Distances:
         self.reporter.lower(self.level)
 
     def _step(self) -> None:
-        taken = self._frontier.pop(BATCH)
+        taken = self._frontier.pop(max(1, self._batch // 2))
         goal = self.reporter.goal()
         if bool((taken["key"] >= goal).any()):
             done = taken["key"] >= goal
@@ -167,7 +181,7 @@ class Distances:
         at = torch.nonzero(due).flatten()
         if not len(at):
             return held
-        bounds = over_caps(self._network, caps, held.bounds, at, self.deadline)
+        bounds = over_caps(self._network, caps, held.bounds, at, self.budget)
         return replace(held, bounds=bounds, based=torch.where(due, level, held.based))
 
     def _risen(self, level: Tensor, based: Tensor) -> Tensor:
@@ -225,19 +239,19 @@ class Distances:
         lowers = (lo.expand(len(level), -1)[at] for lo in bounded.bounds.lower)
         lower = torch.cat([bounded.bundles.alpha[at, :0], *lowers], -1)
         stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
+        signs, disjunct = torch.where(signs == 0, stable, signs), bounded.bundles.disjunct[at]
         query = replace(self._setting.query, domain=self.ball.free())
-        spaces = region_spaces(
-            query, torch.where(signs == 0, stable, signs), bounded.bundles.disjunct[at]
-        )
         self.leaves += len(at)
-        distance = distances(self.ball, spaces, self.reporter)
-        rest = torch.maximum(level[at], distance)[distance < self.reporter.goal()]
-        if len(rest):
-            self.stuck = min(self.stuck, float(rest.min()))
+        for some in parts(len(at), polyhedra_at_once(query.network, self.budget.at_once)):
+            spaces = region_spaces(query, signs[some], disjunct[some])
+            distance = distances(self.ball, spaces, self.reporter, self.budget)
+            rest = torch.maximum(level[at[some]], distance)[distance < self.reporter.goal()]
+            if len(rest):
+                self.stuck = min(self.stuck, float(rest.min()))
 
     def _close(self, bundles: Bundles, which: Tensor, share: Tensor) -> None:
         self.closed += float(share[which].sum())
-        if bool(which.any()) and self._kept < MANY:
+        if bool(which.any()) and self._kept < self._most:
             self.finished.append(bundles.at(torch.nonzero(which).flatten()))
             self._kept += len(self.finished[-1].signs)
 
@@ -274,7 +288,7 @@ class Distances:
 
         None at all if they are too many to keep.
         """
-        if self._kept >= MANY:
+        if self._kept >= self._most:
             return []
         waiting = [self._bundles(self._frontier.everything())] if len(self._frontier) else []
         return [*self.finished, *waiting]

@@ -9,12 +9,12 @@ from torch import Tensor
 class Frontier:
     """Records of named tensors [records, ...] with a key each; grows as needed.
 
-    Past `budget` bytes it hands out the latest records in place of the lowest: depth first, so
+    Past `limit` bytes it hands out the latest records in place of the lowest: depth first, so
     that it stops growing.
     """
 
-    def __init__(self, budget: int) -> None:
-        self._budget = budget
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._size = 0
         self._fields: dict[str, Tensor] = {}
 
@@ -46,7 +46,7 @@ class Frontier:
     def pop(self, count: int) -> dict[str, Tensor]:
         """Take up to `count` records out: the lowest, or the latest when memory runs short."""
         count = min(count, self._size)
-        if self._bytes() > self._budget:
+        if self.bytes > self.limit:
             chosen = torch.arange(self._size - count, self._size, device=self._device())
         else:
             keys = self._fields["key"][: self._size]
@@ -71,10 +71,11 @@ class Frontier:
         self._size = kept
 
     def _room(self, needed: int, held: int) -> int:
-        """Twice as much as before, but near the budget only a little more than is needed."""
-        return max(needed, 2 * held, 1024) if 2 * self._bytes() <= self._budget else needed + 1024
+        """Twice as much as before, but near the limit only a little more than is needed."""
+        return max(needed, 2 * held, 1024) if 2 * self.bytes <= self.limit else needed + 1024
 
-    def _bytes(self) -> int:
+    @property
+    def bytes(self) -> int:
         fields = self._fields.values()
         return self._size * sum(held.stride(0) * held.element_size() for held in fields)
 

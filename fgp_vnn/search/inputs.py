@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import Backward, LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box
 from fgp_vnn.falsify import Attack, descend, offer
 from fgp_vnn.forward import Forward, pays
-from fgp_vnn.memory import USUAL, Memory, boxes_at_once
+from fgp_vnn.memory import boxes_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
@@ -37,7 +37,6 @@ class Subdivision:
     """How to split boxes."""
 
     batch: int = 256
-    memory: Memory = USUAL
     coarse: bool = True  # in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with HiGHS at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
@@ -60,7 +59,7 @@ class _Bounded(NamedTuple):
 def split_inputs(
     query: Query,
     confirm: Confirm,
-    deadline: Deadline,
+    budget: Budget,
     subdivision: Subdivision,
     keep: KeepBoxes | None = None,
 ) -> Outcome:
@@ -76,16 +75,16 @@ def split_inputs(
     box = coarse.domain
     if not isinstance(box, Box):
         raise TypeError("inputs are split in boxes only")
-    frontier = Frontier(subdivision.memory.waiting)
-    fit = min(subdivision.batch, boxes_at_once(query.network, subdivision.memory.at_once))
+    frontier = Frontier(budget.waiting)
+    fit = min(subdivision.batch, boxes_at_once(query.network, budget.at_once))
     signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
     parts = Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
     statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if subdivision.lp else {})}
     batches = 0
     while True:
         statistics["boxes"] += len(parts.lower)
-        bounded = _bound(coarse, parts, forward, clipped=subdivision.clip)
-        bounded = _exact(query, coarse, parts, bounded, clipped=subdivision.clip)
+        bounded = _bound(coarse, parts, forward, budget, clipped=subdivision.clip)
+        bounded = _exact(query, coarse, parts, bounded, budget, clipped=subdivision.clip)
         if keep is not None:
             keep(*(t[bounded.closed] for t in (parts.lower, parts.upper, bounded.weights)))
         points = bounded.points.flatten(0, 1)
@@ -93,21 +92,21 @@ def split_inputs(
         batches += 1
         if found is None and batches % DESCEND_EVERY == 0:
             starts = ((parts.lower + parts.upper) / 2).repeat(query.disjuncts, 1)
-            found = descend(coarse, confirm, deadline, DESCENT, starts)
+            found = descend(coarse, confirm, budget, DESCENT, starts)
         if found is None and subdivision.lp:
             rest = last_boxes(box, bounded.left, bounded.closed)
-            found = walk_boxes(query, bounded.left, rest, confirm, deadline, statistics)
+            found = walk_boxes(query, bounded.left, rest, confirm, budget, statistics)
             bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
         _keep_open(query, frontier, bounded)
-        if deadline.expired() and len(frontier):
+        if budget.expired() and len(frontier):
             reason = f"time is up with {len(frontier)} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
         parts = _next(frontier, fit, statistics)
         if not len(parts.lower):
             break
-    if statistics["stuck"] and deadline.expired():
+    if statistics["stuck"] and budget.expired():
         return Outcome("timeout", reason="time is up in the last boxes", statistics=statistics)
     if statistics["stuck"]:
         reason = f"{statistics['stuck']} boxes are too small to be split further"
@@ -118,14 +117,17 @@ def split_inputs(
 
 
 def _bound(
-    query: Query, parts: Parts, forward: Forward | None, *, clipped: bool = True
+    query: Query, parts: Parts, forward: Forward | None, budget: Budget, *, clipped: bool
 ) -> _Bounded:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
     known = torch.split(parts.signs, list(network.widths), -1)
     prior = LayerBounds.of_signs(known, box.lower.dtype) if network.layers else None
-    bounds = forward.bounds(box, prior) if forward else root_bounds(network, box, prior=prior)
+    if forward is not None:
+        bounds = forward.bounds(box, prior)
+    else:
+        bounds = root_bounds(network, box, prior=prior, budget=budget)
     rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
     passed = backward(
         network,
@@ -163,7 +165,7 @@ def _whole(passed: Backward, count: int) -> Backward:
 
 
 def _exact(
-    query: Query, coarse: Query, parts: Parts, bounded: _Bounded, *, clipped: bool
+    query: Query, coarse: Query, parts: Parts, bounded: _Bounded, budget: Budget, *, clipped: bool
 ) -> _Bounded:
     """Bound again in float64 the boxes that only rounding kept open."""
     if coarse is query:
@@ -173,7 +175,7 @@ def _exact(
     if not len(again):
         return bounded
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
-    exact = _bound(query, Parts(lower, upper, parts.signs[again]), None, clipped=clipped)
+    exact = _bound(query, Parts(lower, upper, parts.signs[again]), None, budget, clipped=clipped)
     return bounded._replace(
         closed=bounded.closed.index_copy(0, again, exact.closed),
         weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),

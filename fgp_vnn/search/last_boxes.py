@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.outcome import Confirm
@@ -51,7 +51,7 @@ def walk_boxes(
     parts: Parts,
     at: Tensor,
     confirm: Confirm,
-    deadline: Deadline,
+    budget: Budget,
     statistics: dict[str, int],
 ) -> Counterexample | None:
     """Walk through the regions of the boxes numbered `at`, in the query's own precision.
@@ -61,6 +61,9 @@ def walk_boxes(
     dtype, root = query.network.dtype, query.domain.box()
     walk = Walk(lp=True, alternate=False)  # one box at a time: an LP is over before projections are
     for lower, upper, signs in zip(*(part[at] for part in parts), strict=True):
+        if budget.expired():
+            statistics["stuck"] += 1
+            continue
         box = Box(
             torch.maximum(lower.to(dtype), root.lower), torch.minimum(upper.to(dtype), root.upper)
         )
@@ -68,7 +71,7 @@ def walk_boxes(
             continue
         known = torch.split(signs.unsqueeze(0), list(query.network.widths), -1)
         bounds = LayerBounds.of_signs(known, dtype)
-        outcome = walk_regions(replace(query, domain=box), bounds, confirm, deadline, walk)
+        outcome = walk_regions(replace(query, domain=box), bounds, confirm, budget, walk)
         statistics["lps"] += outcome.statistics["lps"]
         if outcome.status == "sat":
             return outcome.counterexample

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
 from fgp_vnn.halfspaces import HalfSpaces, binding
-from fgp_vnn.memory import DEFAULT, regions_at_once
+from fgp_vnn.memory import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions import Forms, affine_forms, empty
 from fgp_vnn.search.outcome import Confirm
@@ -33,24 +33,25 @@ def decide_regions(
     signs: Tensor,
     disjunct: Tensor,
     confirm: Confirm,
-    deadline: Deadline,
+    budget: Budget,
     effort: Effort,
     bounds: LayerBounds | None = None,
-    *,
-    memory: int = DEFAULT,
 ) -> tuple[Counterexample | None, int, int]:
     """A counterexample in one of the regions, or how many of them could not be settled; and how
     many LPs it took.
 
     Each region [regions, neurons] is asked about one disjunct [regions]; `bounds` are those of the
     whole domain, computed if they are needed and not given. As many are taken at a time as fit
-    into `memory` bytes.
+    into the memory; when time is up, the rest is unsettled.
     """
-    network, refuter = query.network, Refuter(query, bounds)
-    batch = regions_at_once(network, memory)
+    network, refuter = query.network, Refuter(query, budget, bounds)
+    batch = regions_at_once(network, budget.at_once)
     unsettled = lps = 0
     for some, which in zip(torch.split(signs, batch), torch.split(disjunct, batch), strict=True):
-        settled = settle_regions(query, some, which, confirm, deadline, effort, refuter)
+        if budget.expired():
+            unsettled += len(some)
+            continue
+        settled = settle_regions(query, some, which, confirm, budget, effort, refuter)
         lps += settled.lps
         if settled.found is not None:
             return settled.found, 0, lps
@@ -63,7 +64,7 @@ def settle_regions(
     signs: Tensor,
     disjunct: Tensor,
     confirm: Confirm,
-    deadline: Deadline,
+    budget: Budget,
     effort: Effort,
     refuter: Refuter,
 ) -> Settled:
@@ -93,7 +94,7 @@ def settle_regions(
     def proves(case: int, multipliers: Tensor) -> bool:
         return refuter(signs[open_[case]], multipliers)
 
-    settled = settle(domain, spaces, network.outputs, hand_over, deadline, effort, proves)
+    settled = settle(domain, spaces, network.outputs, hand_over, budget, effort, proves)
     closed = closed.index_copy(0, open_, settled.closed)
     multipliers[open_] = settled.multipliers
     return Settled(settled.found, closed, multipliers, settled.lps)

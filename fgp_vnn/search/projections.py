@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Domain
 from fgp_vnn.halfspaces import HalfSpaces, combine, contradiction
 from fgp_vnn.search.outcome import Confirm
@@ -33,7 +33,7 @@ class Alternated(NamedTuple):
 
 
 def alternate(
-    domain: Domain, spaces: HalfSpaces, confirm: Confirm, deadline: Deadline, *, steps: int
+    domain: Domain, spaces: HalfSpaces, confirm: Confirm, budget: Budget, *, steps: int
 ) -> Alternated:
     """Look for a counterexample in the cases, or for evidence that they hold no point."""
     cases = spaces.values.shape[0]
@@ -64,7 +64,7 @@ def alternate(
         proved = contradiction(domain, spaces, weights)
         empty[left[proved]] = True
         evidence[left[proved]] = weights[proved]
-        if deadline.expired() or bool(proved.all()):
+        if budget.expired() or bool(proved.all()):
             break
         if bool(proved.any()):
             kept = torch.nonzero(~proved).flatten()

@@ -10,13 +10,14 @@ before the bound is read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.budget import Budget
 from fgp_vnn.caps import SHAVE
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.memory import polyhedra_at_once, regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import region_spaces
 from fgp_vnn.search.frontier import Frontier
@@ -26,7 +27,6 @@ from fgp_vnn.search.settled import STEPS, Ball, Reporter, distances
 from fgp_vnn.search.triangular import RegionForms, Triangular, triangular
 from fgp_vnn.search.visited import Visited
 
-MEMORY = 1 << 30  # bytes of waiting regions
 WORKSPACE = 1 << 18
 BOUNDARIES = 32  # that are settled at once
 
@@ -37,13 +37,13 @@ class Walked:
 
     ball: Ball
     reporter: Reporter
-    deadline: Deadline
+    budget: Budget
     regions: int = 0
-    stuck: float = torch.inf  # the lowest boundary that nothing settles
-    _boundaries: Frontier = field(default_factory=lambda: Frontier(MEMORY))
-    _waiting: Frontier = field(default_factory=lambda: Frontier(MEMORY))
+    stuck: float = torch.inf  # the lowest boundary that nothing settles, or region without room
 
     def __post_init__(self) -> None:
+        # A quarter each for what waits, and half for the table of regions that were seen.
+        self._boundaries, self._waiting = (Frontier(self.budget.waiting // 4) for _ in range(2))
         self._query: Query = replace(self.ball.query, domain=self.ball.free())
         self._system = triangular(self._query)
         self._patterns = Patterns(self._query, self.ball.bounds)
@@ -66,7 +66,7 @@ class Walked:
             lower = self.lower
             done = lower >= self.limit
             self.reporter.lower(self.reporter.goal() if done else lower * self._unit)
-            if done or self.stuck <= lower or self.deadline.expired():
+            if done or self.stuck <= lower or self.budget.expired():
                 return
             if self._boundaries.lowest <= self._waiting.lowest:
                 self._settle()
@@ -80,8 +80,12 @@ class Walked:
     def _explore(self) -> None:
         """Take the nearest regions and add their neighbours and boundaries."""
         rows = self._system.blocks[-1].last * max(self._query.network.inputs, 1)
-        taken = self._waiting.pop(max(1, min(256, WORKSPACE // rows)))
+        fit = regions_at_once(self._query.network, self.budget.at_once)
+        taken = self._waiting.pop(max(1, min(256, fit, WORKSPACE // rows)))
         words = taken["words"][taken["key"] < self.limit]
+        if not self._seen.fits(len(words), self.budget.waiting // 2):
+            self.stuck = min(self.stuck, float(taken["key"].min()))
+            return
         words = words[self._seen.add(words)] if len(words) else words
         if not len(words):
             return
@@ -116,7 +120,8 @@ class Walked:
         What comes out lowest once more has been tried before: it gets more steps, and then it is
         stuck.
         """
-        taken = self._boundaries.pop(BOUNDARIES)
+        fit = polyhedra_at_once(self._query.network, self.budget.at_once)
+        taken = self._boundaries.pop(min(BOUNDARIES, fit))
         ahead = taken["key"] > self._waiting.lowest  # they may still turn out to be of no interest
         for tried in range(len(STEPS) + 1):
             mine = (taken["tried"] == tried) & ~ahead
@@ -139,7 +144,7 @@ class Walked:
         region = torch.arange(on.shape[1], device=on.device)
         forms = system.forms(on)
         spaces = region_spaces(self._query, system, forms, on * 2 - 1, part["disjunct"], region)
-        found = distances(self.ball, spaces, self.reporter, tries=(steps,))
+        found = distances(self.ball, spaces, self.reporter, self.budget, tries=(steps,))
         return found / self.ball.radius * (1 - SHAVE)
 
 

@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, root_bounds
+from fgp_vnn.budget import Budget
 from fgp_vnn.caps import Caps
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.search.bundles import bounds_at
 
 
 def over_caps(
-    network: Network, caps: Caps, bounds: LayerBounds, at: Tensor, deadline: Deadline
+    network: Network, caps: Caps, bounds: LayerBounds, at: Tensor, budget: Budget
 ) -> LayerBounds:
     """The bounds [batch, n_k], those of the bundles numbered `at` made anew."""
     mine = caps.at(at)
     prior = _first_layer(network, mine, bounds_at(bounds, at))
-    made = root_bounds(network, mine, prior=prior, deadline=deadline)
+    made = root_bounds(network, mine, prior=prior, budget=budget)
     lower, upper = (
         tuple(old.index_copy(0, at, new) for old, new in zip(before, after, strict=True))
         for before, after in ((bounds.lower, made.lower), (bounds.upper, made.upper))

@@ -12,21 +12,22 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget import Budget
 from fgp_vnn.query import Query
 
 
 class Refuter:
     """The second opinion of one search; bounds of the layers are computed when first needed."""
 
-    def __init__(self, query: Query, bounds: LayerBounds | None = None) -> None:
-        self._query, self._bounds = query, bounds
+    def __init__(self, query: Query, budget: Budget, bounds: LayerBounds | None = None) -> None:
+        self._query, self._budget, self._bounds = query, budget, bounds
 
     def __call__(self, signs: Tensor, multipliers: Tensor) -> bool:
         """Whether the multipliers [neurons + outputs] prove that the region with these signs
         [neurons] misses the rows j that have one: sum m_j g_j > sum m_u s_u z_u >= 0 in it."""
         network, domain = self._query.network, self._query.domain
         if self._bounds is None:
-            self._bounds = root_bounds(network, domain)
+            self._bounds = root_bounds(network, domain, budget=self._budget)
         widths = list(network.widths)
         pattern = torch.split(signs.unsqueeze(0), widths, -1)
         *weights, rows = torch.split(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Domain
 from fgp_vnn.halfspaces import HalfSpaces
 from fgp_vnn.search.outcome import Confirm
@@ -45,7 +45,7 @@ def settle(
     spaces: HalfSpaces,
     goals: int,
     confirm: Confirm,
-    deadline: Deadline,
+    budget: Budget,
     effort: Effort,
     proves: Callable[[int, Tensor], bool],
 ) -> Settled:
@@ -55,12 +55,12 @@ def settle(
     """
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))
-    if effort.steps and not deadline.expired():
-        done = alternate(domain, spaces, confirm, deadline, steps=effort.steps)
+    if effort.steps and not budget.expired():
+        done = alternate(domain, spaces, confirm, budget, steps=effort.steps)
         settled = Settled(*done)
     if not effort.lp or settled.found is not None:
         return settled
-    return _solve_rest(domain, spaces, goals, confirm, deadline, settled, proves)
+    return _solve_rest(domain, spaces, goals, confirm, budget, settled, proves)
 
 
 def _solve_rest(
@@ -68,7 +68,7 @@ def _solve_rest(
     spaces: HalfSpaces,
     goals: int,
     confirm: Confirm,
-    deadline: Deadline,
+    budget: Budget,
     settled: Settled,
     proves: Callable[[int, Tensor], bool],
 ) -> Settled:
@@ -78,10 +78,10 @@ def _solve_rest(
     closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
     lps = 0
     for case in torch.nonzero(~closed).flatten().tolist():
-        if deadline.expired():
+        if budget.expired():
             break
         one = spaces.at(slice(case, case + 1))
-        answer = solve_region(domain, one, goals, deadline.left(), partial(proves, case))
+        answer = solve_region(domain, one, goals, budget.left(), partial(proves, case))
         lps += answer.solved
         if answer.multipliers is not None:
             closed[case], multipliers[case] = True, answer.multipliers

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
+from fgp_vnn.budget import Budget
 from fgp_vnn.caps import SHAVE
-from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.halfspaces import HalfSpaces
 from fgp_vnn.query import Query
@@ -59,12 +59,14 @@ def distances(
     ball: Ball,
     spaces: HalfSpaces,
     reporter: Reporter,
+    budget: Budget,
     *,
     tries: tuple[int, ...] = STEPS,
 ) -> Tensor:
     """Lower bounds [cases] of the distances of intersections of half-spaces from the origin.
 
-    Points that are reached nearer than the goal are offered, which may bring the goal down.
+    Points that are reached nearer than the goal are offered, which may bring the goal down. When
+    time is up, the bounds are what has been proved by then.
     """
     free = ball.free()
     spaces = _with_box(spaces, ball)
@@ -72,10 +74,10 @@ def distances(
     result = spaces.values.new_zeros(len(spaces.values))
     for steps in tries:
         left = torch.nonzero(result < reporter.goal()).flatten()
-        if not len(left):
+        if not len(left) or budget.expired():
             break
         mine = HalfSpaces(*(part[left] for part in spaces))
-        part, points = find(free, mine, steps=steps)
+        part, points = find(free, mine, budget, steps=steps)
         reached = part * ball.radius * (1 - SHAVE)
         near = reached < reporter.goal()
         if bool(near.any()):
@@ -83,7 +85,7 @@ def distances(
             # What has no point at all has no nearest one: is anything left within the goal?
             goal = ball.within(reporter.goal() * (1 + SHAVE))
             moved = about(mine, goal.center - free.center)
-            empty = alternate(goal, moved, _nothing, Deadline(), steps=steps).empty
+            empty = alternate(goal, moved, _nothing, budget, steps=steps).empty
             reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.maximum(result[left], reached)
     return result

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.deadline import Deadline
-from fgp_vnn.memory import USUAL, Memory, ascents_at_once
+from fgp_vnn.budget import Budget
+from fgp_vnn.memory import ascents_at_once
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles, Splitting, bound, choose, halves, set_out
@@ -30,11 +30,9 @@ def sharpen_layers(
     query: Query,
     bounds: LayerBounds,
     rounds: int,
-    deadline: Deadline,
+    budget: Budget,
     splitting: Splitting,
     keep: KeepCover | None = None,
-    *,
-    memory: Memory = USUAL,
 ) -> LayerBounds:
     """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
@@ -42,11 +40,11 @@ def sharpen_layers(
     for k in range(1, len(lower)):
         known = LayerBounds(tuple(lower), tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
-        for some in torch.split(neurons, _at_once(query, k, rounds, memory)):
-            if deadline.expired() or not len(some):
+        for some in torch.split(neurons, _at_once(query, k, rounds, budget)):
+            if budget.expired() or not len(some):
                 break
             asked = _ask_neurons(query, k, some)
-            records = _sharpen(asked, known, rounds, deadline, splitting)
+            records = _sharpen(asked, known, rounds, budget, splitting)
             if keep is not None:
                 keep(k, some, records.bundles)
             low, high = records.least(asked.disjuncts).chunk(2)
@@ -56,13 +54,13 @@ def sharpen_layers(
     return LayerBounds(tuple(lower), tuple(upper))
 
 
-def _at_once(query: Query, k: int, rounds: int, memory: Memory) -> int:
+def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:
     """Neurons of layer k: both sides of each are bounded, in two halves, and every round leaves
     one more bundle of each side."""
     network = query.network
     record = _RECORD * sum(network.widths[:k])
-    waiting = memory.waiting // max(1, 2 * (rounds + 1) * record)
-    return max(1, min(waiting, ascents_at_once(network, k, memory.at_once) // 4))
+    waiting = budget.waiting // max(1, 2 * (rounds + 1) * record)
+    return max(1, min(waiting, ascents_at_once(network, k, budget.at_once) // 4))
 
 
 def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
@@ -83,12 +81,12 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
 
 
 def _sharpen(
-    query: Query, bounds: LayerBounds, rounds: int, deadline: Deadline, splitting: Splitting
+    query: Query, bounds: LayerBounds, rounds: int, budget: Budget, splitting: Splitting
 ) -> _Records:
     """Bundles that cover the domain for each of the query's outputs."""
     depth = len(query.network.layers)
     before = LayerBounds(bounds.lower[:depth], bounds.upper[:depth])
-    setting, root = set_out(query, before, deadline, splitting)
+    setting, root = set_out(query, before, budget, splitting)
     bounded = bound(setting, root)
     records = _Records(root.at(root.disjunct[:0]), query.network.dtype)
     records.add(
@@ -99,7 +97,7 @@ def _sharpen(
     )
     for _ in range(rounds):
         worst = records.worst(query.disjuncts)
-        if not len(worst) or deadline.expired():
+        if not len(worst) or budget.expired():
             break
         parents, neuron, before_split = records.take(worst)
         bounded = bound(setting, halves(parents, neuron))

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.deadline import Deadline
+from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
-from fgp_vnn.memory import USUAL, Memory, ascents_at_once, parts
+from fgp_vnn.memory import ascents_at_once, parts
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
 from fgp_vnn.search.bundles import set_out as set_out_bundles
@@ -35,7 +35,6 @@ class Split(Splitting):
     """How to search."""
 
     batch: int = 256
-    memory: Memory = USUAL
     bundles: int | None = None  # give up after so many
     trial: int | None = None  # after so many, give up if hardly any has been closed
     lp: bool = False  # regions that projections leave open go to HiGHS
@@ -51,7 +50,6 @@ PRESS = Ascent(steps=300, rate=0.2, decay=0.99)
 class _Search:
     setting: Setting
     confirm: Confirm
-    memory: Memory
     frontier: Frontier
     effort: Effort
     keep: KeepClosed | None = None
@@ -63,22 +61,20 @@ def split_neurons(
     query: Query,
     bounds: LayerBounds,
     confirm: Confirm,
-    deadline: Deadline,
+    budget: Budget,
     split: Split,
     keep: KeepClosed | None = None,
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
-    setting, root = set_out_bundles(query, bounds, deadline, split)
-    search = _Search(
-        setting, confirm, split.memory, Frontier(split.memory.waiting), leaf_effort(split.lp), keep
-    )
+    setting, root = set_out_bundles(query, bounds, budget, split)
+    search = _Search(setting, confirm, Frontier(budget.waiting), leaf_effort(split.lp), keep)
     search.statistics.update({"lps": 0} if split.lp else {})
-    fit = ascents_at_once(query.network, len(query.network.layers), split.memory.at_once)
+    fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
     found = None
     for some in parts(len(root.signs), fit):
         found = found or _process(search, root.at(root.disjunct[some]))
     while found is None and len(search.frontier):
-        if deadline.expired():
+        if budget.expired():
             reason = f"time is up with {len(search.frontier)} bundles open"
             return Outcome("timeout", reason=reason, statistics=search.statistics, unfinished=True)
         if _enough(search, split):
@@ -90,7 +86,7 @@ def split_neurons(
         found = _process(search, halves(parents, taken["neuron"]))
     if found is not None:
         return Outcome("sat", found, statistics=search.statistics)
-    if search.unsettled and deadline.expired():
+    if search.unsettled and budget.expired():
         reason = "time is up in the last regions"
         return Outcome("timeout", reason=reason, statistics=search.statistics, unfinished=True)
     if search.unsettled:
@@ -165,10 +161,9 @@ def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | N
         torch.where(signs == 0, stable, signs)[at],
         bounded.bundles.disjunct[at],
         search.confirm,
-        search.setting.deadline,
+        search.setting.budget,
         search.effort,
         search.setting.bounds,
-        memory=search.memory.at_once,
     )
     if search.effort.lp:
         search.statistics["lps"] += lps

@@ -29,7 +29,10 @@ def unpack(words: Tensor, neurons: int) -> Tensor:
 
 def flip_words(neurons: int, device: torch.device) -> Tensor:
     """Row j [words] flips sign bit j by exclusive or; [neurons, words]."""
-    return pack(torch.eye(neurons, dtype=torch.bool, device=device))
+    neuron = torch.arange(neurons, device=device)
+    flips = torch.zeros(neurons, max(1, -(-neurons // WORD)), dtype=torch.int64, device=device)
+    flips[neuron, neuron // WORD] = torch.ones_like(neuron) << neuron % WORD
+    return flips
 
 
 def _places(device: torch.device) -> Tensor:

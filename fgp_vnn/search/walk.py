@@ -15,8 +15,8 @@ from typing import Literal
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.deadline import Deadline
-from fgp_vnn.memory import USUAL, Memory, regions_at_once
+from fgp_vnn.budget import Budget
+from fgp_vnn.memory import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import WAITING, Boundaries
 from fgp_vnn.search.joint import excluded, misses, press
@@ -44,12 +44,12 @@ class Walk:
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
     lp: bool = False  # and what these leave by HiGHS
     regions: int | None = None  # give up after so many
-    memory: Memory = USUAL
 
 
 @dataclass(eq=False)
 class _State:
     walk: Walk
+    budget: Budget
     system: Triangular
     boundaries: Boundaries
     patterns: Patterns
@@ -66,50 +66,58 @@ class _State:
 
 
 def walk_regions(
-    query: Query, bounds: LayerBounds, confirm: Confirm, deadline: Deadline, walk: Walk
+    query: Query, bounds: LayerBounds, confirm: Confirm, budget: Budget, walk: Walk
 ) -> Outcome:
     """Search the regions around the domain's centre; `bounds` tell which neurons never flip."""
-    state = _begin(query, bounds, confirm, walk)
+    state = _begin(query, bounds, confirm, budget, walk)
     boundaries = state.boundaries
     pattern = state.patterns.unpack
     while len(state.queue):
-        if deadline.expired():
+        if budget.expired():
             return _end(state, Outcome("timeout", reason="time is up in the walk"))
         if walk.regions is not None and state.explored >= walk.regions:
             return _end(state, Outcome("unknown", reason="too many regions to walk"))
         if state.full:
             reason = f"{len(state.visited)} regions fill the memory of the walk"
             return _end(state, Outcome("unknown", reason=reason))
-        found = _explore(state, state.queue.take(state.batch), deadline)
-        found = found or boundaries.settle_rest(state.system, pattern, deadline, above=WAITING)
+        found = _explore(state, state.queue.take(state.batch))
+        found = found or boundaries.settle_rest(state.system, pattern, above=WAITING)
         if found is not None:
             return _end(state, Outcome("sat", found))
         if boundaries.open and walk.variant == "first-boundary":
             break
-    found = boundaries.settle_rest(state.system, pattern, deadline)
+    found = boundaries.settle_rest(state.system, pattern)
     if found is not None:
         return _end(state, Outcome("sat", found))
     if not boundaries.open:
         return _end(state, Outcome("unsat"))
-    if deadline.expired():
+    if budget.expired():
         return _end(state, Outcome("timeout", reason="time is up in the walk"))
     reason = f"{boundaries.open} decision boundaries could not be settled by {method(walk.lp)}"
     return _end(state, Outcome("unknown", reason=reason))
 
 
-def _begin(query: Query, bounds: LayerBounds, confirm: Confirm, walk: Walk) -> _State:
+def _begin(
+    query: Query, bounds: LayerBounds, confirm: Confirm, budget: Budget, walk: Walk
+) -> _State:
     patterns = Patterns(query, bounds)
     visited = Visited(patterns.start.shape[1], query.network.device)
     visited.add(patterns.start)
     system = triangular(query, cache_first=walk.cache_first)
-    at_once = walk.variant == "first-boundary"
-    boundaries = Boundaries(query, confirm, alternate=walk.alternate, at_once=at_once, lp=walk.lp)
+    boundaries = Boundaries(
+        query,
+        confirm,
+        budget,
+        alternate=walk.alternate,
+        at_once=walk.variant == "first-boundary",
+        lp=walk.lp,
+    )
     queue = PatternQueue(patterns.start)
-    fit = regions_at_once(query.network, walk.memory.at_once)
-    return _State(walk, system, boundaries, patterns, visited, queue, fit)
+    fit = regions_at_once(query.network, budget.at_once)
+    return _State(walk, budget, system, boundaries, patterns, visited, queue, fit)
 
 
-def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample | None:
+def _explore(state: _State, words: Tensor) -> Counterexample | None:
     """Decide a batch of regions and put their neighbours into the queue."""
     state.explored += len(words)
     system, count = state.system, state.system.neurons
@@ -129,7 +137,7 @@ def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample
         free = ~excluded(system, forms, pressed) & ~misses(system.domain, pressed)
         crossed &= free[:count]
         meets &= free[count:]
-    found = state.boundaries.decide(system, forms, sign, words, meets, deadline)
+    found = state.boundaries.decide(system, forms, sign, words, meets)
     if found is None:
         _enqueue(state, words, crossed)
     return found
@@ -139,7 +147,7 @@ def _enqueue(state: _State, words: Tensor, crossed: Tensor) -> None:
     _, _, neighbours = state.patterns.neighbours(words, crossed)
     if not len(neighbours):
         return
-    limit = state.walk.memory.waiting - state.queue.bytes
+    limit = state.budget.waiting - state.queue.bytes
     if not state.visited.fits(len(neighbours), limit):
         state.full = True
         return
