@@ -23,7 +23,7 @@ from fgp_vnn.search.joint import excluded, misses, press
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.patterns import Patterns
 from fgp_vnn.search.queue import PatternQueue
-from fgp_vnn.search.settle import method
+from fgp_vnn.search.settle import why_open
 from fgp_vnn.search.triangular import Triangular, triangular
 from fgp_vnn.search.visited import Visited
 from fgp_vnn.verdict import Counterexample
@@ -42,7 +42,7 @@ class Walk:
     signed: bool = True  # regions that miss the domain by one constraint are dropped
     joint: bool = True  # and those that miss it by several constraints together
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
-    lp: bool = False  # and what these leave by HiGHS
+    lp: bool = False  # and what these leave by LPs and cone programs
     regions: int | None = None  # give up after so many
     memory: Memory = USUAL
 
@@ -93,7 +93,7 @@ def walk_regions(
         return _end(state, Outcome("unsat"))
     if deadline.expired():
         return _end(state, Outcome("timeout", reason="time is up in the walk"))
-    reason = f"{boundaries.open} decision boundaries could not be settled by {method(walk.lp)}"
+    reason = why_open(f"{boundaries.open} decision boundaries", boundaries.gaps, walk.lp)
     return _end(state, Outcome("unknown", reason=reason))
 
 
