@@ -24,6 +24,8 @@ class Gap(NamedTuple):
 
     @property
     def kind(self) -> str:
+        if self.rounding == math.inf:
+            return "overflow"
         if not all(map(math.isfinite, self)):
             return "failed"
         if self.most < -self.rounding:
@@ -63,8 +65,18 @@ def _refused(gap: Gap) -> str:
     return f"a point {-gap.most:.1e} deep in the unsafe set is no counterexample of the network"
 
 
+def _overflow(gap: Gap) -> str:
+    return "numbers overflow"
+
+
 def _failed(gap: Gap) -> str:
     return "the solver failed"
 
 
-_PHRASES = {"tie": _tie, "wide": _wide, "refused": _refused, "failed": _failed}
+_PHRASES = {
+    "tie": _tie,
+    "wide": _wide,
+    "refused": _refused,
+    "overflow": _overflow,
+    "failed": _failed,
+}

@@ -20,7 +20,8 @@ from fgp_vnn.domain import Domain
 
 
 class HalfSpaces(NamedTuple):
-    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none."""
+    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none, and with an
+    infinite error it stands for one whose numbers overflowed."""
 
     rows: Tensor  # [cases, constraints, inputs]
     values: Tensor  # [cases, constraints]
@@ -32,13 +33,14 @@ class HalfSpaces(NamedTuple):
 
 
 def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
-    """The same without the constraints that hold on the whole domain, or say nothing because a
-    number has overflowed: fewer constraints leave more points."""
+    """The same without the constraints that hold on the whole domain."""
     most = spaces.values + domain.support(spaces.rows) + spaces.errors
     binds = proved(most)
     zero = torch.zeros_like(spaces.values)
     rows = torch.where(binds.unsqueeze(-1), spaces.rows, zero.unsqueeze(-1))
-    return HalfSpaces(rows, *(torch.where(binds, part, zero) for part in spaces[1:]))
+    values = torch.where(binds, spaces.values, zero)
+    unknown = torch.where(most <= 0, zero, zero + torch.inf)
+    return HalfSpaces(rows, values, torch.where(binds, spaces.errors, unknown))
 
 
 def proved(gap: Tensor) -> Tensor:
@@ -53,7 +55,7 @@ def part_of(gap: Tensor, reach: Tensor) -> Tensor:
     """The part of the domain in which a function with this reach cannot make up for the gap; 0
     where a number has overflowed."""
     part = gap / reach.clamp(min=torch.finfo(reach.dtype).tiny)
-    return torch.where(proved(gap) & (reach < torch.inf), part, torch.zeros_like(part))
+    return torch.where(proved(gap) & reach.isfinite(), part, torch.zeros_like(part))
 
 
 def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
@@ -80,7 +82,8 @@ def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     rows, values, errors = spaces
     unit = torch.finfo(rows.dtype).eps * 2 * (rows.shape[1] + rows.shape[2] + 10)
     terms = errors + unit * (values.abs() + domain.outer_support(rows))
-    return 1.01 * (multipliers * terms).sum(-1)
+    # Without a multiplier even an infinite error counts for nothing.
+    return 1.01 * torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
 
 
 def combine(multipliers: Tensor, rows: Tensor) -> Tensor:

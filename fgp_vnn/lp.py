@@ -80,6 +80,7 @@ class _Region:
             np.where(finite.reshape(-1, *[1] * (part.ndim - 1)), part, 0.0)
             for part in (rows, values, errors)
         )
+        self._overflow = not finite.all()
         self._powers = _powers(rows, values, self._units)
         even = (
             np.ldexp(rows.T, -self._powers).T,
@@ -135,7 +136,7 @@ class _Region:
         kept = torch.from_numpy(self._kept).to(worst.device)
         size = torch.from_numpy(self._size).to(worst)
         most = (worst[:, kept] / size).amax(-1).amin() if len(kept) else worst.new_tensor(-1.0)
-        return Gap(float(least), float(most), float(rounding))
+        return Gap(float(least), float(most), np.inf if self._overflow else float(rounding))
 
     def _weights(self, multipliers: Doubles) -> Tensor:
         """Multipliers [1, constraints] of the scaled constraints, whose sizes weigh 1 together."""

@@ -164,10 +164,10 @@ def _whole(passed: Backward, count: int) -> Backward:
 def _exact(
     query: Query, coarse: Query, parts: Parts, bounded: _Bounded, *, clipped: bool
 ) -> _Bounded:
-    """Bound again in float64 the boxes that only rounding kept open."""
+    """Bound again in float64 the boxes that only rounding, or the range of float32, kept open."""
     if coarse is query:
         return bounded
-    shut = query.closed(bounded.nominal).all(-1)
+    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
     again = torch.nonzero(~bounded.closed & shut).flatten()
     if not len(again):
         return bounded

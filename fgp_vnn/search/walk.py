@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.deadline import Deadline
+from fgp_vnn.halfspaces import proved
 from fgp_vnn.memory import USUAL, Memory, regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import WAITING, Boundaries
@@ -118,10 +119,10 @@ def _explore(state: _State, words: Tensor, deadline: Deadline) -> Counterexample
     sign = on * 2 - 1
     # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
     reach = forms.reach + system.error.unsqueeze(1)
-    meets = forms.values[count:] <= reach[count:]
-    crossed = forms.values[:count].abs() <= reach[:count]
+    meets = ~proved(forms.values[count:] - reach[count:])
+    crossed = ~proved(forms.values[:count].abs() - reach[:count])
     if state.walk.signed and count:
-        alive = (sign * forms.values[:count] + reach[:count] >= 0).all(0)
+        alive = ~proved(-sign * forms.values[:count] - reach[:count]).any(0)
         crossed &= alive
         meets &= alive
     if state.walk.joint and count:
