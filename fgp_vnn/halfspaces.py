@@ -20,7 +20,8 @@ from fgp_vnn.domain import Domain
 
 
 class HalfSpaces(NamedTuple):
-    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none."""
+    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none, and with an
+    infinite error it stands for one whose numbers overflowed."""
 
     rows: Tensor  # [cases, constraints, inputs]
     values: Tensor  # [cases, constraints]
@@ -34,9 +35,27 @@ class HalfSpaces(NamedTuple):
 def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
     """The same without the constraints that hold on the whole domain."""
     most = spaces.values + domain.support(spaces.rows) + spaces.errors
-    binds = (most > 0).to(spaces.values.dtype)
-    rows = spaces.rows * binds.unsqueeze(-1)
-    return HalfSpaces(rows, spaces.values * binds, spaces.errors * binds)
+    binds = proved(most)
+    zero = torch.zeros_like(spaces.values)
+    rows = torch.where(binds.unsqueeze(-1), spaces.rows, zero.unsqueeze(-1))
+    values = torch.where(binds, spaces.values, zero)
+    unknown = torch.where(most <= 0, zero, zero + torch.inf)
+    return HalfSpaces(rows, values, torch.where(binds, spaces.errors, unknown))
+
+
+def proved(gap: Tensor) -> Tensor:
+    """Where a difference is proved to be positive: one of numbers that overflowed proves nothing.
+
+    Whatever is closed, dropped or passed over by a comparison is so by this one.
+    """
+    return (gap > 0) & (gap < torch.inf)
+
+
+def part_of(gap: Tensor, reach: Tensor) -> Tensor:
+    """The part of the domain in which a function with this reach cannot make up for the gap; 0
+    where a number has overflowed."""
+    part = gap / reach.clamp(min=torch.finfo(reach.dtype).tiny)
+    return torch.where(proved(gap) & reach.isfinite(), part, torch.zeros_like(part))
 
 
 def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
@@ -44,21 +63,27 @@ def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Te
 
     Sound for any numbers: negative ones count as 0, and what is not finite proves nothing.
     """
-    total, gap = weigh(domain, spaces, multipliers.clamp(min=0))
-    return gap - domain.sharp_support(-total) > 0
+    weights = multipliers.clamp(min=0)
+    return proved(nominal(domain, spaces, weights) - doubt(domain, spaces, weights))
 
 
-def weigh(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> tuple[Tensor, Tensor]:
-    """sum m_i a_i, and sum m_i b_i less what rounding may have added to it on the domain.
+def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """sum m_i b_i - h(-sum m_i a_i) [cases], as it is computed."""
+    total = combine(multipliers, spaces.rows)
+    return (multipliers * spaces.values).sum(-1) - domain.sharp_support(-total)
 
-    Each of the sums, and the support that is taken off afterwards, is off by at most as many unit
-    roundoffs of its terms' absolute values as it has operations.
+
+def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """What rounding may have added to the weighted sum of the constraints on the domain [cases].
+
+    Each of the sums, and the support that is taken off, is off by at most as many unit roundoffs
+    of its terms' absolute values as it has operations.
     """
     rows, values, errors = spaces
     unit = torch.finfo(rows.dtype).eps * 2 * (rows.shape[1] + rows.shape[2] + 10)
     terms = errors + unit * (values.abs() + domain.outer_support(rows))
-    gap = (multipliers * values).sum(-1) - 1.01 * (multipliers * terms).sum(-1)
-    return combine(multipliers, rows), gap
+    # Without a multiplier even an infinite error counts for nothing.
+    return 1.01 * torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
 
 
 def combine(multipliers: Tensor, rows: Tensor) -> Tensor:

@@ -50,12 +50,13 @@ class Query:
 
     def closed(self, lower: Tensor) -> Tensor:
         """Which disjuncts [..., disjuncts] cannot be met where g >= lower [..., rows]."""
-        unmet = torch.where(self.strict, lower >= 0, lower > 0)
+        # A bound that overflowed, or is none, proves nothing.
+        unmet = torch.where(self.strict, lower >= 0, lower > 0) & (lower < torch.inf)
         return self._count(unmet) > 0
 
     def met(self, g: Tensor) -> Tensor:
         """Which disjuncts [..., disjuncts] are met at points with the values g [..., rows]."""
-        unmet = torch.where(self.strict, g >= 0, g > 0)
+        unmet = ~torch.where(self.strict, g < 0, g <= 0)
         return self._count(unmet) == 0
 
     def worst(self, g: Tensor) -> Tensor:

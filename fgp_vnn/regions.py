@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Domain
+from fgp_vnn.halfspaces import proved
 from fgp_vnn.network.model import AffineMap, Network
 
 
@@ -104,7 +105,7 @@ def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:
     result: Tensor | None = None
     for form, on in zip(forms, pattern, strict=False):
         sign = on.to(form.values.dtype) * 2 - 1
-        gone = (sign * form.values + form.reach + form.error < 0).any(-1)
+        gone = proved(-sign * form.values - form.reach - form.error).any(-1)
         result = gone if result is None else result | gone
     if result is None:
         return torch.zeros(1, dtype=torch.bool)

@@ -25,7 +25,7 @@ class Settings:
     variant: str = "full-queue"  # of the walk: go on past an inconclusive boundary, or stop
     attack: bool = True
     alternate: bool = True  # settle inconclusive boundaries by alternating projections
-    lp: bool = False  # hand what projections leave inconclusive to an LP, on HiGHS
+    lp: bool = False  # hand what projections leave inconclusive to an LP or a cone program
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
     memory: float | None = None  # gigabytes for the whole process; None: half of what is free more
@@ -48,8 +48,8 @@ class Settings:
             value = getattr(self, name)
             if value not in allowed:
                 raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
-        if self.lp and find_spec("highspy") is None:
-            raise InputError("--lp needs HiGHS: pip install 'fgp-vnn[lp]'")
+        if self.lp and not all(find_spec(solver) for solver in ("highspy", "clarabel")):
+            raise InputError("--lp needs HiGHS and Clarabel: pip install 'fgp-vnn[lp]'")
         if self.float32_semantics and self.engine == "walk":
             raise InputError(
                 "the walk is about real arithmetic; float32 semantics need another engine"

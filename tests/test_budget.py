@@ -197,7 +197,7 @@ def test_boxes_that_no_time_is_left_for_count_as_stuck() -> None:
     signs = torch.zeros(3, 4, dtype=torch.int8)
     boxes = Parts(box.lower.expand(3, -1), box.upper.expand(3, -1), signs)
     statistics = {"stuck": 0, "lps": 0}
-    walk_boxes(query, boxes, torch.arange(3), lambda points: None, PAST, statistics)
+    walk_boxes(query, boxes, torch.arange(3), lambda points: None, PAST, statistics, [])
     assert statistics == {"stuck": 3, "lps": 0}
 
 

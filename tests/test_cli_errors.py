@@ -221,14 +221,16 @@ def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
     one_clear_line(done.stderr, ("out.txt",))
 
 
+@pytest.mark.parametrize("solver", ["highspy", "clarabel"])
 @pytest.mark.parametrize("command", ["verify", "certify"])
-def test_without_highs_the_extra_is_named(
+def test_without_a_solver_the_extra_is_named(
     command: str,
+    solver: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(sys.modules, "highspy", None)
+    monkeypatch.setitem(sys.modules, solver, None)
     points = tmp_path / "points.npy"
     np.save(points, np.zeros((1, 64), np.float32))
     rest = [str(SAFE)] if command == "verify" else [str(points), "--epsilon", "0.01"]

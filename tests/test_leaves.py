@@ -41,8 +41,8 @@ def decide(
 ) -> tuple[Counterexample | None, int]:
     which = torch.full((len(signs),), disjunct)
     time, effort = deadline or UNLIMITED, effort or leaf_effort(False)
-    found, unsettled, _ = decide_regions(query, signs, which, exact_confirm(query), time, effort)
-    return found, unsettled
+    decided = decide_regions(query, signs, which, exact_confirm(query), time, effort)
+    return decided.found, decided.unsettled
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "thin box", "l1"])
@@ -187,9 +187,9 @@ def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
         points = sample(query.domain, 60, seed)
         regions = signs_of(query, points[query.met(query.network(points))[:, 0]][:2])
         which = torch.zeros(len(regions), dtype=torch.long)
-        found, unsettled, _ = decide_regions(
+        decided = decide_regions(
             query, regions, which, lambda p: None, UNLIMITED, leaf_effort(False)
         )
-        assert found is None and unsettled == len(regions)
-        left += unsettled
+        assert decided.found is None and decided.unsettled == len(regions)
+        left += decided.unsettled
     assert left

@@ -33,7 +33,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lp",
         action="store_true",
-        help="settle by an LP, on HiGHS, what projections leave inconclusive",
+        help="settle by HiGHS and Clarabel what projections leave inconclusive",
     )
 
 

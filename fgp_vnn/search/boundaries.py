@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
+from fgp_vnn.gaps import Gap
 from fgp_vnn.halfspaces import HalfSpaces, binding
 from fgp_vnn.memory import parts, regions_at_once
 from fgp_vnn.query import Query
@@ -46,6 +47,7 @@ class Boundaries:
         self._at_once = at_once or not alternate  # there is nothing that is worth a wait
         self._waiting: list[tuple[Tensor, Tensor]] = []  # packed patterns and disjuncts
         self._unsettled = self._waits = 0
+        self.gaps: list[Gap] = []  # of the boundaries that programs left open
         self.statistics: dict[str, int] = {"lps": 0} if lp else {}
 
     @property
@@ -146,6 +148,7 @@ class Boundaries:
             return self._refuter(sign[:, case], multipliers)
 
         settled = settle(system.domain, spaces, goals, self._offer, self._budget, effort, proves)
+        self.gaps += settled.gaps
         if effort.lp:
             self._count("lps", settled.lps)
         return settled.found, settled.closed

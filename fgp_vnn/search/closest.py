@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Domain, L1Ball, L2Ball
-from fgp_vnn.halfspaces import HalfSpaces, combine, weigh
+from fgp_vnn.halfspaces import HalfSpaces, combine, doubt, part_of
 from fgp_vnn.search.projections import LOOK, along, further, scaled, step_length
 
 
@@ -77,10 +77,8 @@ def nearest_in_norm(
 
 def _part(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     """The part of the domain [cases] that multipliers prove to miss the intersections."""
-    total, gap = weigh(domain, spaces, multipliers)
-    reach = domain.support(-total).clamp(min=torch.finfo(gap.dtype).tiny)
-    # Multipliers that overflowed prove nothing.
-    return (gap.clamp(min=0) / reach).nan_to_num(0.0, 0.0, 0.0)
+    gap = (multipliers * spaces.values).sum(-1) - doubt(domain, spaces, multipliers)
+    return part_of(gap, domain.support(-combine(multipliers, spaces.rows)))
 
 
 def _dual_ball(domain: Domain, like: Tensor) -> Domain:

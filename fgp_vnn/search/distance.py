@@ -20,6 +20,7 @@ from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
 from fgp_vnn.caps import SHAVE, Caps, both, dual_norm
 from fgp_vnn.domain import L2Ball
+from fgp_vnn.halfspaces import proved
 from fgp_vnn.memory import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.network.model import Network
 from fgp_vnn.search.bundles import (
@@ -159,7 +160,7 @@ class Distances:
         cut = self._cut(caps, bounded)
         self._look(bounded, ~empty)
         level = torch.where(empty, torch.inf, cut.level.squeeze(-1))
-        level = torch.where(bounded.result.least.squeeze(-1) > 0, torch.inf, level)
+        level = torch.where(proved(bounded.result.least.squeeze(-1)), torch.inf, level)
         open_ = level < self.reporter.goal()
         full = open_ & ~bounded.crossing.any(-1)
         if bool(full.any()):

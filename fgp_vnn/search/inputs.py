@@ -26,7 +26,6 @@ from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
 from fgp_vnn.search.outcome import Confirm, Outcome
-from fgp_vnn.search.settle import method
 
 DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
 DESCENT = Attack(steps=12, first_step=0.1, last_step=0.002)
@@ -38,7 +37,7 @@ class Subdivision:
 
     batch: int = 256
     coarse: bool = True  # in float32 first
-    lp: bool = False  # boxes that no split decides are walked through, with HiGHS at the end
+    lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
 
 
@@ -80,7 +79,7 @@ def split_inputs(
     signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
     parts = Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
     statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if subdivision.lp else {})}
-    batches = 0
+    batches, reasons = 0, list[str]()
     while True:
         statistics["boxes"] += len(parts.lower)
         bounded = _bound(coarse, parts, forward, budget, clipped=subdivision.clip)
@@ -95,7 +94,7 @@ def split_inputs(
             found = descend(coarse, confirm, budget, DESCENT, starts)
         if found is None and subdivision.lp:
             rest = last_boxes(box, bounded.left, bounded.closed)
-            found = walk_boxes(query, bounded.left, rest, confirm, budget, statistics)
+            found = walk_boxes(query, bounded.left, rest, confirm, budget, statistics, reasons)
             bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
@@ -110,8 +109,8 @@ def split_inputs(
         return Outcome("timeout", reason="time is up in the last boxes", statistics=statistics)
     if statistics["stuck"]:
         reason = f"{statistics['stuck']} boxes are too small to be split further"
-        if subdivision.lp:
-            reason = f"{statistics['stuck']} boxes could not be settled by {method(True)}"
+        if reasons:
+            reason = f"{statistics['stuck']} boxes could not be settled; in the last {reasons[-1]}"
         return Outcome("unknown", reason=reason, statistics=statistics)
     return Outcome("unsat", statistics=statistics)
 
@@ -167,10 +166,10 @@ def _whole(passed: Backward, count: int) -> Backward:
 def _exact(
     query: Query, coarse: Query, parts: Parts, bounded: _Bounded, budget: Budget, *, clipped: bool
 ) -> _Bounded:
-    """Bound again in float64 the boxes that only rounding kept open."""
+    """Bound again in float64 the boxes that only rounding, or the range of float32, kept open."""
     if coarse is query:
         return bounded
-    shut = query.closed(bounded.nominal).all(-1)
+    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
     again = torch.nonzero(~bounded.closed & shut).flatten()
     if not len(again):
         return bounded

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Box, Domain, L2Ball
+from fgp_vnn.halfspaces import proved
 from fgp_vnn.search.triangular import RegionForms, Triangular
 
 
@@ -57,7 +58,7 @@ def press(system: Triangular, forms: RegionForms, sign: Tensor) -> Pressed:
 
 def misses(domain: Domain, pressed: Pressed) -> Tensor:
     """Which regions [regions] hold no point of the domain."""
-    return pressed.q - pressed.slack > domain.support(pressed.p)
+    return proved(pressed.q - pressed.slack - domain.support(pressed.p))
 
 
 def excluded(system: Triangular, forms: RegionForms, pressed: Pressed) -> Tensor:
@@ -75,7 +76,7 @@ def excluded(system: Triangular, forms: RegionForms, pressed: Pressed) -> Tensor
     else:
         reach = system.domain.support(torch.addcmul(p, factor.unsqueeze(-1), forms.rows))
     rounding = slack + 1.01 * factor.abs() * system.error.unsqueeze(1)
-    return q - factor * forms.values - rounding > reach
+    return proved(q - factor * forms.values - rounding - reach)
 
 
 def _metric(domain: Domain) -> Tensor | None:

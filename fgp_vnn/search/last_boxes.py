@@ -53,8 +53,10 @@ def walk_boxes(
     confirm: Confirm,
     budget: Budget,
     statistics: dict[str, int],
+    reasons: list[str],
 ) -> Counterexample | None:
-    """Walk through the regions of the boxes numbered `at`, in the query's own precision.
+    """Walk through the regions of the boxes numbered `at`, in the query's own precision; the
+    reasons of those that stay open are added.
 
     Single precision has rounded the domain outwards: what lies outside of it is cut off again.
     """
@@ -75,5 +77,7 @@ def walk_boxes(
         statistics["lps"] += outcome.statistics["lps"]
         if outcome.status == "sat":
             return outcome.counterexample
-        statistics["stuck"] += outcome.status != "unsat"
+        if outcome.status != "unsat":
+            statistics["stuck"] += 1
+            reasons.append(outcome.reason)
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
+from fgp_vnn.gaps import Gap
 from fgp_vnn.halfspaces import HalfSpaces, binding
 from fgp_vnn.memory import regions_at_once
 from fgp_vnn.query import Query
@@ -28,6 +30,15 @@ def leaf_effort(lp: bool) -> Effort:
     return Effort(BEFORE_LP if lp else STEPS, lp)
 
 
+class Decided(NamedTuple):
+    """What came of a number of regions."""
+
+    found: Counterexample | None
+    unsettled: int
+    lps: int  # programs that were solved
+    gaps: Sequence[Gap] = ()  # what they left open
+
+
 def decide_regions(
     query: Query,
     signs: Tensor,
@@ -36,9 +47,8 @@ def decide_regions(
     budget: Budget,
     effort: Effort,
     bounds: LayerBounds | None = None,
-) -> tuple[Counterexample | None, int, int]:
-    """A counterexample in one of the regions, or how many of them could not be settled; and how
-    many LPs it took.
+) -> Decided:
+    """A counterexample in one of the regions, or how many of them could not be settled.
 
     Each region [regions, neurons] is asked about one disjunct [regions]; `bounds` are those of the
     whole domain, computed if they are needed and not given. As many are taken at a time as fit
@@ -46,7 +56,7 @@ def decide_regions(
     """
     network, refuter = query.network, Refuter(query, budget, bounds)
     batch = regions_at_once(network, budget.at_once)
-    unsettled = lps = 0
+    unsettled, lps, gaps = 0, 0, list[Gap]()
     for some, which in zip(torch.split(signs, batch), torch.split(disjunct, batch), strict=True):
         if budget.expired():
             unsettled += len(some)
@@ -54,9 +64,10 @@ def decide_regions(
         settled = settle_regions(query, some, which, confirm, budget, effort, refuter)
         lps += settled.lps
         if settled.found is not None:
-            return settled.found, 0, lps
+            return Decided(settled.found, 0, lps)
         unsettled += int((~settled.closed).sum())
-    return None, unsettled, lps
+        gaps += settled.gaps
+    return Decided(None, unsettled, lps, gaps)
 
 
 def settle_regions(
@@ -97,7 +108,7 @@ def settle_regions(
     settled = settle(domain, spaces, network.outputs, hand_over, budget, effort, proves)
     closed = closed.index_copy(0, open_, settled.closed)
     multipliers[open_] = settled.multipliers
-    return Settled(settled.found, closed, multipliers, settled.lps)
+    return settled._replace(closed=closed, multipliers=multipliers)
 
 
 def _half_spaces(

@@ -18,11 +18,13 @@ class Patterns:
         center = network.preactivations(domain.center.unsqueeze(0))[:-1]
         none = torch.zeros(1, 0, dtype=torch.bool, device=network.device)
         base = torch.cat([none, *(z >= 0 for z in center)], -1)[0]
-        crossing = torch.cat([none, *bounds.unstable()], -1)[0]
+        # A neuron is stable only by a bound that is a number.
+        surely_on = torch.cat([none, *((lo >= 0) & (lo < torch.inf) for lo in bounds.lower)], -1)[0]
+        surely_off = torch.cat([none, *((up <= 0) & (-torch.inf < up) for up in bounds.upper)], -1)
+        crossing = ~(surely_on | surely_off[0])
         self._neurons: Tensor | None = None  # [unstable] positions; None if all may flip
         if not bool(crossing.all()):
             # Where a neuron is stable its bounds know its sign better than the rounded value does.
-            surely_on = torch.cat([none, *(lo >= 0 for lo in bounds.lower)], -1)[0]
             base = torch.where(crossing, base, surely_on)
             self._neurons = torch.nonzero(crossing).flatten()
         free = base if self._neurons is None else base[self._neurons]

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.budget import Budget
 from fgp_vnn.caps import SHAVE
+from fgp_vnn.halfspaces import part_of
 from fgp_vnn.memory import polyhedra_at_once, regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import region_spaces
@@ -152,8 +153,7 @@ def _distance(system: Triangular, forms: RegionForms) -> Tensor:
     """Lower bounds [rows, regions] of the distance of each row's zero (outputs: of row <= 0)."""
     values = forms.values.clone()
     values[: system.neurons].abs_()
-    tiny = torch.finfo(values.dtype).tiny
-    return (values - system.error.unsqueeze(1)).clamp_(min=0) / forms.reach.clamp(min=tiny)
+    return part_of(values - system.error.unsqueeze(1), forms.reach)
 
 
 def _region_distance(system: Triangular, forms: RegionForms, sign: Tensor) -> Tensor:
@@ -161,6 +161,4 @@ def _region_distance(system: Triangular, forms: RegionForms, sign: Tensor) -> Te
     if not system.neurons:
         return sign.new_zeros(sign.shape[1])
     pressed = press(system, forms, sign)
-    tiny = torch.finfo(sign.dtype).tiny
-    gap = (pressed.q - pressed.slack).clamp(min=0)
-    return gap / system.domain.support(pressed.p).clamp(min=tiny)
+    return part_of(pressed.q - pressed.slack, system.domain.support(pressed.p))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.budget import Budget
+from fgp_vnn.halfspaces import proved
 from fgp_vnn.query import Query
 
 
@@ -43,4 +44,4 @@ class Refuter:
             beta=[m * sign.unsqueeze(-2) for m, sign in zip(weights, pattern, strict=True)],
             rounding=Rounding(network, domain, bounds),
         )
-        return bool(passed.least > 0)
+        return bool(proved(passed.least))

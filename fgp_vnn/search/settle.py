@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Domain
+from fgp_vnn.gaps import Gap, describe
 from fgp_vnn.halfspaces import HalfSpaces
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.search.projections import alternate
@@ -23,7 +24,7 @@ class Effort:
     """What may be spent on cases that are open."""
 
     steps: int  # of alternating projections
-    lp: bool = False  # hand what is left to HiGHS
+    lp: bool = False  # hand what is left to a solver
 
 
 class Settled(NamedTuple):
@@ -33,11 +34,13 @@ class Settled(NamedTuple):
     closed: Tensor  # [cases]
     multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
     lps: int = 0  # programs that were solved
+    gaps: tuple[Gap, ...] = ()  # what programs left open
 
 
-def method(lp: bool) -> str:
-    """What has left something open, for a reason; with an LP only rounding does."""
-    return "an LP: a tie up to rounding" if lp else "projections (try --lp)"
+def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
+    """The reason of an `unknown` that is left with cases open."""
+    how = f"an LP: {describe(gaps)}" if lp else "projections (try --lp)"
+    return f"{what} could not be settled by {how}"
 
 
 def settle(
@@ -72,11 +75,11 @@ def _solve_rest(
     settled: Settled,
     proves: Callable[[int, Tensor], bool],
 ) -> Settled:
-    """Hand the open cases to HiGHS, one after the other."""
+    """Hand the open cases to a solver, one after the other."""
     from fgp_vnn.lp import solve_region
 
     closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
-    lps = 0
+    lps, gaps = 0, []
     for case in torch.nonzero(~closed).flatten().tolist():
         if budget.expired():
             break
@@ -85,8 +88,9 @@ def _solve_rest(
         lps += answer.solved
         if answer.multipliers is not None:
             closed[case], multipliers[case] = True, answer.multipliers
-        elif len(answer.points):
-            found = confirm(answer.points)
-            if found is not None:
-                return Settled(found, closed, multipliers, lps)
-    return Settled(None, closed, multipliers, lps)
+            continue
+        found = confirm(answer.points) if len(answer.points) else None
+        if found is not None:
+            return Settled(found, closed, multipliers, lps)
+        gaps.append(answer.gap)
+    return Settled(None, closed, multipliers, lps, tuple(gaps))

@@ -93,7 +93,10 @@ def distances(
 
 def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
     """The same half-spaces written about a centre that is moved by `shift` [inputs]."""
-    return spaces._replace(values=spaces.values + spaces.rows @ shift)
+    rows, values, errors = spaces
+    terms = values.abs() + rows.abs() @ shift.abs()
+    rounding = (rows.shape[-1] + 4) * torch.finfo(rows.dtype).eps * terms
+    return HalfSpaces(rows, values + rows @ shift, errors + rounding)
 
 
 def _nothing(points: Tensor) -> None:

@@ -17,6 +17,7 @@ from fgp_vnn.ascent import Ascent
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
+from fgp_vnn.gaps import Gap
 from fgp_vnn.memory import ascents_at_once, parts
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
@@ -24,7 +25,7 @@ from fgp_vnn.search.bundles import set_out as set_out_bundles
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.outcome import Confirm, Outcome
-from fgp_vnn.search.settle import Effort, method
+from fgp_vnn.search.settle import Effort, why_open
 from fgp_vnn.verdict import Counterexample
 
 HARDLY_CLOSED = 0.8  # the part of the leaves that is open if so few have been closed
@@ -37,7 +38,7 @@ class Split(Splitting):
     batch: int = 256
     bundles: int | None = None  # give up after so many
     trial: int | None = None  # after so many, give up if hardly any has been closed
-    lp: bool = False  # regions that projections leave open go to HiGHS
+    lp: bool = False  # regions that projections leave open go to a solver
 
 
 # Takes bundles with slopes and multipliers that show that their disjuncts cannot be met; at the end
@@ -54,6 +55,7 @@ class _Search:
     effort: Effort
     keep: KeepClosed | None = None
     unsettled: int = 0
+    gaps: list[Gap] = field(default_factory=list)  # of the unsettled
     statistics: dict[str, int] = field(default_factory=lambda: {"bundles": 0})
 
 
@@ -90,7 +92,7 @@ def split_neurons(
         reason = "time is up in the last regions"
         return Outcome("timeout", reason=reason, statistics=search.statistics, unfinished=True)
     if search.unsettled:
-        reason = f"{search.unsettled} regions could not be settled by {method(split.lp)}"
+        reason = why_open(f"{search.unsettled} regions", search.gaps, split.lp)
         return Outcome("unknown", reason=reason, statistics=search.statistics)
     return Outcome("unsat", statistics=search.statistics)
 
@@ -156,7 +158,7 @@ def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | N
     lowers = (lo.expand(len(signs), -1) for lo in bounded.bounds.lower)
     lower = torch.cat([bounded.bundles.alpha[:, :0], *lowers], -1)
     stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
-    found, unsettled, lps = decide_regions(
+    decided = decide_regions(
         search.setting.query,
         torch.where(signs == 0, stable, signs)[at],
         bounded.bundles.disjunct[at],
@@ -166,10 +168,11 @@ def _settle(search: _Search, bounded: Bounded, at: Tensor) -> Counterexample | N
         search.setting.bounds,
     )
     if search.effort.lp:
-        search.statistics["lps"] += lps
+        search.statistics["lps"] += decided.lps
     search.statistics["leaves"] = search.statistics.get("leaves", 0) + len(at)
-    search.unsettled += unsettled
-    return found
+    search.unsettled += decided.unsettled
+    search.gaps += decided.gaps
+    return decided.found
 
 
 def _keep(search: _Search, bounded: Bounded, at: Tensor) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
+from fgp_vnn.halfspaces import proved
 from fgp_vnn.memory import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import WAITING, Boundaries
@@ -23,7 +24,7 @@ from fgp_vnn.search.joint import excluded, misses, press
 from fgp_vnn.search.outcome import Confirm, Outcome
 from fgp_vnn.search.patterns import Patterns
 from fgp_vnn.search.queue import PatternQueue
-from fgp_vnn.search.settle import method
+from fgp_vnn.search.settle import why_open
 from fgp_vnn.search.triangular import Triangular, triangular
 from fgp_vnn.search.visited import Visited
 from fgp_vnn.verdict import Counterexample
@@ -42,7 +43,7 @@ class Walk:
     signed: bool = True  # regions that miss the domain by one constraint are dropped
     joint: bool = True  # and those that miss it by several constraints together
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
-    lp: bool = False  # and what these leave by HiGHS
+    lp: bool = False  # and what these leave by LPs and cone programs
     regions: int | None = None  # give up after so many
 
 
@@ -93,7 +94,7 @@ def walk_regions(
         return _end(state, Outcome("unsat"))
     if budget.expired():
         return _end(state, Outcome("timeout", reason="time is up in the walk"))
-    reason = f"{boundaries.open} decision boundaries could not be settled by {method(walk.lp)}"
+    reason = why_open(f"{boundaries.open} decision boundaries", boundaries.gaps, walk.lp)
     return _end(state, Outcome("unknown", reason=reason))
 
 
@@ -126,10 +127,10 @@ def _explore(state: _State, words: Tensor) -> Counterexample | None:
     sign = on * 2 - 1
     # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
     reach = forms.reach + system.error.unsqueeze(1)
-    meets = forms.values[count:] <= reach[count:]
-    crossed = forms.values[:count].abs() <= reach[:count]
+    meets = ~proved(forms.values[count:] - reach[count:])
+    crossed = ~proved(forms.values[:count].abs() - reach[:count])
     if state.walk.signed and count:
-        alive = (sign * forms.values[:count] + reach[:count] >= 0).all(0)
+        alive = ~proved(-sign * forms.values[:count] - reach[:count]).any(0)
         crossed &= alive
         meets &= alive
     if state.walk.joint and count:

@@ -1,0 +1,82 @@
+"""How near a region that stays open came to being decided, and what that says of the reason.
+
+All numbers are those of constraints scaled to be at most 1 in the domain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Gap(NamedTuple):
+    """What is known of the least value that the greatest constraint of a region takes."""
+
+    least: float  # it is no less than this, but for rounding
+    most: float  # and no more than this: all constraints are below it at some point
+    rounding: float  # the proved bound on the error of `least`
+
+    @property
+    def width(self) -> float:
+        """How far from touching the region and the unsafe set can be, either way."""
+        return max(abs(self.least), self.most, 0.0)
+
+    @property
+    def kind(self) -> str:
+        if self.rounding == math.inf:
+            return "overflow"
+        if not all(map(math.isfinite, self)):
+            return "failed"
+        if self.most < -self.rounding:
+            return "refused"
+        return "tie" if self.width <= self.rounding else "wide"
+
+
+FAILED = Gap(-math.inf, math.inf, 0.0)
+
+
+def describe(gaps: Sequence[Gap]) -> str:
+    """Why these regions stay open: a phrase for each kind of gap, with the widest of them."""
+    phrases = []
+    for kind, say in _PHRASES.items():
+        mine = [gap for gap in gaps if gap.kind == kind]
+        if mine:
+            count = f"{len(mine)} times " if len(mine) < len(gaps) else ""
+            phrases.append(count + say(max(mine, key=lambda gap: gap.width)))
+    return "; ".join(phrases)
+
+
+def _tie(gap: Gap) -> str:
+    return (
+        f"a tie: the region and the unsafe set are within {gap.width:.1e} of touching, "
+        f"the rounding error is {gap.rounding:.1e}"
+    )
+
+
+def _wide(gap: Gap) -> str:
+    return (
+        f"the solver left a gap of {gap.most - gap.least:.1e}, the rounding error is "
+        f"{gap.rounding:.1e}"
+    )
+
+
+def _refused(gap: Gap) -> str:
+    return f"a point {-gap.most:.1e} deep in the unsafe set is no counterexample of the network"
+
+
+def _overflow(gap: Gap) -> str:
+    return "numbers overflow"
+
+
+def _failed(gap: Gap) -> str:
+    return "the solver failed"
+
+
+_PHRASES = {
+    "tie": _tie,
+    "wide": _wide,
+    "refused": _refused,
+    "overflow": _overflow,
+    "failed": _failed,
+}
