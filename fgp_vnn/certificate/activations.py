@@ -11,7 +11,7 @@ from fgp_vnn.certificate.call import Call
 from fgp_vnn.certificate.forms import Constant, Form, as_form, plus, times
 from fgp_vnn.errors import UnsupportedError
 
-NO_BOUND = 3e38  # a bound as large as float32 goes is none
+NO_BOUND = float(np.finfo(np.float32).max)  # a bound as large as float32 goes is none
 
 
 def leaky_relu(call: Call) -> Form:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.certificate.call import Call
 from fgp_vnn.certificate.forms import Form, joined, linear, plus, taken
-from fgp_vnn.certificate.windows import window_of
+from fgp_vnn.certificate.windows import pool_window
 from fgp_vnn.errors import UnsupportedError
 
 ABSENT = -1  # the number of a member outside of the image
@@ -35,7 +35,7 @@ def global_max_pool(call: Call) -> Form:
 
 def _pooled(call: Call, kernel: list[int]) -> Form:
     form = call.form()
-    window = window_of(call.attributes, kernel, form.shape[2:])
+    window = pool_window(call.attributes, kernel, form.shape[2:])
     numbers = np.arange(prod(form.shape)).reshape(form.shape)
     seen = window.patches(numbers, kernel, ABSENT)
     shape = seen.shape[: len(form.shape)]

@@ -164,7 +164,7 @@ def _reduce_sum(call: Call) -> Form:
 
 def _reduce_mean(call: Call) -> Form:
     total, count = _reduced(call)
-    return times(total, np.asarray(float(count)), np.divide, 1)
+    return total if count == 1 else times(total, np.asarray(float(count)), np.divide, 1)
 
 
 def _reduced(call: Call) -> tuple[Form, int]:
@@ -211,7 +211,7 @@ def _batch_normalization(call: Call) -> Form:
 
 
 def _same(call: Call) -> Form:
-    return linear(call.form(), lambda block, _: block)
+    return call.form()
 
 
 def _dropout(call: Call) -> Form:

@@ -32,7 +32,7 @@ def average_pool(call: Call) -> Form:
     if given.get("ceil_mode", 0):
         raise UnsupportedError("windows that go beyond the padding")
     kernel, image = list(given["kernel_shape"]), form.shape[2:]
-    window = window_of(given, kernel, image)
+    window = pool_window(given, kernel, image)
     ones = np.ones((1, 1, *kernel))
 
     def total(block: Array) -> Array:
@@ -85,6 +85,17 @@ class Window:
         inner = [slice(None, None, d) for d in self.dilations]
         index = (slice(None), slice(None), *steps, *inner)
         return views[index]
+
+
+def pool_window(given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]) -> Window:
+    """The window of a pool; onnxruntime pads some of them by a rule that is not ONNX's."""
+    window = window_of(given, kernel, image)
+    steps = zip(image, kernel, window.strides, window.dilations, strict=True)
+    if given.get("auto_pad", b"NOTSET").startswith(b"SAME") and any(
+        d > 1 or (n - 1) % s >= k for n, k, s, d in steps
+    ):
+        raise UnsupportedError("padding as SAME of windows that are dilated or have gaps between")
+    return window
 
 
 def window_of(given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]) -> Window:

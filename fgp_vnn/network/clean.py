@@ -14,11 +14,11 @@ from onnx import ModelProto, NodeProto, TensorProto, version_converter
 
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.explicit import explicit, pad_with_zeros
-from fgp_vnn.network.fold import fold, probe
+from fgp_vnn.network.fold import fold, probe, prober
 from fgp_vnn.network.graph import Array, Graph, attributes, label, make_node
+from fgp_vnn.network.interpolate import interpolated
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
-_RAISED = 13
 _NEWEST = 17  # above it some operators that we keep take other operands
 
 _RESHAPES = {"Flatten", "Reshape", "Squeeze", "Unsqueeze"}
@@ -29,15 +29,13 @@ _REARRANGED = {
 }  # fmt: skip
 CLEANED = frozenset({*_RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
-_LARGEST = 1 << 24  # float32 counts so far
-
 
 def raise_opset(model: ModelProto) -> ModelProto:
     """The model in operators that onnx2torch knows."""
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if not versions or max(versions) >= _OLDEST:
         return model
-    return version_converter.convert_version(model, _RAISED)
+    return version_converter.convert_version(model, _OLDEST)
 
 
 def clean_graph(graph: Graph) -> str | None:
@@ -47,6 +45,7 @@ def clean_graph(graph: Graph) -> str | None:
     softmax = _cut_softmax(graph)
     variables = graph.variables()
     graph.replace(lambda node: _simpler(graph, node) if variables & {*node.input} else None)
+    graph.skip_copies()
     graph.opset = min(graph.opset, _NEWEST)
     return softmax
 
@@ -55,7 +54,7 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     given = attributes(node)
     if node.op_type in _RESHAPES:
         return [_reshape(graph, node.input[0], node.output[0])]
-    if node.op_type == "Dropout" and not _trains(graph, node):
+    if node.op_type == "Dropout":
         return [make_node("Identity", node.input[:1], node.output[0])]
     if node.op_type == "Cast" and given["to"] in (TensorProto.FLOAT, TensorProto.DOUBLE):
         return [make_node("Identity", node.input, node.output[0])]
@@ -63,9 +62,9 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         return [_reduction(graph, node, given)]
     if node.op_type == "Pad":
         return _pad(graph, node, given)
-    if given.get("mode") == b"cubic":
-        raise UnsupportedError(f"{label(node)} is supported in the modes nearest and linear only")
-    if node.op_type in _REARRANGED and _rearranges(graph, node, given):
+    if node.op_type in ("Resize", "Upsample") and given.get("mode", b"nearest") != b"nearest":
+        return interpolated(graph, node, given)
+    if node.op_type in _REARRANGED and _rearranges(graph, node):
         return _rearranged(graph, node)
     return explicit(graph, node, given)
 
@@ -73,11 +72,6 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
 def _reshape(graph: Graph, source: str, target: str) -> NodeProto:
     shape = np.asarray(graph.shape(target), dtype=np.int64)
     return make_node("Reshape", [source, graph.constant(shape, "shape")], target)
-
-
-def _trains(graph: Graph, node: NodeProto) -> bool:
-    mode = node.input[2] if len(node.input) > 2 else ""
-    return bool(mode) and bool(graph.constants.get(mode, np.asarray(True)).any())
 
 
 def axes_of(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[int]:
@@ -136,11 +130,9 @@ def _all_pads(graph: Graph, node: NodeProto, given: dict[str, Any], rank: int) -
     return result
 
 
-def _rearranges(graph: Graph, node: NodeProto, given: dict[str, Any]) -> bool:
-    """Whether a node only moves entries: not if it interpolates, or reads where to from data."""
-    if not all(name in graph.constants for name in node.input[1:] if name):
-        return False
-    return node.op_type not in ("Resize", "Upsample") or given.get("mode", b"nearest") == b"nearest"
+def _rearranges(graph: Graph, node: NodeProto) -> bool:
+    """Whether a node only moves entries: not if it reads where to from data."""
+    return all(name in graph.constants for name in node.input[1:] if name)
 
 
 def _rearranged(graph: Graph, node: NodeProto) -> list[NodeProto]:
@@ -157,10 +149,13 @@ def _rearranged(graph: Graph, node: NodeProto) -> list[NodeProto]:
 def _indices(graph: Graph, node: NodeProto) -> list[tuple[Array, str]]:
     """Where each entry of a moving node's outputs comes from in its flat first operand."""
     shape = graph.shape(node.input[0])
-    if prod(shape) > _LARGEST:
-        raise UnsupportedError(f"{label(node)} works on more than {_LARGEST} entries")
-    numbers = np.arange(prod(shape), dtype=np.float32).reshape(shape)
-    return [(value.astype(np.int64), name) for value, name in probe(graph, node, numbers)]
+    run = prober(graph, node)
+    numbers = np.arange(1, prod(shape) + 1).reshape(shape)
+    # What a crop reads outside of the image is a constant.
+    if any(v.any() for v in run(0 * numbers)) or not all(v.all() for v in run(numbers)):
+        raise UnsupportedError(f"{label(node)} reads what is outside of its operand")
+    names = [name for name in node.output if name]
+    return [(v.astype(np.int64) - 1, name) for v, name in zip(run(numbers), names, strict=True)]
 
 
 def _cut_softmax(graph: Graph) -> str | None:
@@ -176,5 +171,6 @@ def _cut_softmax(graph: Graph) -> str | None:
     covered = shape[axis : axis + 1] if graph.opset >= 13 else shape[axis:]
     if prod(covered) != prod(shape):
         return None
-    graph.nodes[graph.nodes.index(node)] = make_node("Identity", node.input, node.output[0])
+    graph.output = node.input[0]
+    graph.prune()
     return str(node.op_type)

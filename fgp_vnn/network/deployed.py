@@ -1,11 +1,7 @@
 """How far the float32 programs of an ONNX file can be from the network in real arithmetic.
 
-A sum of products, in any order, blocked or not, with or without fused multiply-add, multiplies each
-of its terms by at most T factors 1 + d with |d| <= u = 2^-24: T is the number of roundings on the
-longest way from what a map reads to its result. So the result is off by at most T u / (1 - T u)
-times the sum of its terms' absolute values. A product that underflows is off by up to 2^-150 more,
-which products after it scale; sums do not underflow. Where a runtime folds constants into their
-neighbours, terms are rounded no more often than here, as long as the folded ones do not underflow.
+`roundings` says why. Where a runtime folds constants into their neighbours, terms are rounded no
+more often than there, as long as the folded ones do not underflow.
 """
 
 from __future__ import annotations
@@ -13,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, TensorProto
 from torch import Tensor
 
 from fgp_vnn.errors import UnsupportedError
@@ -25,28 +19,15 @@ from fgp_vnn.files import read_bytes
 from fgp_vnn.network.clean import clean_graph, raise_opset
 from fgp_vnn.network.graph import Graph, attributes, label, read_graph
 from fgp_vnn.network.normal_form import Absolute, absolute_maps
+from fgp_vnn.network.roundings import LARGEST, PRODUCTS, SUMS, Loss, losses, normalizers
 
-UNIT = 2.0**-24
-UNDERFLOW = 2.0**-149  # twice what a product loses
-LARGEST = 1e38  # below the greatest float32: no sum overflows
 LEAST = 1e-30  # of a factor that does not underflow when it is multiplied by another
-SLACK = 1.01  # for the rounding of this computation itself
 
 _EXACT = {
     "Concat", "Constant", "Dropout", "Flatten", "Gather", "Identity", "Pad", "Relu", "Reshape",
     "Slice", "Squeeze", "Transpose", "Unsqueeze",
 }  # fmt: skip
 _KINDS = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL}
-_SUMS = {"Add", "Sub"}
-_PRODUCTS = {"BatchNormalization", "Conv", "Div", "Gemm", "MatMul", "Mul"}
-_NORMALIZATION = 8  # roundings of a batch normalization
-
-
-class Loss(NamedTuple):
-    """What a tensor may have lost since the input or the last ReLU."""
-
-    roundings: int = 0  # that a term passed through
-    underflows: float = 0.0  # of 2^-149 each, as they arrive here
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +42,11 @@ class Deployment:
 
         Raises UnsupportedError where a sum may overflow.
         """
-        roundings, underflows = self.losses[index]
+        loss = self.losses[index]
         terms = self.terms[index].terms.magnitude(sizes).reshape(-1)
-        if not (roundings * UNIT < 0.1 and underflows < LARGEST and bool((terms < LARGEST).all())):
+        if not (loss.bounded and bool((terms < LARGEST).all())):
             raise UnsupportedError("float32 may overflow, or a sum is too long to bound its error")
-        share = roundings * UNIT / (1 - roundings * UNIT)
-        return SLACK * (share * terms + underflows * UNDERFLOW)
+        return loss.error(terms)
 
     @property
     def sources(self) -> tuple[tuple[int, ...], ...]:
@@ -81,8 +61,18 @@ def read_deployment(path: Path | str) -> Deployment:
     if clean_graph(graph) is not None:
         raise UnsupportedError("float32 semantics do not cover a softmax, which can make ties")
     maps = absolute_maps(graph)
-    losses = _losses(graph)
-    return Deployment(tuple(maps), tuple(losses[m.end] for m in maps))
+    _check_factors(graph)
+    lost = losses(graph)
+    return Deployment(tuple(maps), tuple(lost[m.end] for m in maps))
+
+
+def _check_factors(graph: Graph) -> None:
+    """Refuse a normalisation whose factors underflow where they are folded into others."""
+    for node in graph.nodes:
+        if node.op_type == "BatchNormalization":
+            factor = normalizers(graph, node)
+            if not bool(((factor == 0) | (factor > LEAST)).all()):
+                raise UnsupportedError(f"float32 semantics do not cover {label(node)}: underflow")
 
 
 def _check_written(model: ModelProto) -> None:
@@ -94,7 +84,7 @@ def _check_written(model: ModelProto) -> None:
     if not _KINDS.issuperset(given_as):
         raise UnsupportedError("float32 semantics do not cover numbers that are not float32")
     for node in model.graph.node:
-        if node.op_type not in _EXACT | _SUMS | _PRODUCTS:
+        if node.op_type not in _EXACT | SUMS | PRODUCTS:
             raise UnsupportedError(f"float32 semantics do not cover {label(node)}")
         given = attributes(node)
         if node.op_type == "Gemm" and (given.get("alpha", 1), given.get("beta", 1)) != (1, 1):
@@ -103,46 +93,3 @@ def _check_written(model: ModelProto) -> None:
             if node.op_type not in _EXACT:
                 raise UnsupportedError(f"float32 semantics do not cover {label(node)} of constants")
             constant.update(node.output)
-
-
-def _losses(graph: Graph) -> dict[str, Loss]:
-    """What each tensor that depends on the input may have lost."""
-    losses = {graph.input: Loss()}
-    for node in graph.nodes:
-        read = [losses[name] for name in node.input if name in losses]
-        if not read:
-            continue
-        steps, gain = _effect(graph, node)
-        if node.op_type == "Relu":
-            loss = Loss()
-        else:
-            lost = sum(loss.underflows for loss in read)
-            lost += steps if node.op_type in _PRODUCTS else 0
-            loss = Loss(max(loss.roundings for loss in read) + steps, max(gain, 1.0) * lost)
-        losses.update(dict.fromkeys(node.output, loss))
-    # A wider accumulator is rounded once more when it is stored.
-    return {name: Loss(n + 2, lost) if n else Loss() for name, (n, lost) in losses.items()}
-
-
-def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
-    """The roundings that an operator adds to a term, and how much it can scale what was lost."""
-    if node.op_type in _EXACT:
-        return 0, 1.0
-    if node.op_type in _SUMS:
-        return 1, 1.0
-    if node.op_type == "BatchNormalization":
-        scale, _, _, variance = (graph.constants[name] for name in node.input[1:5])
-        factor = abs(scale) / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
-        if not bool(((factor == 0) | (factor > LEAST)).all()):
-            raise UnsupportedError(f"float32 semantics do not cover {label(node)}: it underflows")
-        return _NORMALIZATION, float(max(factor.max(), abs(scale).max()))
-    constant = next(graph.constants[name] for name in node.input[:2] if name in graph.constants)
-    size = np.abs(constant)
-    if node.op_type == "Conv":
-        return int(size[0].size) + 2, float(size.reshape(len(size), -1).sum(1).max())
-    if node.op_type in ("Gemm", "MatMul"):
-        return max(size.shape) + 2, max(float(size.sum(axis).max()) for axis in range(size.ndim))
-    if node.op_type in ("Mul", "Div"):
-        with np.errstate(divide="ignore"):
-            return 1, float((size if node.op_type == "Mul" else 1 / size).max())
-    raise UnsupportedError(f"float32 semantics do not cover {label(node)}")

@@ -10,7 +10,7 @@ from onnx import NodeProto
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.fold import probe
 from fgp_vnn.network.graph import Graph, label, make_node
-from fgp_vnn.network.windows import extents, padding
+from fgp_vnn.network.windows import check_pool, extents, padding
 
 
 def explicit(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto] | None:
@@ -48,6 +48,7 @@ def _average(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeP
     """The sum of each window, divided by how many entries onnxruntime counts in it."""
     shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])[2:]
     image, kernel = shape[2:], given["kernel_shape"]
+    check_pool(node, given, kernel, image)
     starts, _ = padding(given, kernel, image, result)
     strides, dilations = extents(given, len(image))
     ends = [
@@ -83,6 +84,8 @@ def _transposed(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[No
         (n - 1) * s + o + (k - 1) * d + 1 - out
         for n, s, o, k, d, out in zip(image, strides, extra, kernel, dilations, result, strict=True)
     ]
+    if any(extra) and given.get("auto_pad", b"NOTSET").startswith(b"SAME"):
+        raise UnsupportedError(f"{label(node)} has both auto_pad and output_padding")
     if given.get("auto_pad", b"NOTSET") == b"NOTSET" and "output_shape" not in given:
         starts = given["pads"][: len(image)]
     elif given.get("auto_pad") == b"SAME_UPPER":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from fgp_vnn.network.graph import Array, Graph, attributes, narrowed, widened
 from fgp_vnn.program import open_program
@@ -22,39 +23,44 @@ def fold(graph: Graph) -> None:
             return
 
 
-def evaluate(
-    graph: Graph, nodes: Sequence[NodeProto], wanted: Sequence[str], *, single: bool = False
-) -> list[Array]:
-    """The values of tensors that `nodes` compute from the graph's constants, by onnxruntime.
-
-    With `single`, in float32 as in the file: some operators take nothing else.
-    """
+def _program(
+    graph: Graph,
+    nodes: Sequence[NodeProto],
+    wanted: Sequence[str],
+    inputs: Sequence[ValueInfoProto] = (),
+) -> Any:
+    """Nodes on the graph's constants, in float32 as in the file, run by onnxruntime."""
+    given = {value.name for value in inputs}
     read = {
-        name: graph.constants[name]
+        name: narrowed(graph.constants[name])
         for node in nodes
         for name in node.input
-        if name in graph.constants
+        if name in graph.constants and name not in given
     }
-    if single:
-        read = {name: narrowed(array) for name, array in read.items()}
     initializers = [numpy_helper.from_array(array, name) for name, array in read.items()]
     outputs = [ValueInfoProto(name=name) for name in wanted]
-    proto = helper.make_graph(list(nodes), "constants", [], outputs, initializers)
+    proto = helper.make_graph(list(nodes), "part", list(inputs), outputs, initializers)
     model: ModelProto = helper.make_model(
         proto, opset_imports=[helper.make_opsetid("", graph.opset)], ir_version=8
     )
-    values = open_program(model.SerializeToString()).run(list(wanted), {})
-    return [np.asarray(value) for value in values]
+    return open_program(model.SerializeToString())
+
+
+def prober(graph: Graph, node: NodeProto) -> Callable[[Array], list[Array]]:
+    """The outputs of a node as onnxruntime computes them, as a function of its first operand."""
+    names = [name for name in node.output if name]
+    name = node.input[0]
+    given = helper.make_tensor_value_info(name, TensorProto.FLOAT, graph.shape(name))
+    program = _program(graph, [node], names, [given])
+    return lambda value: [
+        np.asarray(result) for result in program.run(names, {name: value.astype(np.float32)})
+    ]
 
 
 def probe(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, str]]:
     """The outputs of a node, each with its name, if its first operand had the value given."""
-    copy = NodeProto.FromString(node.SerializeToString())
-    copy.input[0] = graph.constant(value, "probe")
-    names = [name for name in copy.output if name]
-    values = evaluate(graph, [copy], names, single=True)
-    del graph.constants[copy.input[0]]
-    return list(zip(values, names, strict=True))
+    names = [name for name in node.output if name]
+    return list(zip(prober(graph, node)(value), names, strict=True))
 
 
 def _shape_of(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
@@ -82,7 +88,7 @@ def _fold_constants(graph: Graph) -> bool:
     if not ready:
         return False
     wanted = [name for node in ready for name in node.output if name]
-    for name, value in zip(wanted, evaluate(graph, ready, wanted), strict=True):
+    for name, value in zip(wanted, _program(graph, ready, wanted).run(wanted, {}), strict=True):
         where = f"constant {name!r}"
         graph.constants[name] = widened(value, where) if value.dtype.kind == "f" else value
     done = {id(node) for node in ready}

@@ -15,8 +15,12 @@ from fgp_vnn.errors import InputError, UnsupportedError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+_RANDOM = {
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+    "RandomUniformLike",
+}  # fmt: skip
 _SMALL = 1000  # entries of a constant that may say something of shapes
-_MOST = 1 << 28  # entries of a tensor: two gigabytes in float64
+_MOST = 1 << 24  # entries of a tensor that depends on the input: float32 counts so far
 
 _FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -119,9 +123,26 @@ class Graph:
             dims = tensor.shape.dim
             if tensor.HasField("shape") and all(d.HasField("dim_value") for d in dims):
                 shape = tuple(d.dim_value for d in dims)
-                if prod(shape) > _MOST:
-                    raise UnsupportedError(f"{value.name!r} has {prod(shape)} entries, too many")
+                if not 0 < prod(shape) <= _MOST and value.name not in self.constants:
+                    raise UnsupportedError(f"{value.name!r} has {prod(shape)} entries")
                 self.shapes[value.name] = shape
+
+    def skip_copies(self) -> None:
+        """Drop every Identity, and every Relu of a Relu: they give what they read."""
+        same: dict[str, str] = {}
+        active: set[str] = set()
+        kept = []
+        for node in self.nodes:
+            for i, name in enumerate(node.input):
+                node.input[i] = same.get(name, name)
+            if node.op_type == "Identity" or (node.op_type == "Relu" and node.input[0] in active):
+                same[node.output[0]] = node.input[0]
+                continue
+            kept.append(node)
+            if node.op_type == "Relu":
+                active.add(node.output[0])
+        self.nodes = kept
+        self.output = same.get(self.output, self.output)
 
     def replace(self, rule: Callable[[NodeProto], Iterable[NodeProto] | None]) -> None:
         """Put what `rule` gives in the place of each node; None keeps the node."""
@@ -170,8 +191,11 @@ def read_graph(model: ModelProto) -> Graph:
     )
     graph.replace(lambda node: _inline(graph, node))
     _check_order(graph)
+    if model.functions:
+        raise UnsupportedError("the file defines operators of its own, which is not supported")
     for node in graph.nodes:
         _check_parts(node)
+        _check_fixed(graph, node)
     return graph
 
 
@@ -192,6 +216,17 @@ def _check_parts(node: NodeProto) -> None:
     said = attributes(node).get("num_outputs") if node.op_type == "Split" else None
     if said is not None and said != len(node.output):
         raise InputError(f"{label(node)} has {len(node.output)} outputs, but num_outputs {said}")
+
+
+def _check_fixed(graph: Graph, node: NodeProto) -> None:
+    """Refuse a node whose result is not a function of its operands, or may not be."""
+    if node.op_type in _RANDOM:
+        raise UnsupportedError(f"{label(node)} gives random values")
+    if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
+        raise UnsupportedError(f"{label(node)} holds a graph of its own, which is not supported")
+    mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
+    if mode and graph.constants.get(mode, np.asarray(True)).any():
+        raise UnsupportedError(f"{label(node)} drops values at random, as in training")
 
 
 def _opset(model: ModelProto) -> int:

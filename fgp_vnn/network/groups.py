@@ -12,7 +12,7 @@ from onnx import NodeProto
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.clean import axes_of
 from fgp_vnn.network.graph import Array, Graph, label
-from fgp_vnn.network.windows import extents, padding
+from fgp_vnn.network.windows import check_pool, extents, padding
 
 ABSENT = -1  # in place of an index
 
@@ -33,6 +33,7 @@ def pool_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
     image, result = shape[2:], graph.shape(node.output[0])[2:]
     kernel: list[int] = given.get("kernel_shape", list(image))
     strides, dilations = extents(given, len(kernel))
+    check_pool(node, given, kernel, image)
     starts, _ = padding(given, kernel, image, result)
     inside: list[Array] = []
     flat: list[Array] = []

@@ -45,15 +45,16 @@ class _Cut:
     inside: tuple[fx.Node, ...]  # what lies between, in order
 
 
-def normal_form(graph: Graph, *, dense_entries: int) -> Network:
-    """The network of a graph that `check_affine` has passed.
+def normal_form(graph: Graph, *, dense_entries: int) -> tuple[Network, list[str]]:
+    """The network of a graph that `check_affine` has passed, and the tensors its maps end in.
 
     Affine maps of up to `dense_entries` matrix entries are stored as matrices.
     """
     graph = _named(graph)
     reader = _Reader(graph, dense_entries)
     *layers, output = (reader.affine_map(end) for end in reader.plan.ends)
-    return Network(tuple(layers), output, prod(graph.input_shape))
+    network = Network(tuple(layers), output, prod(graph.input_shape))
+    return network, [reader.tensor(end) for end in reader.plan.ends]
 
 
 class Absolute(NamedTuple):
@@ -67,17 +68,7 @@ def absolute_maps(graph: Graph) -> list[Absolute]:
     """The same maps as those of `normal_form`, as the file's operators compute them."""
     graph = _named(graph)
     reader = _Reader(graph, 0)
-    made = {node.name: node.output[0] for node in graph.nodes}
-    made[graph.nodes[-1].name] = graph.nodes[-1].input[
-        0
-    ]  # the Identity at the end is not the file's
-    result = []
-    for end in reader.plan.ends:
-        name = graph.input if end.op == "placeholder" else made.get(str(end.target))
-        if name is None:
-            raise UnsupportedError(f"the tensor {end.name!r} is not one of the file's")
-        result.append(Absolute(reader.operator(end), name))
-    return result
+    return [Absolute(reader.operator(end), reader.tensor(end)) for end in reader.plan.ends]
 
 
 def _named(graph: Graph) -> Graph:
@@ -121,9 +112,21 @@ class _Reader:
         self._dense_entries = dense_entries
         self._types = {node.name: node.op_type for node in graph.nodes}
         self._module = convert(graph)
+        self._known_twins: dict[fx.GraphModule, dict[fx.Node, fx.Node]] = {}
         _note_shapes(self._module, graph.input_shape)
         self.plan = self._make_plan()
         self._shapes = {s: node.meta["shape"] for node, s in self.plan.stops.items()}
+
+    def tensor(self, end: fx.Node) -> str:
+        """The graph's name of what a node computes."""
+        if end.op == "placeholder":
+            return self._graph.input
+        made: dict[str, str] = {node.name: node.output[0] for node in self._graph.nodes}
+        last = self._graph.nodes[-1]  # the Identity at the end is not the graph's
+        made[last.name] = last.input[0]
+        if str(end.target) not in made:
+            raise UnsupportedError(f"the tensor {end.name!r} is not one of the file's")
+        return made[str(end.target)]
 
     @cached_property
     def _linear(self) -> fx.GraphModule:
@@ -160,8 +163,18 @@ class _Reader:
         return Operator(cut.sources, linear, absolute, shapes, self._bias(cut))
 
     def _bias(self, cut: _Cut) -> Tensor:
-        zeros = [torch.zeros(self._shapes[s], dtype=torch.float64) for s in cut.sources]
-        return cast(Tensor, self._extract(self._module, cut)(*zeros)).reshape(-1).clone()
+        return self._at_zero(self._module, cut)
+
+    def _at_zero(self, module: fx.GraphModule, cut: _Cut) -> Tensor:
+        """What a map gives if all that it reads is 0."""
+        twins = self._twins(module)
+        runner = fx.Interpreter(module)
+        for node, s in self.plan.stops.items():
+            if s in cut.sources:
+                runner.env[twins[node]] = torch.zeros(self._shapes[s], dtype=torch.float64)
+        for node in cut.inside:
+            runner.env[twins[node]] = runner.run_node(twins[node])
+        return cast(Tensor, runner.env[twins[cut.end]]).reshape(-1).clone()
 
     def _offset_terms(self, cut: _Cut, *, copies: bool) -> Tensor | None:
         """The sizes of what the offsets are made of; None where they, and all entries, are copies
@@ -169,8 +182,7 @@ class _Reader:
         adding = [n for n in cut.inside if self._type(n) in ("Add", "Sub", "Gemm", "Conv")]
         if copies and len(adding) <= 1:
             return None
-        zeros = [torch.zeros(self._shapes[s], dtype=torch.float64) for s in cut.sources]
-        return cast(Tensor, self._extract(self._absolute, cut)(*zeros)).reshape(-1).clone()
+        return self._at_zero(self._absolute, cut)
 
     def _filters(self, cut: _Cut) -> tuple[Tensor, ...] | None:
         found = filter_matrices(self._module, cut.end, self.plan.stops, self._type)
@@ -225,7 +237,7 @@ class _Reader:
 
         The linear module has the same nodes as the affine one, in the same order.
         """
-        twins = dict(zip(self._module.graph.nodes, module.graph.nodes, strict=True))
+        twins = self._twins(module)
         graph = fx.Graph()
         places = {s: graph.placeholder(f"source_{s}") for s in cut.sources}
         copies = {twins[node]: places[s] for node, s in self.plan.stops.items() if s in places}
@@ -233,6 +245,12 @@ class _Reader:
             copies[twins[node]] = graph.node_copy(twins[node], lambda n: copies[n])
         graph.output(copies[twins[cut.end]])
         return fx.GraphModule(module, graph)
+
+    def _twins(self, module: fx.GraphModule) -> dict[fx.Node, fx.Node]:
+        if module not in self._known_twins:
+            pairs = zip(self._module.graph.nodes, module.graph.nodes, strict=True)
+            self._known_twins[module] = dict(pairs)
+        return self._known_twins[module]
 
     def _products(self, cut: _Cut) -> list[Tensor]:
         """The matrices of a chain of products of vectors, the last one first; [] if it is none."""

@@ -16,7 +16,7 @@ from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.graph import Array, Graph, attributes, label, make_node
 from fgp_vnn.network.groups import ABSENT, pool_groups, reduction_groups
 
-_NO_BOUND = 3e38  # a clip bound as large as float32 goes is none
+_NO_BOUND = float(np.finfo(np.float32).max)  # a clip to all that float32 has is none
 
 
 @dataclass
@@ -206,3 +206,4 @@ def rewrite(graph: Graph) -> None:
         return [*writer.nodes, make_node("Identity", [result], node.output[0])]
 
     graph.replace(rule)
+    graph.skip_copies()

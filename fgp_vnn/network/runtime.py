@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from fgp_vnn.errors import UnsupportedError, one_line
 from fgp_vnn.program import open_program
@@ -17,10 +19,7 @@ class Runtime:
     """onnxruntime on the CPU, in float32, on the bytes of the file."""
 
     def __init__(self, data: bytes, input_shape: tuple[int, ...]) -> None:
-        try:
-            self._program = open_program(data)
-        except Exception as error:  # onnxruntime has no common base class for its errors
-            raise UnsupportedError(f"onnxruntime refuses the network: {one_line(error)}") from error
+        self._program = _open(data)
         self._shape = input_shape
         self._input = self._program.get_inputs()[0].name
         first = (self._program.get_inputs()[0].shape or [1])[0]
@@ -47,10 +46,37 @@ class Runtime:
         return np.stack([self.run(row) for row in x])
 
     def _run(self, x: Any) -> Floats:
-        feed = {self._input: np.ascontiguousarray(x, dtype=np.float32)}
-        try:
-            (result,) = self._program.run(None, feed)
-        except Exception as error:
-            reason = one_line(error)
-            raise UnsupportedError(f"onnxruntime cannot run the network: {reason}") from error
-        return np.asarray(result, dtype=np.float32)
+        return _results(self._program, self._input, x)[0]
+
+
+def run_inside(model: ModelProto, data: bytes, x: Floats, names: Sequence[str]) -> list[Floats]:
+    """What the named tensors of a model hold at x [points, *shape], each as [points, entries].
+
+    The model's bytes with a few behind them are read as one model that has more outputs.
+    """
+    if not names:  # onnxruntime would take that for all
+        return []
+    given = {output.name for output in model.graph.output}
+    more = [ValueInfoProto(name=name) for name in names if name not in given]
+    extension = ModelProto(graph=GraphProto(output=more))
+    program = _open(data + extension.SerializeToString())
+    read = program.get_inputs()[0].name
+    rows = [_results(program, read, row, list(names)) for row in x]
+    return [np.stack([value.reshape(-1) for value in column]) for column in zip(*rows, strict=True)]
+
+
+def _open(data: bytes) -> Any:
+    try:
+        return open_program(data)
+    except Exception as error:  # onnxruntime has no common base class for its errors
+        raise UnsupportedError(f"onnxruntime refuses the network: {one_line(error)}") from error
+
+
+def _results(program: Any, name: str, x: Any, wanted: list[str] | None = None) -> list[Floats]:
+    feed = {name: np.ascontiguousarray(x, dtype=np.float32)}
+    try:
+        results = program.run(wanted, feed)
+    except Exception as error:
+        reason = one_line(error)
+        raise UnsupportedError(f"onnxruntime cannot run the network: {reason}") from error
+    return [np.asarray(result, dtype=np.float32) for result in results]

@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from onnx import NodeProto
+
+from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.network.graph import label
+
 
 def extents(given: dict[str, Any], rank: int) -> tuple[list[int], list[int]]:
     """The strides and the dilations of each axis."""
     strides = given.get("strides", [1] * rank)
     return list(strides), list(given.get("dilations", [1] * rank))
+
+
+def check_pool(
+    node: NodeProto, given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]
+) -> None:
+    """Refuse the pools whose automatic padding onnxruntime computes in a way of its own."""
+    strides, dilations = extents(given, len(image))
+    if given.get("auto_pad", b"NOTSET").startswith(b"SAME") and any(
+        d > 1 or (n - 1) % s >= k
+        for n, s, d, k in zip(image, strides, dilations, kernel, strict=True)
+    ):
+        raise UnsupportedError(f"{label(node)} is padded as SAME, but dilated or with gaps")
 
 
 def padding(

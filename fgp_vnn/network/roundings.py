@@ -1,0 +1,102 @@
+"""How often a term of each tensor is rounded where a graph runs in float32, and how it underflows.
+
+A sum of products, in any order, blocked or not, with or without fused multiply-add, multiplies each
+of its terms by at most T factors 1 + d with |d| <= u = 2^-24: T is the number of roundings on the
+longest way from what a map reads to its result. So the result is off by at most T u / (1 - T u)
+times the sum of its terms' absolute values. A product that underflows is off by up to 2^-150 more,
+which products after it scale; sums do not underflow.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from onnx import NodeProto
+from torch import Tensor
+
+from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.network.graph import Array, Graph, attributes, label
+
+UNIT = 2.0**-24
+UNDERFLOW = 2.0**-149  # twice what a product loses
+LARGEST = 1e38  # below the greatest float32: no sum overflows
+SLACK = 1.01  # for the rounding of this computation itself
+
+SUMS = {"Add", "Sub"}
+PRODUCTS = {"BatchNormalization", "Conv", "Div", "Gemm", "MatMul", "Mul"}
+_AVERAGES = {"AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum"}
+_EXACT = {"Concat", "Gather", "Identity", "Neg", "Pad", "Relu", "Reshape", "Transpose", "Where"}
+_NORMALIZATION = 8  # roundings of a batch normalization
+
+
+class Loss(NamedTuple):
+    """What a tensor may have lost since the input or the last ReLU."""
+
+    roundings: int = 0  # that a term passed through
+    underflows: float = 0.0  # of 2^-149 each, as they arrive here
+
+    @property
+    def bounded(self) -> bool:
+        return self.roundings * UNIT < 0.1 and self.underflows < LARGEST
+
+    def error(self, terms: Tensor) -> Tensor:
+        """At most how far results are off whose terms add up to this; it has to be bounded."""
+        share = self.roundings * UNIT / (1 - self.roundings * UNIT)
+        return SLACK * (share * terms + self.underflows * UNDERFLOW)
+
+
+def losses(graph: Graph) -> dict[str, Loss]:
+    """What each tensor that depends on the input may have lost."""
+    found = {graph.input: Loss()}
+    for node in graph.nodes:
+        read = [found[name] for name in node.input if name in found]
+        if not read:
+            continue
+        steps, gain = _effect(graph, node)
+        if node.op_type == "Relu":
+            loss = Loss()
+        else:
+            lost = sum(loss.underflows for loss in read)
+            lost += 0 if node.op_type in SUMS else steps
+            loss = Loss(max(loss.roundings for loss in read) + steps, max(gain, 1.0) * lost)
+        found.update(dict.fromkeys(node.output, loss))
+    # A wider accumulator is rounded once more when it is stored.
+    return {name: Loss(n + 2, lost) if n else Loss() for name, (n, lost) in found.items()}
+
+
+def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
+    """The roundings that an operator adds to a term, and how much it can scale what was lost."""
+    if node.op_type in _EXACT:
+        return 0, 1.0
+    if node.op_type in SUMS:
+        return 1, 1.0
+    if node.op_type == "BatchNormalization":
+        scale = np.abs(graph.constants[node.input[1]])
+        return _NORMALIZATION, float(max(normalizers(graph, node).max(), scale.max()))
+    if node.op_type in _AVERAGES:
+        count = prod(attributes(node).get("kernel_shape", graph.shape(node.input[0])))
+        return count + 2, float(count)
+    constant = next(graph.constants[name] for name in node.input[:2] if name in graph.constants)
+    size = np.abs(constant)
+    if node.op_type == "Conv":
+        return int(size[0].size) + 2, float(size.reshape(len(size), -1).sum(1).max())
+    if node.op_type == "ConvTranspose":
+        return int(size[:, 0].size) + 2, float(size.sum())
+    if node.op_type in ("Gemm", "MatMul"):
+        sums = max(float(size.sum(axis).max()) for axis in range(size.ndim))
+        alpha = abs(attributes(node).get("alpha", 1.0))
+        scaled = node.op_type == "Gemm" and (alpha, attributes(node).get("beta", 1.0)) != (1, 1)
+        return max(size.shape) + 2 + 2 * scaled, max(1.0, alpha) * sums
+    if node.op_type in ("Mul", "Div"):
+        with np.errstate(divide="ignore"):
+            return 1, float((size if node.op_type == "Mul" else 1 / size).max())
+    raise UnsupportedError(f"the rounding of {label(node)} is not known")
+
+
+def normalizers(graph: Graph, node: NodeProto) -> Array:
+    """The sizes of a batch normalization's factors."""
+    scale, _, _, variance = (graph.constants[name] for name in node.input[1:5])
+    sizes: Array = abs(scale) / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
+    return sizes
