@@ -1,13 +1,40 @@
 """What a user can get wrong, said in one line."""
 
+import re
+
+MOST = 1000  # characters of a message: foreign text may have any length
+
+_LINE_ENDS = re.compile(r"[\t\n\r]+")
+
 
 def one_line(error: BaseException | str) -> str:
     """What an error of other people's code says, in as much as fits a line; else its name."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return plain(" ".join(str(error).split())[:300]) or type(error).__name__
+
+
+def plain(text: str, most: int = MOST) -> str:
+    """A line that a terminal shows as it is: escapes for what is not printable, the middle left out
+    of what is too long."""
+    text = _LINE_ENDS.sub(" ", _cut(text, most))
+    if text.isprintable():
+        return text
+    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return _cut("".join(shown), most)
+
+
+def _cut(text: str, most: int) -> str:
+    kept = (most - 5) // 2
+    return text if len(text) <= most else f"{text[:kept]} ... {text[-kept:]}"
 
 
 class InputError(ValueError):
-    """A file, an argument or a property that cannot be used; the message says what to do."""
+    """A file, an argument or a property that cannot be used; the message says what to do.
+
+    Messages quote what files say: here, and nowhere else, they are made fit to be shown.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(plain(str(message)))
 
 
 class UnsupportedError(InputError):

@@ -137,7 +137,10 @@ def _read_witness(lines: list[str], prop: Property | None) -> tuple[Array, Array
     blocks: list[tuple[Variable, list[float]]] = []
     for line in lines:
         if header := _HEADER.fullmatch(line):
-            shape = tuple(int(size) for size in header[3].replace(",", " ").split())
+            sizes = header[3].replace(",", " ").split()
+            if any(len(size) > 10 for size in sizes):
+                raise InputError(f"{header[1][:40]} is too large")
+            shape = tuple(map(int, sizes))
             blocks.append((Variable(header[1], header[2], shape), []))
         else:
             blocks[-1][1].append(_value(line))

@@ -116,7 +116,7 @@ def within(x: Floats, center: Doubles, epsilon: float, norm: Norm) -> bool:
         size, limit = float(offset.sum()), epsilon
     else:
         size, limit = float(offset @ offset), epsilon * epsilon
-    slack = 4 * (len(offset) + 4) * np.finfo(np.float64).eps * limit
+    slack = 4 * (len(offset) + 4) * np.finfo(np.float64).eps * limit + 1e-290  # also underflow
     if abs(size - limit) > slack:
         return size < limit
     exact = [abs(Fraction(float(a)) - Fraction(float(c))) for a, c in zip(x, center, strict=True)]

@@ -46,8 +46,10 @@ _QUERY = _in("query.py", "query", "split")
 _CONFIRM = _in("confirm.py", "confirm")
 _DEPLOYED = _in("network/deployed.py", "float32")
 _AFFINITY = _in("network/affinity.py", "operator_bounds")
-_CHECKER = _in("certificate/bounds.py", "certificate_bounds")
+_MODEL = _in("property/model.py", "property_exact")
+_CHECKER = _in("certificate/bounds.py", "certificate_bounds", "certificate_numbers")
 _CHECK = _in("certificate/check.py", "certificate_tampering")
+_UNSAFE = _in("certificate/unsafe.py", "certificate_tampering")
 _TREES = _in("certificate/trees.py", "certificate_trees")
 _READER = _in("certificate/forms.py", "certificate_network")
 _WINDOWS = _in("certificate/windows.py", "certificate_network")
@@ -238,17 +240,19 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "np.maximum(slope, 0), lower)",
         "np.maximum(slope, 0), upper)",
     ),
-    ("checker: nan as a bound", _CHECKER, "np.where(least > old,", "np.where(~(least <= old),"),
-    ("checker: 0 is enough", _CHECK, "if not (bound > 0).all():", "if not (bound > -1).all():"),
+    ("checker: inf as a bound", _CHECKER, "np.isfinite(bound), bound", "bound == bound, bound"),
+    ("checker: 0 is enough", _CHECK, "& (bound > 0)).all():", "& (bound > -1)).all():"),
+    ("judge: rows rounded", _MODEL, "np.abs(excess) > slack", "excess != slack"),
+    ("judge: limits rounded", _MODEL, "self.written.get(row, given)", "given"),
     (
         "checker: disjuncts forgotten",
         _CHECK,
         "if d not in closed]",
         "if d not in closed and d < 0]",
     ),
-    ("checker: weights below 0", _CHECK, "if not ((values >= 0)", "if not ((values >= -2)"),
+    ("checker: weights below 0", _UNSAFE, "if not ((values >= 0)", "if not ((values >= -2)"),
     ("checker: another file", _CHECK, "if digest(content) != name:", "if not name:"),
-    ("checker: half a tree", _TREES, "if waiting or count != trees:", "if count != trees:"),
+    ("checker: half a tree", _TREES, "if not whole or count != trees:", "if count != trees:"),
     ("checker: half a box", _TREES, "if waiting or used != len(cuts):", "if used != len(cuts):"),
     (
         "checker: a cut outside",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fgp_vnn.confirm import Judge, snap
+from fgp_vnn.robustness import NORMS, Norm, within
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -146,3 +149,26 @@ def test_the_judge_sees_the_values_that_the_network_saw() -> None:
     assert x.dtype == y.dtype == np.float64
     assert x[0] == np.float64(np.float32(0.1))
     assert y[0] == np.float64(np.float32(0.1) * np.float32(3))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_whether_a_point_is_in_a_ball_is_decided_exactly_at_every_size(norm: Norm) -> None:
+    """Also where squares underflow: the largest epsilon that excludes the point, and the next."""
+    generator = np.random.default_rng(0)
+    for size in 10.0 ** np.repeat(np.array([-45.0, -30, -10, 0, 10, 38]), 20):
+        x = (size * generator.normal(size=3)).astype(np.float32)
+        center = np.where(generator.random(3) < 0.5, 0, 1e-150 * generator.normal(size=3))
+        pairs = zip(x, center, strict=True)
+        offset = [abs(Fraction(float(a)) - Fraction(float(c))) for a, c in pairs]
+        for epsilon in size * np.array([0, 1e-300, 1e-160, 1, 2]):
+            exact = {
+                "linf": max(offset) <= Fraction(epsilon),
+                "l1": sum(offset) <= Fraction(epsilon),
+                "l2": sum(a * a for a in offset) <= Fraction(epsilon) ** 2,
+            }
+            assert within(x, center, float(epsilon), norm) == exact[norm]
+            tiny = np.zeros(3), np.array([1.5e-162, 1.6e-162, 0]) * generator.random()
+            least = float(np.hypot(*tiny[1][:2]))
+            for near in (least, np.nextafter(least, 0), np.nextafter(least, 1)):
+                inside = sum(Fraction(v) ** 2 for v in tiny[1]) <= Fraction(near) ** 2
+                assert within(tiny[0].astype(np.float32), tiny[1], near, "l2") == inside

@@ -191,6 +191,7 @@ def test_outputs_may_be_missing(tmp_path: Path) -> None:
         ("sat\nA real [1]\n1.0\n", "A may be an input or an output"),
         ("sat\nY real [1]\n1.0\n", "without an input"),
         ("sat\nX real [1]\n1.0 2.0\n", "'1.0 2.0' is not a finite number"),
+        (f"sat\nX real [{'9' * 5000}]\n1.0\n", "X is too large"),
     ],
 )
 def test_a_bad_results_file_is_an_input_error(tmp_path: Path, text: str, expected: str) -> None:

@@ -10,13 +10,26 @@ a linear function over a box is read off.
 
 Rounding. Let u = 2^-53 and gamma(n) = n*u / (1 - n*u). A sum of n products computed in any order
 is off by at most gamma(n) times the sum of their absolute values (Higham, Accuracy and Stability
-of Numerical Algorithms, section 3.1). If coefficients v of a vector are off by e, a bound moves by
-at most e * max|vector|, and the vectors, x and all z_k, are bounded. So what each layer adds to
-the error is |coefficients| . E_k for a vector E_k that is computed once. Counts of roundings are
-taken twice as large as they are, and errors by 1 % larger: that covers the rounding of the error
-bounds themselves. Products that underflow are off by less than 2^-1074 each. For those in an E_k
-that is covered by SMALL, and for the others, each of which moves a bound by no more than that
-times a vector, by TINY, as long as no vector exceeds LARGE; beyond it nothing is proved.
+of Numerical Algorithms, section 3.1), and by 2^-1075 more for each product that underflows.
+
+What stands at each layer of a backward pass is an inequality with the coefficients as computed. If
+those of a vector are off by e in the next one, the bound moves by at most e * max|vector|, and the
+vectors, x and all z_k, are bounded: so nothing that is lost at one layer grows at another. What a
+layer adds to the error is |coefficients| . E_k for a vector E_k that is computed once:
+- applying a map of m outputs to n inputs: m products for each coefficient and for the bias, n in
+  the sizes; twice the steps that its entries were composed by, theirs and those of their sizes;
+- the lines of n neurons: three roundings of each coefficient, and n products with intercepts;
+- at the input of n numbers: n products on either side;
+- sums: a coefficient is added to others once for each map at most, a constant twice for each map,
+  and at the end three times. 4 * maps + 16 covers that.
+All counts are doubled in `gamma`, and errors are taken 1 % larger: that covers the rounding of the
+error bounds themselves.
+
+Underflow. Inside of an E_k it is covered by SMALL, which is added to it and to each number that its
+sizes are made of: the halves in an interval are off by 2^-1075, times weights of any size. All
+others move a bound by less than 2^-1074 times a vector each. TINY covers them as long as no vector
+exceeds LARGE; beyond it nothing is proved. Overflow: a constant that is not finite stays so, and a
+coefficient makes the error infinite or NaN, since no E_k is 0; such a bound is none (`proved`).
 
 Shapes: rows [batch, rows, n]; bounds, slopes, signs and multipliers [batch or 1, n].
 """
@@ -62,6 +75,11 @@ def gamma(count: int) -> float:
     return 2 * count * UNIT / (1 - 2 * count * UNIT)
 
 
+def proved(bound: Array) -> Array:
+    """The bounds that count: what is infinite or NaN says nothing, which is -inf."""
+    return np.where(np.isfinite(bound), bound, -np.inf)
+
+
 def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
     """Lines around relu(z) for lower <= z <= upper."""
     crossing = (lower < 0) & (upper > 0)
@@ -100,6 +118,8 @@ class Enclosure:
         self._sizes = [np.maximum(np.abs(lower), np.abs(upper))]  # of x, then of a_k
         self._errors: list[Array] = []  # of applying a map, per coefficient of its outputs
         self.output_size = np.zeros(0)
+        if not (self._sizes[0] <= LARGE).all():
+            raise OverflowError("inputs beyond 1e100")
         with np.errstate(all="ignore"):
             for target, affine in enumerate(network.maps):
                 self._reach(target, affine)
@@ -109,8 +129,7 @@ class Enclosure:
         read = [(s, self._sizes[s]) for s in affine.weights]
         size = affine.bias_size + np.zeros((len(self.box[0]), 1))
         for s, value in read:
-            size = size + value @ affine.sizes[s].T
-        # Twice the operations, since the sizes are computed with the same rounding as the map.
+            size = size + (value + SMALL) @ affine.sizes[s].T
         terms = affine.outputs + sum(w.shape[1] for w in affine.weights.values())
         count = terms + 2 * affine.steps + 4 * len(self.network.maps) + 16
         error = 1.01 * gamma(count) * size + SMALL
@@ -176,21 +195,17 @@ class Enclosure:
     def learn(
         self, layer: int, neurons: NDArray[np.int64], least: Array, *, below: bool = False
     ) -> None:
-        """z >= least, or -z >= least if `below`, for the neurons [batch, m]; NaN says nothing."""
+        """z >= least, or -z >= least if `below`, for the neurons [batch, m], where it is finite."""
         known, sign = (self.upper[layer], -1.0) if below else (self.lower[layer], 1.0)
         old = sign * np.take_along_axis(known, neurons, -1)
-        np.put_along_axis(known, neurons, sign * np.where(least > old, least, old), -1)
+        np.put_along_axis(known, neurons, sign * np.maximum(proved(least), old), -1)
 
     def least(self, target: int, rows: Array, leaves: Sequence[Leaf] | None = None) -> Array:
         """Lower bounds [batch, rows] of rows [batch, rows, outputs] of a map, proved."""
         with np.errstate(all="ignore"):
-            if leaves is None:
-                chosen: Sequence[Lines] = self._lines
-                return self._descend(self._of_rows(target, rows), chosen)
-            chosen = [
-                lines(low, high, leaf)
-                for low, high, leaf in zip(self.lower, self.upper, leaves, strict=False)
-            ]
+            given: Sequence[Leaf | None] = leaves or [None] * target
+            known = zip(self.lower, self.upper, given, strict=False)
+            chosen = [lines(low, high, leaf) for low, high, leaf in known]
             return self._descend(self._of_rows(target, rows), chosen, leaves)
 
     def _of_rows(self, target: int, rows: Array) -> _Begun:
@@ -235,7 +250,7 @@ class Enclosure:
             constant = constant + _weigh(np.minimum(slope, 0), upper)
             count = 2 * slope.shape[-1] + 4 * len(self.network.maps) + 16
             error = error + _weigh(np.abs(slope), gamma(count) * self._sizes[0] + SMALL)
-        return constant - 1.01 * error - TINY
+        return proved(constant - 1.01 * error - TINY)
 
     def _relu_error(self, layer: int) -> Array:
         """Of the lines of a layer: what |z| is at most, times the roundings of their products."""

@@ -13,18 +13,19 @@ computed here (bounds.py). So a wrong certificate can fail to prove, and cannot 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.bounds import ENTRIES, SMALL, Enclosure, Leaf, Signs, gamma
-from fgp_vnn.certificate.forms import Array
+from fgp_vnn.certificate.bounds import ENTRIES, Enclosure, Leaf, Signs, proved
+from fgp_vnn.certificate.forms import MOST_ENTRIES, Array
 from fgp_vnn.certificate.network import Network, read_network
 from fgp_vnn.certificate.proof import Certificate, Step, decode
 from fgp_vnn.certificate.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
-from fgp_vnn.errors import InputError
+from fgp_vnn.certificate.unsafe import Unsafe, at_least_zero
+from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Case, Property
 
@@ -73,12 +74,14 @@ def check(
     if (network.inputs, network.maps[-1].outputs) != (prop.inputs, prop.outputs):
         raise InputError("the network and the property do not fit together")
     checked = Checked(watch)
+    steps: dict[int, list[tuple[int, Step]]] = {}  # by case
+    for index, step in enumerate(certificate.steps):
+        steps.setdefault(step.case, []).append((index, step))
     for number, case in enumerate(prop.cases):
-        steps = [(i, s) for i, s in enumerate(certificate.steps) if s.case == number]
-        _check_case(network, case, number, steps, checked)
+        _check_case(network, case, number, steps.get(number, []), checked)
         checked.cases += 1
         checked.disjuncts += len(case.unsafe)
-    if strange := [s.case for s in certificate.steps if not 0 <= s.case < len(prop.cases)]:
+    if strange := [case for case in steps if not 0 <= case < len(prop.cases)]:
         raise InputError(f"a step is about case {strange[0]}, which the property does not have")
     return checked
 
@@ -117,18 +120,20 @@ def check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
     within = (neurons >= 0) & (neurons < network.widths[layer])
     if len(neurons) != len(sides) or not within.all() or not np.isin(sides, (-1, 1)).all():
         raise InputError("a bound is about no neuron of the layer")
-    rows = np.zeros((len(neurons), network.widths[layer]))
-    rows[np.arange(len(neurons)), neurons] = sides
     leaves = sign_leaves(step.arrays["tree"], sum(network.widths[:layer]), len(neurons))
     least = np.full(len(neurons), np.inf)
-    for part in _batches(len(leaves.tree), network):
+    for part in _batches(len(leaves.tree), network.inputs + sum(network.widths)):
         tree = leaves.tree[part]
+        rows = np.zeros((len(tree), 1, network.widths[layer]))
+        rows[np.arange(len(tree)), 0, neurons[tree]] = sides[tree]
         chosen = _choices(network, layer, step, leaves, part)
-        bound = enclosure.least(layer, rows[tree][:, None], chosen)[:, 0]
+        np.minimum.at(least, tree, enclosure.least(layer, rows, chosen)[:, 0])
         checked.watch()
-        np.minimum.at(least, tree, np.where(np.isnan(bound), -np.inf, bound))
-    for neuron, side, bound in zip(neurons, sides, least, strict=True):
-        enclosure.learn(layer, np.array([[neuron]]), np.array([[bound]]), below=side < 0)
+    every = np.arange(network.widths[layer])[None]
+    for side in (1, -1):
+        best = np.full(network.widths[layer], -np.inf)
+        np.maximum.at(best, neurons[sides == side], least[sides == side])
+        enclosure.learn(layer, every, best[None], below=side < 0)
     checked.lemmas += len(neurons)
     checked.leaves += len(leaves.tree)
 
@@ -136,13 +141,14 @@ def check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
 def _check_close(enclosure: Enclosure, case: Case, step: Step, checked: Checked) -> set[int]:
     """The disjuncts that trees of splits of neurons show not to be met in the whole box."""
     network, target = enclosure.network, len(enclosure.network.widths)
-    disjuncts, unsafe = _disjuncts(case, step), Unsafe(case)
+    unsafe = Unsafe(case)
+    disjuncts = unsafe.disjuncts(step)
     leaves = sign_leaves(step.arrays["tree"], sum(network.widths), len(disjuncts))
-    weights = _weights(step, len(leaves.tree), unsafe)
-    for part in _batches(len(leaves.tree), network):
+    weights = unsafe.weights(step, len(leaves.tree))
+    each = network.inputs + sum(network.widths) + unsafe.rows.shape[1] + len(unsafe.limits)
+    for part in _batches(len(leaves.tree), each):
         chosen = _choices(network, target, step, leaves, part)
-        here = disjuncts[leaves.tree[part]]
-        mixed = weights[part, None] * unsafe.member[here][:, None]
+        mixed = unsafe.mixed(weights[part], disjuncts[leaves.tree[part], None])
         _demand_positive(unsafe.least(enclosure, mixed, chosen), checked)
     checked.leaves += len(leaves.tree)
     return set(disjuncts.tolist())
@@ -153,7 +159,7 @@ def _check_boxes(network: Network, case: Case, step: Step, checked: Checked) -> 
     for leaf, bound in box_bounds(network, case, step):
         _demand_positive(bound, checked)
         checked.leaves += len(leaf)
-    return set(_disjuncts(case, step).tolist())
+    return set(step.arrays["disjuncts"].tolist())
 
 
 def box_bounds(
@@ -164,19 +170,23 @@ def box_bounds(
     What is known in a box holds in its parts: so some of the inner nodes are bounded first, and
     the boxes in them start from that. `only` [leaves] says which leaves are wanted.
     """
-    disjuncts, unsafe, tree = _disjuncts(case, step), Unsafe(case), step.arrays["tree"]
-    weights = _weights(step, int((tree == LEAF).sum()), unsafe)
+    unsafe, tree, neurons = Unsafe(case), step.arrays["tree"], sum(network.widths)
+    disjuncts = unsafe.disjuncts(step)
+    weights = unsafe.weights(step, int((tree == LEAF).sum()))
+    each = len(disjuncts) * max(len(unsafe.limits), unsafe.rows.shape[1], *network.widths, 1)
+    if max(each, len(tree) * neurons // 100) > MOST_ENTRIES:
+        raise UnsupportedError("too many boxes or disjuncts at once to be checked")
     levels = list(box_levels(tree, step.arrays["cuts"], case.lower, case.upper))
     around: Signs | None = None
     for level, boxes in zip(levels, _wanted(levels, only), strict=True):
-        signs = np.zeros((len(level.leaf), sum(network.widths)), dtype=np.int8)
-        for begin in range(0, len(boxes), BATCH):
-            part = boxes[begin : begin + BATCH]
+        signs = np.zeros((len(level.leaf), neurons), dtype=np.int8)
+        for chosen in _batches(len(boxes), each, BATCH):
+            part = boxes[chosen]
             inside = None if around is None else around[level.around[part]]
             enclosure = Enclosure(network, level.lower[part], level.upper[part], inside)
             signs[part] = enclosure.signs()
             leaf = level.leaf[part]
-            mixed = weights[leaf, None] * unsafe.member[disjuncts]
+            mixed = unsafe.mixed(weights[leaf], disjuncts[None])
             yield leaf[leaf != LEAF], unsafe.least(enclosure, mixed)[leaf != LEAF]
         around = signs
 
@@ -195,59 +205,17 @@ def _wanted(levels: list[Level], only: NDArray[np.bool_] | None) -> list[NDArray
     return result[::-1]
 
 
-class Unsafe:
-    """The rows of all disjuncts of a case."""
-
-    def __init__(self, case: Case) -> None:
-        self.rows = np.concatenate([part.rows for part in case.unsafe])  # [rows, outputs]
-        self.limits = np.concatenate([part.limits for part in case.unsafe])
-        owner = np.repeat(np.arange(len(case.unsafe)), [len(p.limits) for p in case.unsafe])
-        self.member = owner == np.arange(len(case.unsafe))[:, None]  # [disjuncts, rows]
-
-    def least(
-        self, enclosure: Enclosure, weights: Array, chosen: Sequence[Leaf] | None = None
-    ) -> Array:
-        """Lower bounds [batch, sums] of sums of rows with weights [batch, sums, rows]."""
-        with np.errstate(all="ignore"):
-            rows = weights @ self.rows
-            least = enclosure.least(len(enclosure.network.widths), rows, chosen)
-            # The sums of rows are rounded too: what that is worth, by the size of the outputs.
-            size = enclosure.output_size @ np.abs(self.rows).T + np.abs(self.limits) + SMALL
-            error = gamma(2 * len(self.limits) + 16) * (weights @ size[..., None])[..., 0]
-            bound: Array = least - weights @ self.limits - 1.01 * error
-        return bound
-
-
 def _demand_positive(bound: Array, checked: Checked) -> None:
     checked.watch()
-    if not (bound > 0).all():
-        worst = float(np.where(np.isnan(bound), -np.inf, bound).min())
+    if not (np.isfinite(bound) & (bound > 0)).all():
+        worst = float(proved(bound).min())
         raise InputError(f"a leaf has the bound {worst:.3g}, which is not greater than 0")
     checked.margin = min(checked.margin, float(bound.min(initial=np.inf)))
 
 
-def _disjuncts(case: Case, step: Step) -> NDArray[np.int64]:
-    numbers = step.arrays["disjuncts"].astype(np.int64)
-    if not len(numbers) or not ((numbers >= 0) & (numbers < len(case.unsafe))).all():
-        raise InputError("it is about a disjunct that the property does not have")
-    return numbers
-
-
-def _weights(step: Step, leaves: int, unsafe: Unsafe) -> Array:
-    weights = step.arrays["weights"].astype(np.float64)
-    if weights.shape != (leaves, len(unsafe.limits)):
-        raise InputError("there are not as many weights as leaves and rows")
-    return _at_least_zero(weights, "weight")
-
-
-def _at_least_zero(values: Array, what: str) -> Array:
-    if not ((values >= 0) & (values < np.inf)).all():
-        raise InputError(f"a {what} is negative or not finite")
-    return values
-
-
-def _batches(count: int, network: Network) -> list[slice]:
-    size = max(1, min(4 * BATCH, ENTRIES // max(1, network.inputs + sum(network.widths))))
+def _batches(count: int, each: int, most: int = 4 * BATCH) -> list[slice]:
+    """Parts of so many things, each of which takes so many numbers."""
+    size = max(1, min(most, ENTRIES // max(1, each)))
     return [slice(begin, begin + size) for begin in range(0, count, size)]
 
 
@@ -258,9 +226,10 @@ def _choices(
     widths = network.widths[:target]
     neurons, count = sum(widths), len(leaves.tree)
     columns, given = step.arrays["columns"], step.arrays["slopes"]
-    if given.shape != (count, len(columns)) or not ((columns >= 0) & (columns < neurons)).all():
+    within = len(columns) <= neurons and ((columns >= 0) & (columns < neurons)).all()
+    if given.shape != (count, len(columns)) or not within:
         raise InputError("there are not as many slopes as leaves and neurons")
-    values = _at_least_zero(step.arrays["multipliers"].astype(np.float64), "multiplier")
+    values = at_least_zero(step.arrays["multipliers"], "multiplier")
     if len(values) != len(leaves.leaf):
         raise InputError("there are not as many multipliers as assumptions")
     begin, end, _ = part.indices(count)

@@ -21,18 +21,23 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.files import read_bytes
 
 FORMAT = "fgp-vnn certificate"
 VERSION = 1
-MOST_BYTES = 4 << 30  # of all arrays, unpacked
+MOST_BYTES = 1 << 30  # of all arrays, unpacked
+MOST_HEADER = 1 << 23  # bytes; a step takes some fifty
+MOST_ARRAYS = 500_000
+
+_ENTRY = b"PK\x01\x02"  # what the description of an archive's entry begins with
 
 _TREE = {"tree": ("int32", 1), "columns": ("int32", 1), "slopes": ("uint8", 2)}
 _TREE |= {"multipliers": ("float32", 1)}
@@ -97,45 +102,62 @@ def decode(data: bytes) -> Certificate:
     except InputError:
         raise
     except Exception as error:  # whatever zipfile, zlib and numpy raise on damaged content
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"the file is damaged or no certificate ({reason})") from None
+        raise InputError(f"the file is damaged or no certificate ({one_line(error)})") from None
     header = _header(arrays.pop("header", None))
     steps = [_step(i, described, arrays) for i, described in enumerate(header["steps"])]
     if arrays:
         raise InputError(f"array {min(arrays)!r} belongs to no step")
-    return Certificate(str(header["network"]), str(header["property"]), tuple(steps))
+    return Certificate(header["network"], header["property"], tuple(steps))
 
 
 def _unpack(data: bytes) -> dict[str, NDArray[Any]]:
-    """All arrays of an archive, none of them pickled, none of them twice."""
+    """All arrays of an archive, none of them pickled, none of them twice.
+
+    Sizes are looked at before anything is unpacked; an entry gives no more bytes than it says.
+    """
+    if data.count(_ENTRY) > MOST_ARRAYS:
+        raise UnsupportedError(f"the certificate holds more than {MOST_ARRAYS:,} arrays")
     result: dict[str, NDArray[Any]] = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         if sum(entry.file_size for entry in entries) > MOST_BYTES:
-            raise InputError(f"the certificate unpacks to more than {MOST_BYTES:,} bytes")
+            raise UnsupportedError(f"the certificate unpacks to more than {MOST_BYTES:,} bytes")
         for entry in entries:
             name = entry.filename.removesuffix(".npy")
             if name in result or name == entry.filename:
                 raise InputError(f"the certificate holds {entry.filename!r} twice, or as no array")
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise InputError(f"array {name!r} is packed in a way that is not known here")
             with archive.open(entry) as file:
-                array = np.lib.format.read_array(file, allow_pickle=False)
-                if file.read(1):
-                    raise InputError(f"bytes after array {name!r}")
-            result[name] = array
+                result[name] = _array(file.read(entry.file_size), name)  # read() may unpack more
     return result
+
+
+def _array(content: bytes, name: str) -> NDArray[Any]:
+    """An array of plain numbers; it has as many bytes as its description says, or is refused."""
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise InputError(f"array {name!r} is of a version that is not known here")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject or dtype.itemsize * prod(shape) != len(content) - file.tell():
+        raise InputError(f"array {name!r} is no array of plain numbers, or not of its size")
+    flat = np.frombuffer(content, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if by_columns else "C")
 
 
 def _header(array: NDArray[Any] | None) -> dict[str, Any]:
     if array is None or array.dtype != np.uint8 or array.ndim != 1:
         raise InputError("the file is no certificate: it has no header")
+    if len(array) > MOST_HEADER:
+        raise UnsupportedError(f"the certificate's header is larger than {MOST_HEADER:,} bytes")
     try:
         header = json.loads(array.tobytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError("the certificate's header is damaged") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InputError("the file is no certificate of this format")
     if header.get("version") != VERSION:
-        raise InputError(f"version {header.get('version')} is not known; this is {VERSION}")
+        raise InputError(f"version {header.get('version')!r} is not known; this is {VERSION}")
     wanted = {"result": str, "network": str, "property": str, "steps": list}
     if any(not isinstance(header.get(name), kind) for name, kind in wanted.items()):
         raise InputError("the certificate's header is incomplete")
@@ -146,15 +168,16 @@ def _header(array: NDArray[Any] | None) -> dict[str, Any]:
 
 def _step(index: int, described: Any, arrays: dict[str, NDArray[Any]]) -> Step:
     """A step with all its arrays, of the right types."""
-    if not isinstance(described, dict) or described.get("kind") not in ARRAYS:
+    kind = described.get("kind") if isinstance(described, dict) else None
+    if not isinstance(kind, str) or kind not in ARRAYS:
         raise InputError(f"step {index} is of no known kind")
     case, layer = described.get("case"), described.get("layer")
     if type(case) is not int or type(layer) is not int:
         raise InputError(f"step {index} does not say what it is about")
     found = {}
-    for name, (dtype, dimensions) in ARRAYS[described["kind"]].items():
+    for name, (dtype, dimensions) in ARRAYS[kind].items():
         array = arrays.pop(f"{index}.{name}", None)
         if array is None or array.dtype != np.dtype(dtype) or array.ndim != dimensions:
             raise InputError(f"step {index}: {name} is missing or not {dtype} [{dimensions}]")
         found[name] = array
-    return Step(described["kind"], case, found, layer)
+    return Step(kind, case, found, layer)

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.certificate.bounds import Enclosure
-from fgp_vnn.certificate.check import BATCH, Unsafe, box_bounds
+from fgp_vnn.certificate.check import BATCH, box_bounds
 from fgp_vnn.certificate.forms import Array
 from fgp_vnn.certificate.network import Network
 from fgp_vnn.certificate.proof import Step
 from fgp_vnn.certificate.trees import LEAF, box_levels
+from fgp_vnn.certificate.unsafe import Unsafe
 from fgp_vnn.property.model import Case
 
 MARGIN = 1e-9  # what a bound should be above 0: another processor may round otherwise
@@ -130,18 +131,17 @@ def _weigh(
     the given sum, or one of its rows alone."""
     unsafe, disjuncts = Unsafe(case), step.arrays["disjuncts"]
     rows = len(unsafe.limits)
-    total = np.maximum((weights[:, None] * unsafe.member[disjuncts]).sum(-1, keepdims=True), 1e-30)
-    given = weights[:, None] * unsafe.member[disjuncts] / total  # [boxes, disjuncts, rows]
+    given = unsafe.mixed(weights, disjuncts[None])  # [boxes, disjuncts, rows]
+    given /= np.maximum(given.sum(-1, keepdims=True), 1e-30)
     single = np.broadcast_to(np.eye(rows), (len(lower), rows, rows))
     sums = np.concatenate([given, single], axis=1)
     parts = [slice(begin, begin + BATCH) for begin in range(0, len(lower), BATCH)]
     bounds = np.concatenate(
         [unsafe.least(Enclosure(network, lower[p], upper[p]), sums[p]) for p in parts]
     )
-    bounds = np.nan_to_num(bounds, nan=-np.inf)
     worst, chosen = np.full(len(lower), np.inf), np.zeros(weights.shape)
     for i, disjunct in enumerate(disjuncts):
-        candidates = np.array([i, *(len(disjuncts) + np.flatnonzero(unsafe.member[disjunct]))])
+        candidates = np.array([i, *(len(disjuncts) + np.flatnonzero(unsafe.owner == disjunct))])
         best = candidates[bounds[:, candidates].argmax(-1)]
         every = np.arange(len(lower))
         worst = np.minimum(worst, bounds[every, best])

@@ -7,6 +7,7 @@ x <= cut or x >= cut for an input. So a reader has only to see that the tree is 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.certificate.forms import Array
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, UnsupportedError
 
 LEAF = -1
+MOST_NODES = 20_000_000  # of the trees of a step
+MOST_ASSUMPTIONS = 50_000_000  # of all leaves: 850 MB
+MOST_NUMBERS = 100_000_000  # in the boxes of a tree: 800 MB
 STRIDE = 4  # levels of a tree of boxes between two at which bounds are computed for inner nodes
 
 Numbers = NDArray[np.int32]
@@ -35,28 +39,45 @@ class SignLeaves:
 
 def sign_leaves(nodes: Numbers, neurons: int, trees: int) -> SignLeaves:
     """The leaves of so many trees over so many neurons, one list after the other."""
-    tree: list[int] = []
-    assumptions: list[tuple[int, int, int]] = []
-    count = 0
-    waiting: list[tuple[tuple[int, int], ...]] = []  # paths to nodes that are still to come
+    _check_count(nodes)
+    tree, depths, found = array("i"), array("i"), array("i")
+    signs = array("b")
+    path, turned = array("i"), array("b")  # the neurons above a node, and which way it lies
+    above: set[int] = set()
+    count, whole = 0, True
     for node in nodes.tolist():
-        if not waiting:
-            count += 1
-            waiting.append(())
-        path = waiting.pop()
-        if node == LEAF:
-            assumptions += [(len(tree), neuron, sign) for neuron, sign in path]
-            tree.append(count - 1)
+        if whole:
+            count, whole = count + 1, False
+        if node != LEAF:
+            if not 0 <= node < neurons:
+                raise InputError(f"neuron {node} cannot be split here")
+            if node in above:
+                raise InputError(f"neuron {node} is split twice")
+            above.add(node)
+            path.append(node)
+            turned.append(-1)
             continue
-        if not 0 <= node < neurons:
-            raise InputError(f"neuron {node} cannot be split here")
-        if any(neuron == node for neuron, _ in path):
-            raise InputError(f"neuron {node} is split twice")
-        waiting += [(*path, (node, 1)), (*path, (node, -1))]
-    if waiting or count != trees:
+        tree.append(count - 1)
+        depths.append(len(path))
+        found.extend(path)
+        signs.extend(turned)
+        if len(found) > MOST_ASSUMPTIONS:
+            raise UnsupportedError("trees of splits are too deep to be checked")
+        while turned and turned[-1] == 1:
+            turned.pop()
+            above.discard(path.pop())
+        whole = not turned
+        if turned:
+            turned[-1] = 1
+    if not whole or count != trees:
         raise InputError("a tree of splits is not whole")
-    table = np.array(assumptions, dtype=np.int64).reshape(-1, 3)
-    return SignLeaves(np.array(tree), table[:, 0], table[:, 1], table[:, 2].astype(np.int8))
+    leaf = np.repeat(np.arange(len(tree)), depths)
+    return SignLeaves(np.array(tree, np.int64), leaf, np.array(found, np.int64), np.array(signs))
+
+
+def _check_count(nodes: Numbers) -> None:
+    if len(nodes) > MOST_NODES:
+        raise UnsupportedError(f"a tree of {len(nodes):,} nodes is too large to be checked")
 
 
 class Level(NamedTuple):
@@ -73,6 +94,9 @@ def box_levels(nodes: Numbers, cuts: Array, lower: Array, upper: Array) -> Itera
 
     `cuts` [inner nodes] are where inputs are split, in preorder.
     """
+    _check_count(nodes)
+    if 2 * len(nodes) * len(lower) > MOST_NUMBERS:
+        raise UnsupportedError(f"{len(nodes):,} boxes are too many to be checked")
     inner: list[list[_Box]] = []  # by level
     leaves: list[list[_Box]] = []
     waiting = [(_Box(lower, upper, 0, LEAF), 0)]  # a box and its depth

@@ -4,8 +4,9 @@ Numbers. A literal stands for the float64 nearest to it, as the competition's sc
 tool read it. Rounding is monotone, so each float32 or float64 point that meets a bound as written
 meets it as read: no counterexample that a network can be given is lost. Constants that a file
 computes (sums, products) are folded exactly; where the result is no float64 it is rounded away
-from the feasible side and made strict, which is a superset for a proof, and for float64 points
-the same set.
+from the feasible side and made strict, which is a superset for a proof. For an input, which is a
+float64, it is the same set. A sum of outputs may lie between what is written and what it is rounded
+to, so a row keeps the limit as written for judging counterexamples.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.errors import InputError, UnsupportedError, plain
+from fgp_vnn.property.model import Limit
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_BITS = 10_000  # of a folded constant: the widest float64 product of four has 8,400
@@ -39,6 +41,7 @@ class Row(NamedTuple):
     terms: tuple[tuple[int, float], ...]
     limit: float
     strict: bool
+    written: Limit | None = None  # where the limit is no float64
 
 
 class And(NamedTuple):
@@ -87,7 +90,7 @@ def number(literal: str) -> float | None:
 
 def finite(value: float, literal: str) -> float:
     if math.isinf(value):
-        raise InputError(f"{literal} is too large for a float64")
+        raise InputError(f"{plain(literal, 60)} is too large for a float64")
     return value
 
 
@@ -155,7 +158,7 @@ def _at_most(
             raise UnsupportedError(f"the coefficient of {names.name(variable)} is not a float64")
         row.append((variable - names.inputs, value))
     value, exact = _outward(limit, up=True)
-    return Row(tuple(row), value, strict or not exact)
+    return Row(tuple(row), value, strict or not exact, None if exact else Limit(limit, strict))
 
 
 def _outward(value: Fraction, *, up: bool) -> tuple[float, bool]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +13,51 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
+class Limit(NamedTuple):
+    """What a row is compared with, exactly as written."""
+
+    value: Fraction
+    strict: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Conjunction:
-    """Outputs y that meet every row: rows @ y <= limits, or < where the row is strict."""
+    """Outputs y that meet every row: rows @ y <= limits, or < where the row is strict.
+
+    Where a limit as written is no float64, the float64 above it stands in `limits`, with a strict
+    row: a proof may cover that, a counterexample has to meet what is written.
+    """
 
     rows: Array  # [rows, outputs]
     limits: Array  # [rows]
     strict: NDArray[np.bool_]  # [rows]
+    written: Mapping[int, Limit] = field(default_factory=dict)  # by row, where no float64 is it
 
     def meets(self, y: Array) -> bool:
-        """Whether y [outputs] meets every row, with no tolerance; a y that is not finite never."""
+        """Whether y [outputs] meets every row, by exact arithmetic; a y that is not finite never.
+
+        Float64 decides unless a row is within rounding of its limit.
+        """
         if not np.isfinite(y).all():
             return False
-        values = self.rows @ y.astype(np.float64)
-        return bool(np.where(self.strict, values < self.limits, values <= self.limits).all())
+        wide = y.astype(np.float64)
+        with np.errstate(all="ignore"):  # what overflows is not clear, and so decided exactly
+            excess = self.rows @ wide - self.limits
+            sizes = np.abs(self.rows) @ np.abs(wide) + np.abs(self.limits)
+            slack = 4 * (y.size + 4) * np.finfo(np.float64).eps * sizes + 1e-290
+            clear = np.abs(excess) > slack
+        if (excess[clear] > 0).any():
+            return False
+        return all(self._meets(int(row), wide) for row in np.flatnonzero(~clear))
+
+    def _meets(self, row: int, y: Array) -> bool:
+        """Whether y meets a row, in rational numbers."""
+        given = Limit(Fraction(float(self.limits[row])), bool(self.strict[row]))
+        limit, strict = self.written.get(row, given)
+        entries = np.flatnonzero(self.rows[row])
+        products = zip(self.rows[row, entries].tolist(), y[entries].tolist(), strict=True)
+        value = sum((Fraction(c) * Fraction(v) for c, v in products), Fraction(0))
+        return value < limit if strict else value <= limit
 
 
 @dataclass(frozen=True, eq=False)

@@ -191,7 +191,9 @@ def _conjunction(rows: tuple[Row, ...], names: Names) -> Conjunction:
         for output, coefficient in row.terms:
             matrix[index, output] = coefficient
     limits = np.array([row.limit for row in rows], dtype=np.float64)
-    return Conjunction(matrix, limits, np.array([row.strict for row in rows], dtype=np.bool_))
+    strict = np.array([row.strict for row in rows], dtype=np.bool_)
+    written = {index: row.written for index, row in enumerate(rows) if row.written is not None}
+    return Conjunction(matrix, limits, strict, written)
 
 
 def _flatten(formula: Formula) -> tuple[list[Bound | Row], list[Or]]:

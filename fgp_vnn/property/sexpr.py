@@ -1,4 +1,10 @@
-"""S-expressions with the line of each, read without recursion."""
+"""S-expressions with the line of each, read without recursion.
+
+A comment goes from a semicolon to the end of its line. Readers differ on what ends a line: the
+standard's own parser takes a line feed only, Python's files also a lone carriage return, and its
+`splitlines` some more. What follows such a character in a comment is text to the one and nothing
+to the other, so it is refused.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +22,9 @@ Expression: TypeAlias = Union[str, "ListExpression"]
 ListExpression: TypeAlias = list[int | Expression]
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
+_CONTROL = re.compile(r"[^\t\f\r\x20-\x7e]")  # what is neither text nor space
+# The line ends of Python's splitlines, in UTF-8 read byte by byte: the last are NEL, LS and PS.
+_LINE_END = re.compile(r"[\r\v\f\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 
 
 def text_lines(data: bytes) -> list[str]:
@@ -30,13 +39,22 @@ def text_lines(data: bytes) -> list[str]:
         raise InputError(f"line {number}: a zero byte: this is not a text file")
     lines = data.decode("latin-1").split("\n")
     if b";" in data:
-        lines = [line.partition(";")[0] if ";" in line else line for line in lines]
+        lines = [_uncommented(n, line) if ";" in line else line for n, line in enumerate(lines, 1)]
     for number, line in enumerate(lines, 1):
-        if not line.isascii():
-            column = next(i for i, char in enumerate(line, 1) if not char.isascii())
-            code = ord(line[column - 1])
-            raise InputError(f"line {number}, column {column}: byte 0x{code:02x} is not ASCII text")
+        if (not line.isascii() or not line.isprintable()) and (strange := _CONTROL.search(line)):
+            where, code = f"line {number}, column {strange.start() + 1}", ord(strange[0])
+            raise InputError(f"{where}: byte 0x{code:02x} is not ASCII text")
     return lines
+
+
+def _uncommented(number: int, line: str) -> str:
+    """What stands before the comment of a line."""
+    kept, _, comment = line.partition(";")
+    if end := _LINE_END.search(comment.rstrip()):
+        where = f"line {number}, column {len(kept) + end.start() + 2}"
+        code = "".join(f"{ord(char):02x}" for char in end[0])
+        raise UnsupportedError(f"{where}: a comment with text after 0x{code}, where it may end")
+    return kept
 
 
 def read_expressions(lines: list[str]) -> list[ListExpression]:

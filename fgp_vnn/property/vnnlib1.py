@@ -42,7 +42,7 @@ class Reader:
         if head in _COMPARISONS:
             return self._comparison(line, head, arguments)
         if head not in ("and", "or"):
-            raise UnsupportedError(f"line {line}: '{head}' is not supported in a formula")
+            raise UnsupportedError(f"line {line}: {quoted(head)} is not supported in a formula")
         if not arguments:
             raise InputError(f"line {line}: '{head}' without arguments")
         parts = tuple(self.formula(argument, line) for argument in arguments)
@@ -79,7 +79,7 @@ class Reader:
         _, head, arguments = _parts(expression)
         terms = [self._linear(argument) for argument in arguments]
         if not terms:
-            raise InputError(f"'{head}' without arguments")
+            raise InputError(f"{quoted(head)} without arguments")
         if head == "*":
             return product(terms)
         if head == "/" and len(terms) == 2:
@@ -88,7 +88,7 @@ class Reader:
                 raise UnsupportedError("division by what is not a constant other than zero")
             return product([terms[0], Linear(constant=1 / divisor.constant)])
         if head not in ("+", "-"):
-            raise UnsupportedError(f"'{head}' is not supported in a term")
+            raise UnsupportedError(f"{quoted(head)} is not supported in a term")
         result = Linear()
         sign = Fraction(1 if head == "+" else -1)
         result.add(terms[0], sign if len(terms) == 1 else Fraction(1))
@@ -105,7 +105,7 @@ class Reader:
             return Linear(constant=Fraction(finite(value, symbol)))
         if _VARIABLE.fullmatch(symbol):
             raise InputError(f"variable {symbol} is not declared")
-        raise InputError(f"'{symbol[:60]}' is neither a declared variable nor a number")
+        raise InputError(f"{quoted(symbol)} is neither a declared variable nor a number")
 
 
 def read_vnnlib1(expressions: list[ListExpression]) -> tuple[Names, list[Formula]]:
@@ -121,7 +121,7 @@ def read_vnnlib1(expressions: list[ListExpression]) -> tuple[Names, list[Formula
                 raise InputError(f"line {line}: assert takes one formula, not {len(arguments)}")
             asserts.append((arguments[0], line))
         else:
-            raise UnsupportedError(f"line {line}: command '{head}' is not supported")
+            raise UnsupportedError(f"line {line}: command {quoted(head)} is not supported")
     variables: dict[str, int] = {}
     for kind, role in (("X", "input"), ("Y", "output")):
         _check_numbering(kind, role, declared[kind])

@@ -60,7 +60,7 @@ class Reader:
             parts = tuple(self.formula(part) for part in node.args)
             return And(parts) if kind == "And" else Or(parts)
         if kind not in _OPERATORS:
-            raise UnsupportedError(f"'{node}' is not supported in a formula")
+            raise UnsupportedError(f"{quoted(node)} is not supported in a formula")
         line = _line(node)
         try:
             left, right = node.lhs, node.rhs
@@ -105,7 +105,7 @@ class Reader:
             for term in node.rest:
                 result.add(self._linear(term), Fraction(-1))
         else:
-            raise UnsupportedError(f"'{node}' is not supported in a term")
+            raise UnsupportedError(f"{quoted(node)} is not supported in a term")
         return result
 
     def _index(self, node: Any) -> int:
@@ -188,7 +188,7 @@ def _explained(message: str) -> str:
         what = f"{first['message']}: {first['offendingSymbol']} ({first['hint']})"
         return " ".join(f"line {first['line']}: {what}".split())
     except (ValueError, LookupError, TypeError):
-        return " ".join(message.split())[:300]
+        return one_line(message)
 
 
 def _declarations(expressions: list[ListExpression]) -> list[ListExpression]:

@@ -1,0 +1,127 @@
+"""Numbers at the ends of float64: what is not finite, or too large or small, proves nothing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fgp_vnn.certificate.bounds import Enclosure
+from fgp_vnn.certificate.check import check
+from fgp_vnn.certificate.network import AffineMap, Network
+from fgp_vnn.certificate.proof import Certificate, Step
+from fgp_vnn.certificate.prove import typed
+from fgp_vnn.errors import InputError
+from fgp_vnn.property import Case, Conjunction, Property
+
+Array = NDArray[np.float64]
+
+
+def affine(weights: dict[int, list[list[float]]], bias: list[float]) -> AffineMap:
+    matrices = {s: np.array(w) for s, w in weights.items()}
+    sizes = {s: np.abs(w) for s, w in matrices.items()}
+    return AffineMap(matrices, np.array(bias), sizes, np.abs(np.array(bias)), 0)
+
+
+def one_case(lower: list[float], upper: list[float], row: list[float], limit: float) -> Property:
+    unsafe = Conjunction(np.array([row]), np.array([limit]), np.array([False]))
+    case = Case(np.array(lower), np.array(upper), (unsafe,))
+    return Property((case,), len(lower), len(row))
+
+
+def close(weight: float = 1.0) -> Step:
+    arrays = {"disjuncts": [0], "weights": [[weight]], "tree": [-1], "columns": [], "slopes": [[]]}
+    given = {name: np.array(a) for name, a in (arrays | {"multipliers": []}).items()}
+    return typed(Step("close", 0, given))
+
+
+def boxes(weight: float = 1.0) -> Step:
+    arrays = {"disjuncts": [0], "weights": [[weight]], "tree": [-1], "cuts": []}
+    return typed(Step("boxes", 0, {name: np.array(a) for name, a in arrays.items()}))
+
+
+@pytest.mark.parametrize("step", [close(), boxes()], ids=["close", "boxes"])
+def test_a_bound_that_overflows_proves_nothing(step: Step) -> None:
+    """h = 10 - relu(1 + x_1) - ... - relu(1 + x_8), y = (h - 1) / 4 can be -0.15; 1e308 * 10 / 4 is
+    infinite, and what is then taken away, layer by layer, is not."""
+    units = np.eye(8).tolist()
+    network = Network(
+        (
+            *(affine({0: [unit]}, [1.0]) for unit in units),
+            affine({k: [[-1.0]] for k in range(1, 9)}, [10.0]),
+            affine({9: [[0.25]]}, [-0.25]),
+        ),
+        8,
+    )
+    false = one_case([0.0] * 8, [0.2] * 8, [1e308], 0.0)
+    with pytest.raises(InputError, match="bound -inf, which is not"):
+        check(Certificate("", "", (step,)), network, false)
+
+
+def test_what_is_not_finite_is_not_learned() -> None:
+    network = Network((affine({0: [[1.0]]}, [0.0]), affine({1: [[1.0]]}, [0.0])), 1)
+    enclosure = Enclosure(network, np.array([[-1.0]]), np.array([[1.0]]))
+    before = enclosure.lower[0].copy(), enclosure.upper[0].copy()
+    for value in (np.inf, -np.inf, np.nan):
+        for below in (False, True):
+            enclosure.learn(0, np.array([[0]]), np.array([[value]]), below=below)
+    assert (enclosure.lower[0], enclosure.upper[0]) == before
+
+
+@pytest.mark.parametrize("size", [1e101, 1e300, np.inf, np.nan])
+def test_a_box_out_of_range_is_an_error(size: float) -> None:
+    """Coefficients that underflow would be worth something there: 1e-330 * 1e300."""
+    network = Network((affine({0: [[1e-150]]}, [0.0]), affine({1: [[1.0]]}, [0.0])), 1)
+    with pytest.raises(OverflowError):
+        Enclosure(network, np.array([[-1.0]]), np.array([[size]]))
+
+
+def exact_values(network: Network, x: list[Fraction]) -> list[list[Fraction]]:
+    """The outputs of all maps at x."""
+    values, result = [x], []
+    for part in network.maps:
+        z = [Fraction(b) for b in part.bias.tolist()]
+        for s, weight in part.weights.items():
+            for i, row in enumerate(weight.tolist()):
+                z[i] += sum((Fraction(w) * v for w, v in zip(row, values[s], strict=True)), 0)
+        result.append(z)
+        values.append([max(v, Fraction(0)) for v in z])
+    return result
+
+
+powers = st.sampled_from([-323, -310, -300, -160, -100, -45, -20, 0, 20, 45, 100, 160, 300])
+
+
+def extreme(generator: np.random.Generator, shape: tuple[int, ...], power: int) -> Array:
+    return np.asarray(generator.normal(size=shape) * np.float64(f"1e{power}"))
+
+
+@given(st.integers(0, 10**6), st.lists(powers, min_size=5, max_size=5))
+@settings(deadline=None, max_examples=300)
+def test_bounds_hold_at_the_ends_of_float64(seed: int, sizes: list[int]) -> None:
+    generator = np.random.default_rng(seed)
+    first = extreme(generator, (2, 2), sizes[0]), extreme(generator, (2,), sizes[1])
+    last = extreme(generator, (1, 2), sizes[2]), extreme(generator, (1,), sizes[3])
+    maps = (
+        affine({0: first[0].tolist()}, first[1].tolist()),
+        affine({1: last[0].tolist()}, last[1].tolist()),
+    )
+    network = Network(maps, 2)
+    center = extreme(generator, (1, 2), sizes[4])
+    lower, upper = np.minimum(center, 0), np.maximum(center, 1e-3 * np.abs(center))
+    row = extreme(generator, (1, 1, 1), int(generator.integers(-300, 300)))
+    try:
+        enclosure = Enclosure(network, lower, upper)
+    except OverflowError:
+        return
+    least = float(enclosure.least(1, row)[0, 0])
+    for _ in range(4):
+        ends = np.where(generator.random(2) < 0.5, lower[0], upper[0])
+        z, y = exact_values(network, [Fraction(v) for v in ends.tolist()])
+        for value, low, high in zip(z, enclosure.lower[0][0], enclosure.upper[0][0], strict=True):
+            assert Fraction(low) <= value <= Fraction(high)
+        assert least == -np.inf or Fraction(least) <= Fraction(float(row[0, 0, 0])) * y[0]
