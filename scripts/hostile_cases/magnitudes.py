@@ -1,0 +1,34 @@
+"""Small ReLU networks with numbers from 1e-45 to 3e38."""
+
+from __future__ import annotations
+
+import numpy as np
+from network_models import Builder
+
+from hostile_cases.case import Case
+from hostile_cases.networks import ask, layer, random_box
+from hostile_cases.numbers import magnitude
+
+
+def make(random: np.random.Generator) -> Case:
+    """A chain of random widths."""
+    widths = [int(w) for w in random.integers(1, 5, size=int(random.integers(0, 3)))]
+    return chain(random, int(random.choice([1, 1, 2, 3])), [*widths, int(random.integers(1, 4))])
+
+
+def chain(
+    random: np.random.Generator, inputs: int, widths: list[int], rows: int | None = None
+) -> Case:
+    """A network whose layers have values of sizes that have nothing to do with each other."""
+    size = magnitude(random)
+    box = random_box(random, inputs, size)
+    builder, at, before = Builder([1, inputs]), "x", inputs
+    for k, after in enumerate(widths):
+        target = magnitude(random)
+        with np.errstate(over="ignore"):
+            gain = min(target / max(size, 1e-45), 3.4e38)
+        at = layer(random, builder, at, before, after, gain, target)
+        if k < len(widths) - 1:
+            at = builder.op("Relu", at)
+        size, before = target, after
+    return ask(random, "magnitudes", builder, at, box, rows=rows)
