@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundled_certificates import BENCHMARK, DEEP, deep
+from bundled_certificates import BENCHMARK, DEEP, contents, deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fgp_vnn.certificate.check import check
+from fgp_vnn.certificate.check import check, understood
 from fgp_vnn.certificate.network import AffineMap, Network
 from fgp_vnn.certificate.proof import ARRAYS, Certificate, Step, decode, encode
 from fgp_vnn.cli import main
@@ -170,6 +170,22 @@ def test_a_header_out_of_form_is_refused_in_one_plain_line(
     out = capsys.readouterr().out
     assert out.startswith("certificate refused: ") and out.count("\n") == 1
     assert out.strip().isprintable() and len(out) < 2 * MOST
+
+
+@given(st.integers(0, 10**9))
+@settings(deadline=None, max_examples=60)
+def test_a_damaged_network_is_read_or_an_input_error(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    data = bytearray(contents("onnx/dense_16x2_pgd.onnx", DEEP[1])[0])
+    for _ in range(generator.integers(1, 6)):
+        at = int(
+            generator.choice(np.array([generator.integers(400), generator.integers(len(data))]))
+        )
+        data[at : at + int(generator.integers(1, 4))] = generator.bytes(int(generator.integers(3)))
+    try:
+        understood(bytes(data))
+    except InputError as error:
+        assert str(error).isprintable() and len(str(error)) <= MOST
 
 
 @pytest.mark.slow
