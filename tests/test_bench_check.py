@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bench_folders import PROPERTY, identity
+from onnx import TensorProto, helper
 
 from fgp_vnn.bench.check import OnnxFile, fault
 from fgp_vnn.cli import main
@@ -75,8 +78,36 @@ def test_a_point_of_another_size_is_refused(files: tuple[Path, Path]) -> None:
 def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="onnxruntime cannot load it"):
+    with pytest.raises(InputError, match="not an ONNX file"):
         OnnxFile(path)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_network_that_ends_the_process_in_onnxruntime_is_refused(
+    tmp_path: Path, nested: bool
+) -> None:
+    """In a process of its own: where it is not refused, that is aborted."""
+    split = helper.make_node("Split", ["x"], ["y", "z"], axis=1, num_outputs=1)
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])
+    results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in "yz"]
+    nodes, constants = [split], []
+    if nested:
+        branch = helper.make_graph([split], "branch", [], results)
+        both = {"then_branch": branch, "else_branch": branch}
+        nodes = [helper.make_node("If", ["always"], ["y", "z"], **both)]
+        constants = [helper.make_tensor("always", TensorProto.BOOL, [], [True])]
+    graph = helper.make_graph(nodes, "split", [given], results[:1], constants)
+    versions = [helper.make_opsetid("", 18)]
+    path = tmp_path / "split.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=versions, ir_version=8).SerializeToString()
+    )
+    (tmp_path / "prop.vnnlib").write_text(PROPERTY)
+    (tmp_path / "results.txt").write_text("sat\n((X_0 1.0)\n(X_1 0.0))\n")
+    names = ["results.txt", "split.onnx", "prop.vnnlib"]
+    command = [sys.executable, "-m", "fgp_vnn.cli", "check", *(str(tmp_path / n) for n in names)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "2 outputs, but num_outputs 1" in run.stderr
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
 
 from fgp_vnn.certificate.bounds import Enclosure
 from fgp_vnn.certificate.check import check
-from fgp_vnn.certificate.network import AffineMap, Network
+from fgp_vnn.certificate.network import AffineMap, Network, read_network
 from fgp_vnn.certificate.proof import Certificate, Step
 from fgp_vnn.certificate.prove import typed
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.property import Case, Conjunction, Property
 
 Array = NDArray[np.float64]
@@ -125,3 +127,18 @@ def test_bounds_hold_at_the_ends_of_float64(seed: int, sizes: list[int]) -> None
         for value, low, high in zip(z, enclosure.lower[0][0], enclosure.upper[0][0], strict=True):
             assert Fraction(low) <= value <= Fraction(high)
         assert least == -np.inf or Fraction(least) <= Fraction(float(row[0, 0, 0])) * y[0]
+
+
+def test_weights_whose_products_underflow_are_refused() -> None:
+    """y = x, by factors that cancel in real numbers only: 0 would be proved of it."""
+    factors = [np.float32(2.0**-126)] * 9 + [np.float32(2.0**126)] * 9
+    names = ["x", *(f"t{i}" for i in range(17)), "y"]
+    nodes = [
+        helper.make_node("Mul", [before, f"c{i}"], [after])
+        for i, (before, after) in enumerate(pairwise(names))
+    ]
+    constants = [numpy_helper.from_array(np.array([f]), f"c{i}") for i, f in enumerate(factors)]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 1]) for n in "xy"]
+    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:], constants)
+    with pytest.raises(UnsupportedError, match="underflow"):
+        read_network(helper.make_model(graph).SerializeToString())

@@ -64,6 +64,8 @@ class OnnxFile:
         data = read_bytes(path, "network")
         try:
             self._session = open_program(data)
+        except InputError as error:
+            raise type(error)(f"{path}: {error}") from None
         except Exception as error:  # onnxruntime has no common base for its errors
             raise InputError(f"{path}: onnxruntime cannot load it: {one_line(error)}") from error
         inputs = self._session.get_inputs()

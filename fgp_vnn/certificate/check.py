@@ -25,7 +25,7 @@ from fgp_vnn.certificate.network import Network, read_network
 from fgp_vnn.certificate.proof import Certificate, Step, decode
 from fgp_vnn.certificate.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
 from fgp_vnn.certificate.unsafe import Unsafe, at_least_zero
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Case, Property
 
@@ -58,7 +58,17 @@ def check_files(certificate: bytes, network: bytes, prop: bytes) -> Checked:
     ):
         if digest(content) != name:
             raise InputError(f"it is about another {what}, with the SHA-256 {name[:64]}")
-    return check(claimed, read_network(network), parse_property(prop))
+    return check(claimed, understood(network), parse_property(prop))
+
+
+def understood(network: bytes) -> Network:
+    """The network of a file's content; whatever is wrong with it is an InputError."""
+    try:
+        return read_network(network)
+    except InputError:
+        raise
+    except Exception as error:  # what onnx and numpy raise on files that nobody foresaw
+        raise UnsupportedError(f"the network cannot be read: {one_line(error)}") from None
 
 
 def check(

@@ -7,7 +7,9 @@ acts on all blocks alike.
 Beside each block stand its sizes: the same computed from absolute values throughout. A block's
 entries were computed, and are off from the true ones by at most gamma(steps) times their sizes
 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), where `steps` counts the
-roundings that a term passes through.
+roundings that a term passes through. That leaves out underflow, so what might underflow is refused:
+a product of a size of at least LEAST with a factor of at least LEAST_FACTOR is far from it, and
+what an entry smaller than its size loses is nothing beside the rounding of the size.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ Constant = NDArray[Any]
 Blocks = dict[int, Array]
 
 ONE = -1  # the source that holds the number 1
+LEAST, LEAST_FACTOR = 1e-220, 1e-70  # of sizes and factors that are not 0
 MOST_ENTRIES = 40_000_000  # of a form: some 600 MB with the sizes
 
 
@@ -67,7 +70,13 @@ def taken(form: Form, index: Constant, axis: int) -> Form:
 def times(form: Form, factor: Constant, product: Callable[[Array, Array], Array], n: int) -> Form:
     """A product with constants whose results are sums of n terms."""
     real = np.asarray(factor, dtype=np.float64)
-    return linear(form, lambda block, size: product(block, np.abs(real) if size else real), n)
+    result = linear(form, lambda block, size: product(block, np.abs(real) if size else real), n)
+    kept = [(LEAST, s) for part in (form, result) for s in part.sizes.values()]
+    near = np.abs(real), 1 / np.abs(np.where(real == 0, 1.0, real))  # as a factor or a divisor
+    for least, sizes in (*kept, *((LEAST_FACTOR, size) for size in near)):
+        if ((sizes > 0) & (sizes < least)).any():
+            raise UnsupportedError("products of weights so small that they might underflow")
+    return result
 
 
 def plus(left: Form, right: Form, sign: float = 1.0) -> Form:

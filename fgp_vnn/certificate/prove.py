@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fgp_vnn.certificate.check import Checked, check, digest
-from fgp_vnn.certificate.network import Network, read_network
+from fgp_vnn.certificate.check import Checked, check, digest, understood
+from fgp_vnn.certificate.network import Network
 from fgp_vnn.certificate.proof import ARRAYS, Certificate, Step, decode, encode
 from fgp_vnn.certificate.repair import MARGIN, repair_boxes
 from fgp_vnn.errors import InputError
@@ -24,7 +24,7 @@ def prove(
     prove; `watch` may raise to end it."""
     try:
         watch()
-        read = read_network(network)
+        read = understood(network)
         names = digest(network), digest(prop)
 
         def judged(proposed: Sequence[Step]) -> tuple[bytes, Checked]:

@@ -12,6 +12,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.program import check_parts, nodes_in
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -193,8 +194,9 @@ def read_graph(model: ModelProto) -> Graph:
     _check_order(graph)
     if model.functions:
         raise UnsupportedError("the file defines operators of its own, which is not supported")
+    for part in nodes_in(proto):
+        check_parts(part)
     for node in graph.nodes:
-        _check_parts(node)
         _check_fixed(graph, node)
     return graph
 
@@ -209,13 +211,6 @@ def _check_order(graph: Graph) -> None:
         known.update(node.output)
     if graph.output not in known:
         raise InputError(f"no node gives the output {graph.output!r}")
-
-
-def _check_parts(node: NodeProto) -> None:
-    """Refuse a Split whose outputs are not as many as it says: onnx does not survive that."""
-    said = attributes(node).get("num_outputs") if node.op_type == "Split" else None
-    if said is not None and said != len(node.output):
-        raise InputError(f"{label(node)} has {len(node.output)} outputs, but num_outputs {said}")
 
 
 def _check_fixed(graph: Graph, node: NodeProto) -> None:
