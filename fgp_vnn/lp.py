@@ -27,6 +27,7 @@ from fgp_vnn.gaps import FAILED, Gap
 from fgp_vnn.halfspaces import HalfSpaces, contradiction, doubt, nominal
 from fgp_vnn.programs import Doubles, Norm, Optimum, Program, solve
 
+INWARD = 1e-12  # what a point of a ball is moved towards its centre, so that it stays in the ball
 NOTHING = -5000  # an exponent below that of any number
 
 
@@ -103,6 +104,8 @@ class _Region:
         """Points [points, inputs] of the domain at, or next to, these offsets from the centre."""
         center = self._domain.center
         moved = np.array(offsets).reshape(-1, len(self._units)) * self._units
+        if self._norm != "box":
+            moved *= 1 - INWARD
         return self._domain.project(center + torch.from_numpy(moved).to(center))
 
     def widest(self, *, goals_only: bool = False) -> Optimum | None:

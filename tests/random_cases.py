@@ -76,10 +76,10 @@ def _random_query(seed: int, family: str) -> Query:
     unsafe = random_rows(seed, 2, *counts, strict=turn % 5 == 0)
     shift = (0.0, 0.5, 1.0)[turn % 3]
     moved = [Conjunction(c.rows, c.limits - shift, c.strict) for c in unsafe]
-    return ask(network, domain, _near(network, domain, moved, seed) if turn % 2 else moved)
+    return ask(network, domain, near(network, domain, moved, seed) if turn % 2 else moved)
 
 
-def _near(
+def near(
     network: Network, domain: Domain, unsafe: list[Conjunction], seed: int
 ) -> list[Conjunction]:
     """The same conjunctions moved so that each is met, or just missed, by the best sample."""
