@@ -10,15 +10,14 @@ import onnxruntime
 import pytest
 import torch
 from network_models import Builder
-from numpy.typing import NDArray
+from operator_agreement import values
 from operator_cases import CASES, Case
 
-from fgp_vnn.certificate.network import Network, read_network
+from fgp_vnn.certificate.network import read_network
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network import load_network
 
 NETWORKS = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark" / "onnx"
-Array = NDArray[np.float64]
 
 # How the names begin of the cases that the checker does not read.
 REFUSED = (
@@ -47,15 +46,6 @@ REFUSED = (
     "upsample",
     "where",
 )
-
-
-def values(network: Network, x: Array) -> list[Array]:
-    """What each map gives: z of every layer, then y."""
-    active, result = [x], []
-    for affine in network.maps:
-        result.append(affine.bias + sum(w @ active[s] for s, w in affine.weights.items()))
-        active.append(np.maximum(result[-1], 0))
-    return result
 
 
 def assert_equal_to_runtime(content: bytes, seed: int = 0) -> None:
