@@ -109,6 +109,32 @@ def test_layers_are_those_that_the_verifier_speaks_of(
         np.testing.assert_allclose(ours, other[0], atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["AveragePool", "MaxPool"])
+@pytest.mark.parametrize("side", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(
+    "window", [{"dilations": [2, 1]}, {"strides": [4, 1]}], ids=["dilated", "with gaps"]
+)
+def test_pools_that_onnxruntime_pads_by_a_rule_of_its_own_are_refused(
+    kind: str, side: str, window: dict[str, list[int]]
+) -> None:
+    builder = Builder([1, 1, 4, 4], 19)
+    end = builder.op(kind, "x", kernel_shape=[2, 2], auto_pad=side, **window)
+    with pytest.raises(UnsupportedError, match=f"^operator {kind} .*SAME"):
+        read_network(builder.model(end).SerializeToString())
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+def test_a_clip_just_inside_of_float32_is_one(opset: int) -> None:
+    builder = Builder([1, 1], opset)
+    if opset < 11:
+        end = builder.op("Clip", "x", min=-3.1e38, max=3.1e38)
+    else:
+        end = builder.op("Clip", "x", builder.const(-3.1e38), builder.const(3.1e38))
+    network = read_network(builder.model(end).SerializeToString())
+    for x in (-3.3e38, 3.3e38):
+        assert values(network, np.array([x]))[-1] == pytest.approx(np.sign(x) * 3.1e38)
+
+
 def test_composed_entries_are_as_close_as_their_sizes_say() -> None:
     """Exact products of the file's float32 numbers, against the composed matrix."""
     builder = Builder([1, 6])
