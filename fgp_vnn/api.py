@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fgp_vnn.budget import Budget
 from fgp_vnn.confirm import Judge
@@ -43,7 +45,7 @@ def verify(
     if certificate is not None and chosen.float32_semantics:
         raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
     loaded_property = load_property(Path(prop))
-    loaded = load_network(Path(model))
+    loaded = load_network(Path(model), points=asked_about(loaded_property))
     check_fit(loaded, loaded_property, str(model), str(prop))
     load = time.perf_counter() - begin
     budget = Budget.of(seconds, chosen.memory, since=moment)
@@ -64,6 +66,15 @@ def make_settings(settings: dict[str, Any]) -> Settings:
         return Settings(**settings)
     except TypeError as error:
         raise InputError(f"unknown setting: {error}") from None
+
+
+def asked_about(prop: Property) -> NDArray[np.float32]:
+    """A few inputs [points, inputs] that a property is about: the ends and the middle of a box."""
+    boxes = [(case.lower, case.upper) for case in prop.cases[:1]]
+    rows = [[low, high, low / 2 + high / 2] for low, high in boxes]
+    with np.errstate(over="ignore"):
+        points = np.reshape(rows, (-1, prop.inputs)).astype(np.float32)
+    return points[np.isfinite(points).all(1)]
 
 
 def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> None:

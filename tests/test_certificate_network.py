@@ -10,15 +10,14 @@ import onnxruntime
 import pytest
 import torch
 from network_models import Builder
-from numpy.typing import NDArray
+from operator_agreement import values
 from operator_cases import CASES, Case
 
-from fgp_vnn.certificate.network import Network, read_network
+from fgp_vnn.certificate.network import read_network
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network import load_network
 
 NETWORKS = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark" / "onnx"
-Array = NDArray[np.float64]
 
 # How the names begin of the cases that the checker does not read.
 REFUSED = (
@@ -47,15 +46,6 @@ REFUSED = (
     "upsample",
     "where",
 )
-
-
-def values(network: Network, x: Array) -> list[Array]:
-    """What each map gives: z of every layer, then y."""
-    active, result = [x], []
-    for affine in network.maps:
-        result.append(affine.bias + sum(w @ active[s] for s, w in affine.weights.items()))
-        active.append(np.maximum(result[-1], 0))
-    return result
 
 
 def assert_equal_to_runtime(content: bytes, seed: int = 0) -> None:
@@ -117,6 +107,32 @@ def test_layers_are_those_that_the_verifier_speaks_of(
     assert len(actual) == len(expected)
     for ours, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(ours, other[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["AveragePool", "MaxPool"])
+@pytest.mark.parametrize("side", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(
+    "window", [{"dilations": [2, 1]}, {"strides": [4, 1]}], ids=["dilated", "with gaps"]
+)
+def test_pools_that_onnxruntime_pads_by_a_rule_of_its_own_are_refused(
+    kind: str, side: str, window: dict[str, list[int]]
+) -> None:
+    builder = Builder([1, 1, 4, 4], 19)
+    end = builder.op(kind, "x", kernel_shape=[2, 2], auto_pad=side, **window)
+    with pytest.raises(UnsupportedError, match=f"^operator {kind} .*SAME"):
+        read_network(builder.model(end).SerializeToString())
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+def test_a_clip_just_inside_of_float32_is_one(opset: int) -> None:
+    builder = Builder([1, 1], opset)
+    if opset < 11:
+        end = builder.op("Clip", "x", min=-3.1e38, max=3.1e38)
+    else:
+        end = builder.op("Clip", "x", builder.const(-3.1e38), builder.const(3.1e38))
+    network = read_network(builder.model(end).SerializeToString())
+    for x in (-3.3e38, 3.3e38):
+        assert values(network, np.array([x]))[-1] == pytest.approx(np.sign(x) * 3.1e38)
 
 
 def test_composed_entries_are_as_close_as_their_sizes_say() -> None:

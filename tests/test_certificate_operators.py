@@ -103,3 +103,17 @@ def test_a_proof_is_accepted_and_none_of_what_is_false(name: str, tmp_path: Path
     forged = encode(replace(decode(proof), property=digest(false)))
     with pytest.raises(InputError, match="not greater than 0"):
         check_files(forged, content, false)
+
+
+def test_a_clip_just_inside_of_float32_is_not_passed_over(tmp_path: Path) -> None:
+    builder = Builder([1, 1])
+    scaled = builder.op("Mul", "x", builder.const(3.3e36))
+    model = builder.save(
+        tmp_path / "net.onnx", builder.op("Clip", scaled, "", builder.const(3.1e38))
+    )
+    prop = tmp_path / "prop.vnnlib"
+    prop.write_text(
+        "(declare-const X_0 Real)(declare-const Y_0 Real)(assert (>= X_0 99))"
+        "(assert (<= X_0 100))(assert (<= Y_0 320000000000000000000000000000000000000))"
+    )
+    assert fgp_vnn.verify(model, prop, timeout=60).status == "sat"

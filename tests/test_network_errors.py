@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from network_models import Builder
 from onnx import TensorProto
 
+from fgp_vnn.certificate.network import read_network
 from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.network import load_network
 
@@ -115,6 +116,12 @@ def in_the_middle(b: Builder) -> str:
     return str(b.op("MatMul", b.op("Softmax", "x"), b.random(4, 3)))
 
 
+def noise() -> onnx.GraphProto:
+    node = onnx.helper.make_node("RandomUniform", [], ["noise"], shape=[4])
+    output = onnx.helper.make_tensor_value_info("noise", TensorProto.FLOAT, [4])
+    return onnx.helper.make_graph([node], "branch", [], [output])
+
+
 # Name, the network, and words that the message must have.
 NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
     ("sigmoid", lambda b: b.op("Sigmoid", "x"), ["Sigmoid", "sigmoid0", "supported", "MaxPool"]),
@@ -149,6 +156,40 @@ NETWORKS: list[tuple[str, Callable[[Builder], Any], list[str]]] = [
         "MatMul", "x", b.const(np.ones((4, 3)), np.uint16)), ["dtype"]),
     ("more parts than it says", lambda b: b.op(
         "Split", "x", outputs=3, axis=1, num_outputs=1)[2], ["Split", "split0", "num_outputs 1"]),
+    ("random noise", lambda b: b.op("Add", "x", b.op(
+        "RandomNormalLike", b.random(4), seed=1.0)), ["RandomNormalLike", "random"]),
+    ("random numbers", lambda b: b.op("Add", "x", b.op(
+        "RandomUniformLike", b.random(4))), ["RandomUniformLike", "random"]),
+    ("random numbers of a shape", lambda b: b.op("Add", "x", b.op(
+        "RandomUniform", shape=[4], seed=2.0)), ["RandomUniform", "random"]),
+    ("random weights", lambda b: b.op("MatMul", "x", b.op("Relu", b.op(
+        "RandomNormal", shape=[4, 3]))), ["RandomNormal", "random"]),
+    ("random bits", lambda b: b.op("Mul", "x", b.op(
+        "Bernoulli", b.const(np.full(4, 0.5)), seed=0.0)), ["Bernoulli", "random"]),
+    ("random choices", lambda b: b.op("Gather", "x", b.op(
+        "Multinomial", b.const(np.zeros((1, 4))), sample_size=2), axis=1), ["Multinomial"]),
+    ("dropout in training", lambda b: b.op("Dropout", "x", b.const(0.5), b.const(
+        True, np.bool_)), ["Dropout", "random"]),
+    ("dropout of a constant in training", lambda b: b.op("Add", "x", b.op(
+        "Dropout", b.random(4), b.const(0.5), b.const(True, np.bool_))), ["Dropout", "random"]),
+    ("random numbers in a branch", lambda b: b.op("Add", "x", b.op(
+        "If", b.const(True, np.bool_), then_branch=noise(), else_branch=noise())), ["If", "graph"]),
+    ("a tensor too large", lambda b: b.op("ReduceSum", b.op(
+        "Tile", "x", b.ints(1, 10**8)), keepdims=0), ["t0_0", "400000000 entries"]),
+    ("no entries", lambda b: b.op("Slice", "x", b.ints(2), b.ints(2), b.ints(1)), ["0 entries"]),
+    ("a dilated pool padded the same", lambda b: b.op("MaxPool", b.op(
+        "Reshape", "x", b.ints(1, 1, 4)), kernel_shape=[2], dilations=[2], auto_pad="SAME_UPPER"),
+        ["MaxPool", "SAME"]),
+    ("a pool padded the same, with gaps", lambda b: b.op("AveragePool", b.op(
+        "Reshape", "x", b.ints(1, 1, 2, 2)), kernel_shape=[1, 2], strides=[2, 1],
+        auto_pad="SAME_UPPER"), ["AveragePool", "SAME"]),
+    ("a transposed convolution padded in two ways", lambda b: b.op("ConvTranspose", b.op(
+        "Reshape", "x", b.ints(1, 1, 4)), b.random(1, 1, 3), strides=[2], output_padding=[1],
+        auto_pad="SAME_UPPER"), ["ConvTranspose", "output_padding"]),
+    ("a crop beyond the image", lambda b: b.op("Resize", b.op(
+        "Reshape", "x", b.ints(1, 1, 2, 2)), b.const([0, 0, 0, 0, 1, 1, 2, 2]), b.const(
+        [1, 1, 2, 2]), coordinate_transformation_mode="tf_crop_and_resize"),
+        ["Resize", "outside"]),
     ("two outputs", lambda b: [b.op("Relu", "x"), b.op("Neg", "x")], ["2 outputs"]),
     ("unknown operator", lambda b: b.op("Frobnicate", "x"), ["Frobnicate"]),
     ("other domain", lambda b: b.op("Gelu", "x", domain="com.microsoft"), ["com.microsoft"]),
@@ -182,6 +223,27 @@ def test_input_is_refused(tmp_path: Path, shape: Any, kind: int, words: str) -> 
     builder = Builder(shape)
     path = builder.save(tmp_path / "net.onnx", builder.op("Identity", "x"), kind=kind)
     assert_refused(path, words, UnsupportedError)
+
+
+def test_operators_that_a_file_defines_are_refused(tmp_path: Path) -> None:
+    builder = Builder(SHAPE)
+    model = builder.model(builder.op("Relu", "x"))
+    node = onnx.helper.make_node("Neg", ["a"], ["b"])
+    own = onnx.helper.make_function("", "Relu", ["a"], ["b"], [node], model.opset_import)
+    model.functions.append(own)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert_refused(path, "operators of its own", UnsupportedError)
+    with pytest.raises(UnsupportedError, match="operators of its own"):
+        read_network(path.read_bytes())
+
+
+def test_a_long_chain_of_copies_is_one_layer(tmp_path: Path) -> None:
+    builder = Builder(SHAPE)
+    end = "x"
+    for _ in range(2500):
+        end = builder.op("Identity", builder.op("Relu", end))
+    assert load_network(builder.save(tmp_path / "net.onnx", end)).network.widths == (4,)
 
 
 def test_two_inputs_are_refused(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 from network_models import Builder
+from operator_agreement import AGREES, REFUSED, outcomes
 from operator_cases import CASES, Case
+from operator_choices import FAMILIES, random_operator
 
 from fgp_vnn.network import AffineMap, Dense, LoadedNetwork, Network, Operator, load_network
 
@@ -40,6 +42,15 @@ def test_operator_may_stand_at_the_end(
 ) -> None:
     builder = Builder(shape, opsets[-1])
     assert_equal_to_runtime(load_network(builder.save(tmp_path / "net.onnx", case(builder))))
+
+
+@pytest.mark.parametrize("first", range(len(FAMILIES)), ids=sorted(FAMILIES))
+def test_an_operator_is_read_as_onnxruntime_runs_it_or_refused_by_name(first: int) -> None:
+    """Both by the loader and by the checker; `scripts/operators.py` runs as many as one likes."""
+    for number in range(first, 8 * len(FAMILIES), len(FAMILIES)):
+        drawn = random_operator(number)
+        for reader, outcome in outcomes(drawn).items():
+            assert outcome in (AGREES, REFUSED), f"the {reader} {outcome}: {drawn.description}"
 
 
 def assert_equal_to_runtime(model: LoadedNetwork, samples: int = 5) -> None:

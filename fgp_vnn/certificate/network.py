@@ -55,6 +55,8 @@ def read_network(data: bytes) -> Network:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
         raise InputError("not an ONNX file") from error
+    if model.functions:
+        raise UnsupportedError("the file defines operators of its own")
     graph = model.graph
     constants = {t.name: _array(t) for t in graph.initializer}
     inputs = [value for value in graph.input if value.name not in constants]

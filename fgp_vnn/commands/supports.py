@@ -15,11 +15,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
-        from fgp_vnn.api import check_fit
+        from fgp_vnn.api import asked_about, check_fit
         from fgp_vnn.network import load_network
         from fgp_vnn.property import load_property
 
         prop = load_property(args.property)
-        check_fit(load_network(args.model), prop, str(args.model), str(args.property))
+        loaded = load_network(args.model, points=asked_about(prop))
+        check_fit(loaded, prop, str(args.model), str(args.property))
     print("supported")
     return 0

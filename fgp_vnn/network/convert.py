@@ -18,7 +18,10 @@ from fgp_vnn.network.graph import Graph
 
 
 def convert(graph: Graph) -> GraphModule:
-    """The torch.fx graph of a graph; each call_module node's target is the ONNX node's name."""
+    """The torch.fx graph of a graph; each call_module node's target is the ONNX node's name.
+
+    The module is there to be taken apart: its graph is right, its `forward` is not compiled.
+    """
     with _without_torchvision():
         import onnx2torch
     matrices = _matrices(graph)
@@ -60,14 +63,13 @@ def _matrices(graph: Graph) -> list[str]:
 
 
 def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:
-    """Give the constants that were declared as inputs their values."""
+    """Give the constants that were declared as inputs their values, in the module's graph."""
     _, *places = (node for node in module.graph.nodes if node.op == "placeholder")
     for i, (place, tensor) in enumerate(zip(places, tensors, strict=True)):
         module.register_buffer(f"matrix_{i}", tensor)
         with module.graph.inserting_before(place):
             place.replace_all_uses_with(module.graph.get_attr(f"matrix_{i}"))
         module.graph.erase_node(place)
-    module.recompile()
 
 
 @contextmanager

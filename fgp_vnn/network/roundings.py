@@ -79,19 +79,19 @@ def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
         count = prod(attributes(node).get("kernel_shape", graph.shape(node.input[0])))
         return count + 2, float(count)
     constant = next(graph.constants[name] for name in node.input[:2] if name in graph.constants)
-    size = np.abs(constant)
-    if node.op_type == "Conv":
-        return int(size[0].size) + 2, float(size.reshape(len(size), -1).sum(1).max())
-    if node.op_type == "ConvTranspose":
-        return int(size[:, 0].size) + 2, float(size.sum())
-    if node.op_type in ("Gemm", "MatMul"):
-        sums = max(float(size.sum(axis).max()) for axis in range(size.ndim))
-        alpha = abs(attributes(node).get("alpha", 1.0))
-        scaled = node.op_type == "Gemm" and (alpha, attributes(node).get("beta", 1.0)) != (1, 1)
-        return max(size.shape) + 2 + 2 * scaled, max(1.0, alpha) * sums
-    if node.op_type in ("Mul", "Div"):
+    if node.op_type == "Div":
         with np.errstate(divide="ignore"):
-            return 1, float((size if node.op_type == "Mul" else 1 / size).max())
+            return 1, float((1 / np.abs(constant)).max())
+    largest = float(max(constant.max(), -constant.min()))
+    if node.op_type == "Mul":
+        return 1, largest
+    if node.op_type in ("Conv", "ConvTranspose"):
+        count = constant[0].size if node.op_type == "Conv" else constant[:, 0].size
+        return count + 2, count * largest
+    if node.op_type in ("Gemm", "MatMul"):
+        count = max(constant.shape)
+        alpha, beta = (attributes(node).get(name, 1.0) for name in ("alpha", "beta"))
+        return count + 2 + 2 * ((alpha, beta) != (1, 1)), max(1.0, abs(alpha)) * count * largest
     raise UnsupportedError(f"the rounding of {label(node)} is not known")
 
 

@@ -59,15 +59,15 @@ def run_inside(model: ModelProto, data: bytes, x: Floats, names: Sequence[str]) 
     given = {output.name for output in model.graph.output}
     more = [ValueInfoProto(name=name) for name in names if name not in given]
     extension = ModelProto(graph=GraphProto(output=more))
-    program = _open(data + extension.SerializeToString())
+    program = _open(data + extension.SerializeToString(), as_written=True)
     read = program.get_inputs()[0].name
     rows = [_results(program, read, row, list(names)) for row in x]
     return [np.stack([value.reshape(-1) for value in column]) for column in zip(*rows, strict=True)]
 
 
-def _open(data: bytes) -> Any:
+def _open(data: bytes, *, as_written: bool = False) -> Any:
     try:
-        return open_program(data)
+        return open_program(data, as_written=as_written)
     except Exception as error:  # onnxruntime has no common base class for its errors
         raise UnsupportedError(f"onnxruntime refuses the network: {one_line(error)}") from error
 
