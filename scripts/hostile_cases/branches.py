@@ -22,7 +22,9 @@ def make(random: np.random.Generator) -> Case:
     small = layer(random, builder, "x", inputs, outputs, 1.0 / size, 1.0)
     if random.random() < 0.5:
         small = layer(random, builder, builder.op("Relu", small), outputs, outputs, 1.0, 1.0)
-    weight = entries(random, magnitude(random) ** 0.5 * 10.0 ** random.uniform(0, 12), width, outputs)
+    weight = entries(
+        random, magnitude(random) ** 0.5 * 10.0 ** random.uniform(0, 12), width, outputs
+    )
     back = -weight.astype(np.float64)
     if random.random() < 0.4:
         back = back * (1 + random.choice([0.0, 2.0**-23, -(2.0**-23)], size=back.shape))

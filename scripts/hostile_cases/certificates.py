@@ -16,7 +16,7 @@ from network_models import Builder
 from hostile_cases.case import box_property
 from hostile_cases.exact import ExactNetwork, rational
 from hostile_cases.forging import Arrays, forged, stamped, unpack
-from hostile_cases.magnitudes import chain
+from hostile_cases.magnitudes import DEEP, chain
 from hostile_cases.networks import Redraw
 from hostile_cases.oracle import Oracle, shown
 from hostile_cases.tool import Tool
@@ -25,7 +25,7 @@ from hostile_cases.trials import Trial
 Claim = tuple[bytes, bytes]  # network and property
 Prove = Callable[[Path, Path, Path], bool]
 SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
-    (1, (2, 1)), (1, (1,)), (2, (3, 1)), (1, (3, 2, 1)), (2, (2, 2, 2)),
+    (1, (2, 1)), (1, (1,)), (2, (3, 1)), (1, (3, 2, 1)), (2, (2, 2, 2)), (1, (1,) * DEEP),
 )  # fmt: skip
 BENCHMARK = Path(__file__).resolve().parent.parent.parent / "vnncomp" / "benchmark"
 BUNDLED = ("dense_16x2_standard", "dense_24x3_pgd")

@@ -9,10 +9,15 @@ from hostile_cases.case import Case
 from hostile_cases.networks import ask, layer, random_box
 from hostile_cases.numbers import magnitude
 
+DEEP = 9  # layers: the product of so many large float32 weights is no float64
+WILD = 0.15  # share of layers whose weights have nothing to do with the values around them
+
 
 def make(random: np.random.Generator) -> Case:
     """A chain of random widths."""
     widths = [int(w) for w in random.integers(1, 5, size=int(random.integers(0, 3)))]
+    if random.random() < 0.05:
+        widths = [1] * DEEP
     return chain(random, int(random.choice([1, 1, 2, 3])), [*widths, int(random.integers(1, 4))])
 
 
@@ -27,6 +32,8 @@ def chain(
         target = magnitude(random)
         with np.errstate(over="ignore"):
             gain = min(target / max(size, 1e-45), 3.4e38)
+        if random.random() < WILD:
+            gain = magnitude(random)
         at = layer(random, builder, at, before, after, gain, target)
         if k < len(widths) - 1:
             at = builder.op("Relu", at)

@@ -85,6 +85,8 @@ def _row(random: Generator, knots: list[list[Fraction]], outputs: int) -> str:
     term, coefficients = f"Y_{k}", {k: 1.0}
     if random.random() < 0.3:
         factor = float(single(magnitude(random)) * random.choice([-1.0, 1.0]))
+        if random.random() < 0.2:
+            factor *= 10.0 ** random.uniform(-260, 260)
         term, coefficients = f"(* {factor!r} Y_{k})", {k: factor}
     if outputs > 1 and random.random() < 0.4:
         other = (k + 1) % outputs
