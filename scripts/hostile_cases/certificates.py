@@ -72,6 +72,8 @@ def _false(random: np.random.Generator, index: int) -> tuple[Claim, str]:
     inputs, widths = SHAPES[index]
     if widths[:-1] in (((2,) * 3), (2,) * PAIRS) and random.random() < 0.8:
         case = pairs(random, inputs, len(widths) - 1, rows=1)
+    elif len(widths) == 1:  # of any depth, without a ReLU
+        case = chain(random, inputs, [1] * int(random.integers(1, DEEP)), relus=0, rows=1)
     else:
         case = chain(random, inputs, list(widths), rows=1)
     found = Oracle(case).real

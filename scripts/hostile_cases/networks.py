@@ -35,7 +35,7 @@ def layer(
 
 def random_box(random: Generator, inputs: int, size: float) -> tuple[Array, Array]:
     """Bounds in float32: wide, narrow, a few values wide, or a point."""
-    center = entries(random, size, inputs).astype(np.float64)
+    center = entries(random, size, inputs).astype(np.float64) * (random.random() < 0.9)
     width = size * 10.0 ** random.uniform(-7, 0, size=inputs) * (random.random(inputs) < 0.85)
     with np.errstate(under="ignore"):
         lower, upper = single(center - width), single(center + width)
