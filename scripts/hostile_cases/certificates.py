@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 from network_models import Builder
 
+from hostile_cases.branches import PAIRS, pairs
 from hostile_cases.case import box_property
 from hostile_cases.exact import ExactNetwork, rational
 from hostile_cases.forging import Arrays, forged, stamped, unpack
-from hostile_cases.magnitudes import chain
+from hostile_cases.magnitudes import DEEP, chain
 from hostile_cases.networks import Redraw
 from hostile_cases.oracle import Oracle, shown
 from hostile_cases.tool import Tool
@@ -25,7 +26,8 @@ from hostile_cases.trials import Trial
 Claim = tuple[bytes, bytes]  # network and property
 Prove = Callable[[Path, Path, Path], bool]
 SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
-    (1, (2, 1)), (1, (1,)), (2, (3, 1)), (1, (3, 2, 1)), (2, (2, 2, 2)),
+    (1, (2, 1)), (1, (1,)), (2, (3, 1)), (1, (3, 2, 1)), (2, (2, 2, 2)), (1, (1,) * DEEP),
+    (1, (2, 2, 2, 1)), (1, (2,) * PAIRS + (1,)),
 )  # fmt: skip
 BENCHMARK = Path(__file__).resolve().parent.parent.parent / "vnncomp" / "benchmark"
 BUNDLED = ("dense_16x2_standard", "dense_24x3_pgd")
@@ -68,7 +70,12 @@ def digests(claim: Claim) -> tuple[str, str]:
 def _false(random: np.random.Generator, index: int) -> tuple[Claim, str]:
     """A network of the same shape with hostile numbers, and a property that it breaks."""
     inputs, widths = SHAPES[index]
-    case = chain(random, inputs, list(widths), rows=1)
+    if widths[:-1] in (((2,) * 3), (2,) * PAIRS) and random.random() < 0.8:
+        case = pairs(random, inputs, len(widths) - 1, rows=1)
+    elif len(widths) == 1:  # of any depth, without a ReLU
+        case = chain(random, inputs, [1] * int(random.integers(1, DEEP)), relus=0, rows=1)
+    else:
+        case = chain(random, inputs, list(widths), rows=1)
     found = Oracle(case).real
     if found is None:
         raise Redraw("the claim may be true")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class ExactNetwork:
     def witness(self, formula: Formula, start: Point, end: Point) -> Witness | None:
         """A point of the segment at which the formula holds; None is a proof that there is none."""
         xs, ys = self._along([list(start), list(end)])
-        for left, right in zip(_pairs(xs, ys), _pairs(xs, ys)[1:], strict=False):
+        for left, right in pairwise(_pairs(xs, ys)):
             for t in _candidates(formula, left, right):
                 x, y = (_between(a, b, t) for a, b in zip(left, right, strict=True))
                 if formula.holds(x, y):
@@ -132,7 +133,7 @@ def _candidates(formula: Formula, left: Witness, right: Witness) -> list[Fractio
     pairs = zip(formula.gaps(*left), formula.gaps(*right), strict=True)
     crossed = {a / (a - b) for a, b in pairs if (a < 0 < b) or (b < 0 < a)}
     ends = sorted({ZERO, Fraction(1)} | crossed)
-    middles = [(a + b) / 2 for a, b in zip(ends, ends[1:], strict=False)]
+    middles = [(a + b) / 2 for a, b in pairwise(ends)]
     return [*ends, *middles]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +28,14 @@ def try_number(kind: str, seed: int, number: int, tool: Tool, folder: Path) -> l
     raise RuntimeError(f"{kind} {number}: {TRIES} draws were of no use")
 
 
-def _asked(make: Make, *, most: int = len(ENGINES)) -> Try:
-    """Trials with the default and so many engines in all, which take turns."""
+def _asked(make: Make, first: Sequence[str] = (), most: int = len(ENGINES)) -> Try:
+    """Trials with these engines and so many in all, the others taking turns."""
 
     def attempt(random: np.random.Generator, tool: Tool, folder: Path) -> Iterator[Trial]:
         case = make(random)
-        rest = [str(name) for name in random.permutation(list(ENGINES)[1:])]
-        yield from try_case(case, tool, folder, ["default", *rest[: most - 1]])
+        others = random.permutation([name for name in ENGINES if name not in first])
+        engines = [*first, *(str(name) for name in others)]
+        yield from try_case(case, tool, folder, engines[:most])
 
     return attempt
 
@@ -43,7 +44,7 @@ KINDS: dict[str, Try] = {
     "magnitudes": _asked(magnitudes.make),
     "branches": _asked(branches.make),
     "spikes": _asked(spikes.make),
-    "operators": _asked(operators.make, most=3),
-    "properties": _asked(properties.make, most=3),
+    "operators": _asked(operators.make, ("bounds", "split"), most=3),
+    "properties": _asked(properties.make, ("default",), most=3),
     "certificates": certificates.attempt,
 }

@@ -15,6 +15,7 @@ from hostile_cases.numbers import entries, magnitude, near, single
 from hostile_cases.oracle import Program
 
 TRIES = 50
+TOP = Fraction(17, 10) * Fraction(10) ** 308
 NORMS: tuple[Norm, ...] = ("linf", "l2", "l1")
 Generator = np.random.Generator
 
@@ -34,7 +35,7 @@ def layer(
 
 def random_box(random: Generator, inputs: int, size: float) -> tuple[Array, Array]:
     """Bounds in float32: wide, narrow, a few values wide, or a point."""
-    center = entries(random, size, inputs).astype(np.float64)
+    center = entries(random, size, inputs).astype(np.float64) * (random.random() < 0.9)
     width = size * 10.0 ** random.uniform(-7, 0, size=inputs) * (random.random(inputs) < 0.85)
     with np.errstate(under="ignore"):
         lower, upper = single(center - width), single(center + width)
@@ -72,19 +73,23 @@ def ask(
     knots = [y for _, y in exact.knots(start, end)] + [rational(program(p)) for p in points]
     outputs = len(knots[0])
     count = rows or int(random.choice([1, 1, 2]))
-    unsafe = [_row(random, knots, outputs) for _ in range(count)]
+    extreme = 0.3 if rows is None else 0.7
+    unsafe = [_row(random, knots, outputs, extreme) for _ in range(count)]
     if len(unsafe) > 1 and random.random() < 0.5:
         unsafe = [f"(or {' '.join(unsafe)})"]
     prop = box_property(lower.tolist(), upper.tolist(), outputs, *unsafe)
     return Case(name, network, prop, tuple(points), balls=_balls(random, lower, upper, outputs))
 
 
-def _row(random: Generator, knots: list[list[Fraction]], outputs: int) -> str:
-    """One comparison whose limit is close to its least or greatest value at the knots."""
+def _row(random: Generator, knots: list[list[Fraction]], outputs: int, extreme: float = 0.3) -> str:
+    """One comparison whose limit is close to its least or greatest value at the knots; `extreme`
+    is how often its factor may be anything up to the greatest float64."""
     k = int(random.integers(outputs))
     term, coefficients = f"Y_{k}", {k: 1.0}
-    if random.random() < 0.3:
+    if random.random() < max(0.3, extreme):
         factor = float(single(magnitude(random)) * random.choice([-1.0, 1.0]))
+        if random.random() < extreme:
+            factor = _top(random, [y[k] for y in knots])
         term, coefficients = f"(* {factor!r} Y_{k})", {k: factor}
     if outputs > 1 and random.random() < 0.4:
         other = (k + 1) % outputs
@@ -95,11 +100,18 @@ def _row(random: Generator, knots: list[list[Fraction]], outputs: int) -> str:
     value = values[0 if least else -1]
     if random.random() < 0.2:
         value = values[int(random.integers(len(values)))]
-    if max(abs(v) for v in values) > Fraction(10) ** 300:
+    if max(abs(v) for v in values) > TOP:
         raise Redraw("the limit is no float64")
     limit = near(random, float(value), float(max(abs(v) for v in values)))
     sign = ("<=" if least else ">=") if random.random() < 0.8 else ("<" if least else ">")
     return f"({sign} {term} {limit!r})"
+
+
+def _top(random: Generator, values: list[Fraction]) -> float:
+    """A factor that takes the values to the end of the range of float64, or somewhere below."""
+    size = max(abs(v) for v in values)
+    wanted = TOP / (1 if random.random() < 0.5 else Fraction(10) ** int(random.integers(1, 600)))
+    return float(min(wanted / size if size else wanted, TOP) * random.choice([-1, 1]))
 
 
 def _balls(random: Generator, lower: Array, upper: Array, outputs: int) -> tuple[Ball, ...]:

@@ -126,8 +126,8 @@ def _clip(random: Random, opset: int) -> Drawn:
 
     def build(b: Builder) -> str:
         if opset < 11:
-            chosen = {"min": low} if given[0] else {}
-            return str(b.op("Clip", "x", **chosen, **({"max": high} if given[1] else {})))
+            chosen: dict[str, Any] = {"min": low} if given[0] else {}
+            return str(b.op("Clip", "x", **chosen | ({"max": high} if given[1] else {})))
         operands = [b.const(low) if given[0] else "", b.const(high) if given[1] else ""]
         return str(b.op("Clip", "x", *operands))
 
@@ -174,7 +174,8 @@ def _reduce(random: Random, opset: int) -> Drawn:
     def build(b: Builder) -> str:
         if operand:
             return str(b.op(kind, "x", *([b.ints(*axes)] if axes else []), **keep, **empty))
-        return str(b.op(kind, "x", **({"axes": axes} if axes else {}), **keep))
+        named: dict[str, Any] = {"axes": axes} if axes else {}
+        return str(b.op(kind, "x", **named, **keep))
 
     return _shape(random, 2, 2), build
 

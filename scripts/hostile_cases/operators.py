@@ -20,7 +20,7 @@ from hostile_cases.operator_table import OPERATORS, Sizes
 from hostile_cases.oracle import Program, shown
 
 ROUNDING = 4e-3
-SCALES = (1.0, 1.0, 1e-4)
+SCALES = (1.0, 1e-4)
 Build = Callable[[Builder], str]
 
 
@@ -45,7 +45,7 @@ def make(random: np.random.Generator) -> Case:
     if not y.size or not np.isfinite(y).all() or y.size > 2000 or np.abs(y).max() > 1e4:
         raise Redraw(f"{name} has no use as a network")
     lower, upper = point.copy(), point.copy()
-    if random.random() < 0.5:
+    if random.random() < 0.3:
         wide = random.random(len(point)) < random.choice([0.02, 0.3, 1.0])
         lower, upper = point - wide * random.random(), point + wide * random.random()
     prop = box_property(lower.tolist(), upper.tolist(), y.size, *_around(random, y, scale))
@@ -66,8 +66,9 @@ def _draw(random: np.random.Generator) -> tuple[str, Sizes, int, Build]:
 def _flat(random: np.random.Generator, builder: Builder, output: str) -> str:
     """The output as a vector, perhaps with 0 times a branch with values of a million."""
     flat = str(builder.op("Reshape", output, builder.ints(1, -1)))
-    if random.random() < 0.3:
-        huge = builder.op("Relu", builder.op("Mul", flat, builder.const(1e6)))
+    if random.random() < 0.6:
+        million = builder.const(random.choice([1e6, 1e9]))
+        huge = builder.op("Relu", builder.op("Mul", flat, million))
         flat = str(builder.op("Add", flat, builder.op("Mul", huge, builder.const(0.0))))
     return flat
 

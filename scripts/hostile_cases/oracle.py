@@ -179,8 +179,10 @@ def _segments(
 
 def shown(x: Sequence[Fraction] | Array, y: Sequence[Fraction] | Array) -> str:
     """Both as floats, cut to what a float64 and a line can hold."""
+    return f"y = {_short(y)} at x = {_short(x)}"
+
+
+def _short(values: Sequence[Fraction] | Array) -> list[float]:
     top = Fraction(10) ** 300
-    values = [[float(min(max(Fraction(v), -top), top)) for v in list(part)[:8]]
-              for part in (map(float, x) if isinstance(x, np.ndarray) else x,
-                           map(float, y) if isinstance(y, np.ndarray) else y)]  # fmt: skip
-    return f"y = {values[1]} at x = {values[0]}"
+    first = rational(values[:8]) if isinstance(values, np.ndarray) else values[:8]
+    return [float(min(max(v, -top), top)) for v in first]

@@ -106,7 +106,7 @@ def _work(pipe: Connection, limit: float, path: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         while True:
             try:
-                task = pipe.recv()
+                task: Task = pipe.recv()
             except (EOFError, KeyboardInterrupt):
                 return
-            pipe.send(try_number(*task, tool, Path(folder)))
+            pipe.send(try_number(task.kind, task.seed, task.number, tool, Path(folder)))

@@ -11,7 +11,14 @@ import numpy as np
 
 Random = np.random.Generator
 # Text that a comment may hold, and that would mean something if the comment ended earlier.
-DECOYS = ("a note", "(assert (<= Y_0 -1e30))", "(assert (or", ")", "; (assert", "\f(assert (= Y_0 9))")
+DECOYS = (
+    "a note",
+    "(assert (<= Y_0 -1e30))",
+    "(assert (or",
+    ")",
+    "; (assert",
+    "\f(assert (= Y_0 9))",
+)
 SPACES = (" ", "  ", "\t", "\n", "\r\n", "\r", " ;x\n", " ;x\r\n", " ;x\r", "\f", "\v")
 
 

@@ -29,7 +29,9 @@ def make(random: np.random.Generator) -> Case:
     radius = first * size * 10.0 ** random.uniform(-6, -1)
     second = magnitude(random) / max(radius, 1e-45)
     down = single(np.full((2 * inputs, 1), -second))
-    at = builder.op("Gemm", at, builder.const(down), builder.const(single([second * radius])))
+    at = builder.op(
+        "Gemm", at, builder.const(down), builder.const(single(np.array([second * radius])))
+    )
     at = builder.op("Relu", at)
     third = magnitude(random)
     outputs = int(random.integers(1, 3))
