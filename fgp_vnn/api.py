@@ -22,7 +22,7 @@ from fgp_vnn.network.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.query import ask
 from fgp_vnn.record import Record
-from fgp_vnn.settings import Settings
+from fgp_vnn.settings import Settings, make_settings
 from fgp_vnn.solve import solve
 from fgp_vnn.verdict import Verdict
 
@@ -41,7 +41,7 @@ def verify(
     be done, the verdict's `certificate` stays empty and its `reason` says why.
     """
     begin, moment = time.perf_counter(), time.monotonic()
-    seconds, chosen = check_seconds(timeout), make_settings(settings)
+    seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
     if certificate is not None and chosen.float32_semantics:
         raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
     loaded_property = load_property(Path(prop))
@@ -59,13 +59,6 @@ def verify(
         verdict = _with_certificate(verdict, records, files, loaded_property, certificate, budget)
     spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=spent)
-
-
-def make_settings(settings: dict[str, Any]) -> Settings:
-    try:
-        return Settings(**settings)
-    except TypeError as error:
-        raise InputError(f"unknown setting: {error}") from None
 
 
 def asked_about(prop: Property) -> NDArray[np.float32]:
@@ -189,7 +182,7 @@ def _combine(verdicts: list[Verdict]) -> Verdict:
     return replace(chosen, seconds=seconds, statistics=statistics)
 
 
-def pick_device(name: str, precision: str = "float64") -> torch.device:
+def pick_device(name: str, precision: str) -> torch.device:
     """The device of that name; `auto` is a GPU where there is one.
 
     Proofs count on float32 being float32, so that TensorFloat-32 is switched off.
@@ -199,7 +192,7 @@ def pick_device(name: str, precision: str = "float64") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "mps" and precision == "float64":
-        raise InputError("device mps has no float64; use --precision float32 or --device cpu")
+        raise InputError("device mps has no float64: use another one, or verify in float32")
     missing = (name == "cuda" and not torch.cuda.is_available()) or (
         name == "mps" and not torch.backends.mps.is_available()
     )

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.api import check_seconds, make_settings, pick_device
+from fgp_vnn.api import check_seconds, pick_device
 from fgp_vnn.budget import Budget
 from fgp_vnn.decide import decide, lifted
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
@@ -25,7 +25,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.reduction import RowSpace, row_space
 from fgp_vnn.robustness import NORMS, BallJudge, Doubles, Floats, Norm, Robustness
 from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.settings import Settings
+from fgp_vnn.settings import Settings, make_settings
 from fgp_vnn.solve import LONG
 from fgp_vnn.verdict import Counterexample, Verdict
 
@@ -48,7 +48,7 @@ def certify(
     One input gives one result, a batch along the first axis gives a list. `timeout` is in seconds
     for each input; settings are the fields of `Settings`.
     """
-    certifier = model if isinstance(model, Certifier) else Certifier.of(model, **settings)
+    certifier = Certifier.of(model, **settings)
     points, single = certifier.points(x)
     results = [
         certifier.certify(point, epsilon=epsilon, norm=norm, clip=clip, timeout=timeout)
@@ -69,15 +69,19 @@ class Certifier:
     _outputs: dict[int, AffineMap] = field(default_factory=dict)  # margins of each class
 
     @classmethod
-    def of(cls, model: str | Path | LoadedNetwork | Network | Module, **settings: Any) -> Certifier:
-        """From an ONNX file, a loaded network or a torch module."""
-        chosen = make_settings(settings)
-        if chosen.float32_semantics:
-            raise InputError("float32 semantics are for properties of ONNX files: use verify")
+    def of(
+        cls, model: str | Path | LoadedNetwork | Network | Module | Certifier, **settings: Any
+    ) -> Certifier:
+        """From an ONNX file, a loaded network or a torch module, or what was made of one before."""
+        if isinstance(model, Certifier):
+            if settings:
+                raise InputError(f"a Certifier has its settings already: {', '.join(settings)}")
+            return model
+        chosen = make_settings("certify", settings)
         network, run, shape = _open(model)
         if network.outputs < 2:
             raise InputError(f"the network has {network.outputs} output; classes need two")
-        network = network.to(pick_device(chosen.device), torch.float64)
+        network = network.to(pick_device(chosen.device, "float64"), torch.float64)
         space = row_space(network) if chosen.reduce and network.layers else None
         return cls(network, run, shape, chosen, space)
 
@@ -262,8 +266,8 @@ def check_ball(x: Doubles, epsilon: float, norm: str, clip: Sequence[float] | No
         raise InputError("the input has values that are not finite")
     if clip is None:
         return
-    if not clip[0] <= clip[1]:
-        raise InputError(f"the clip box [{clip[0]}, {clip[1]}] is empty")
+    if not -math.inf < clip[0] <= clip[1] < math.inf:
+        raise InputError(f"the clip box [{clip[0]}, {clip[1]}] is empty or infinite")
     if x.min(initial=math.inf) < clip[0] or x.max(initial=-math.inf) > clip[1]:
         raise InputError(
             f"the input has values from {x.min():g} to {x.max():g}, outside of the clip box "

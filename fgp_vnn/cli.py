@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
-import select
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from fgp_vnn import __version__
 from fgp_vnn.commands.interrupt import EXIT_CODE, MESSAGE
+from fgp_vnn.commands.output import NOBODY_READS, complain, fault, reader_has_gone
 from fgp_vnn.errors import InputError
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
@@ -30,38 +31,55 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 for every verdict, 2 for bad input, 130 for Ctrl-C, 141 if nobody reads
-    any longer what it prints."""
-    args = _parser(argv).parse_args(argv)
+    """Run one command; 0 for every verdict, 2 for bad input and for what cannot be written, 130 for
+    Ctrl-C, 141 if nobody reads any longer what it prints."""
+    if argv is None:
+        _prepare_output()
     try:
-        code = int(_module(args.command).run(args))
-        sys.stdout.flush()
-        return code
+        return _run(argv)
     except InputError as error:
-        print(f"fgp-vnn: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+        complain(str(error))
     except KeyboardInterrupt:
-        print(MESSAGE, file=sys.stderr)
+        complain(MESSAGE)
         return EXIT_CODE
     except BrokenPipeError:
-        if not _reader_has_gone():
+        if not reader_has_gone():
             raise
-        return 141
+        return NOBODY_READS
+    except OSError as error:
+        complain(fault(error))
+    return 2
 
 
-def _reader_has_gone() -> bool:
-    """Whether standard output is closed at its other end, as `head` does; the rest goes nowhere."""
-    output = sys.stdout.fileno()
-    poll = select.poll()
-    poll.register(output, 0)
-    if not any(event & select.POLLERR for _, event in poll.poll(0)):
-        return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
-    return True
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        args = _parser(argv).parse_args(argv)
+        return int(_module(args.command).run(args))
+    finally:  # also after --help
+        sys.stdout.flush()
+
+
+def _prepare_output() -> None:
+    """An output that is closed swallows everything, and any name of a file can be printed."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the command line in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Without passing over what goes wrong, as the original does."""
+        (file or sys.stderr).write(message)
 
 
 def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="fgp-vnn", description="Verify neural networks by Fast Geometric Projections."
     )
     parser.set_defaults(own_process=argv is None)  # or a call from somebody else's

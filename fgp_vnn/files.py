@@ -46,6 +46,27 @@ def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
         raise InputError(f"{what} {str(path)!r} is not a path: {one_line(error)}") from None
 
 
+def check_writable(path: Path, what: str) -> None:
+    """Say before the work, not after it, that its result could not be written."""
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise InputError(f"{what} {path} is a directory")
+        if not target.parent.is_dir():
+            raise InputError(f"{what} {path}: the folder {path.parent} does not exist")
+        if not target.exists() or target.is_file():  # replaced by renaming a file in its folder
+            if not os.access(target.parent, os.W_OK):
+                raise InputError(f"{what} {path}: the folder {path.parent} is not writable")
+        elif not os.access(target, os.W_OK):
+            raise InputError(f"{what} {path} is not writable")
+        path.stat()  # a loop of links is found here
+    except FileNotFoundError:
+        return
+    except (OSError, RuntimeError) as error:  # a name that is too long, a loop of links
+        reason = getattr(error, "strerror", None) or one_line(error)
+        raise InputError(f"{what} {path} cannot be written: {reason}") from None
+
+
 def write_bytes(path: str | Path, data: bytes, what: str) -> None:
     """Write a file in one step: a reader finds the old content or all of the new."""
     try:
@@ -63,7 +84,7 @@ def _replace(target: Path, data: bytes) -> None:
     """Write beside the target, then rename over it."""
     if target.is_dir():
         raise IsADirectoryError(21, "it is a directory")
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:

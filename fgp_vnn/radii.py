@@ -21,7 +21,7 @@ from fgp_vnn.errors import InputError
 from fgp_vnn.first_ends import FINE, ROUGH, attack, plain_bounds
 from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.robustness import Doubles, Norm, other_class
-from fgp_vnn.settings import RADIUS_ENGINES
+from fgp_vnn.settings import RADIUS_ENGINES, ROUTES, make_settings, unusual
 from fgp_vnn.verdict import Counterexample
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def radius(
     One input gives one result, a batch along the first axis gives a list. `timeout` is in seconds
     for each input; settings are the fields of `Settings`.
     """
-    certifier = model if isinstance(model, Certifier) else Certifier.of(model, **settings)
+    make_settings("radius", settings)
+    certifier = Certifier.of(model, **settings)
     points, single = certifier.points(x)
     results = [
         find_radius(
@@ -118,7 +119,7 @@ def find_radius(
     """
     begin = time.perf_counter()
     budget = Budget.of(check_seconds(timeout), certifier.settings.memory)
-    _check(x, maximum, gap, engine, norm, clip)
+    _check(certifier, x, maximum, gap, engine, norm, clip)
     y = certifier.run(x.astype(np.float32))
     if not np.isfinite(y).all():
         raise InputError("the network's output at the input is not finite")
@@ -174,6 +175,7 @@ def _result(ends: Ends, engine: str, seconds: float) -> Radius:
 
 
 def _check(
+    certifier: Certifier,
     x: Doubles,
     maximum: float,
     gap: float,
@@ -189,4 +191,7 @@ def _check(
         raise InputError(
             f"engine is {engine!r}; for a radius it must be one of {', '.join(RADIUS_ENGINES)}"
         )
+    unused = unusual(vars(certifier.settings)).keys() - set(ROUTES["radius"])
+    if unused:
+        raise InputError(f"a radius does not use the setting {min(unused)!r} of its Certifier")
     check_ball(x, maximum, norm, clip)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.errors import InputError
+from fgp_vnn.files import check_writable
 
 SUFFIXES = (".csv", ".json", ".jsonl")
 
@@ -76,8 +77,7 @@ def check_output(path: Path, *, resume: bool) -> None:
     """Refuse a file that `Records` would not write, before the work."""
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist")
+    check_writable(path, "output file")
     if path.exists() and not resume:
         raise InputError(f"{path} exists already; go on with --resume or choose another name")
 

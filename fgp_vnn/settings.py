@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -15,6 +16,23 @@ VARIANTS = ("full-queue", "first-boundary")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float64", "float32")
 SEEDS = 1 << 63
+BATCHES = 1 << 31
+_ANYWHERE = ("device", "memory", "seed")
+_SEARCH = (*_ANYWHERE, "engine", "variant", "attack", "alternate", "lp")
+_WALK = ("stable", "signed", "joint", "cache_first", "batch")
+# What each of the library's functions makes use of.
+ROUTES: Mapping[str, tuple[str, ...]] = {
+    "verify": (*_SEARCH, "precision", "float32_semantics"),
+    "certify": (*_SEARCH, *_WALK, "reduce"),
+    "radius": (*_ANYWHERE, "reduce"),
+}
+# The engines that make use of a setting, where not all do.
+_ENGINES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("variant", "alternate", *_WALK), ("auto", "walk")),
+    "stable": ("walk",),
+    "lp": ("auto", "walk", "split"),
+    "attack": ("auto", "walk", "split", "bounds"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,7 +46,7 @@ class Settings:
     lp: bool = False  # hand what projections leave inconclusive to an LP or a cone program
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
-    memory: float | None = None  # gigabytes for the whole process; None: half of what is free more
+    memory: float | None = None  # gigabytes for the process; None: what it has and half of the rest
     seed: int = 0
     float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
@@ -46,20 +64,50 @@ class Settings:
             ("precision", PRECISIONS),
         ):
             value = getattr(self, name)
-            if value not in allowed:
+            if not isinstance(value, str) or value not in allowed:
                 raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        for field in fields(self):
+            if isinstance(field.default, bool) and not isinstance(getattr(self, field.name), bool):
+                value = getattr(self, field.name)
+                raise InputError(f"{field.name} is {value!r}; it must be True or False")
         if self.lp and not all(find_spec(solver) for solver in ("highspy", "clarabel")):
             raise InputError("--lp needs HiGHS and Clarabel: pip install 'fgp-vnn[lp]'")
         if self.float32_semantics and self.engine == "walk":
             raise InputError(
                 "the walk is about real arithmetic; float32 semantics need another engine"
             )
-        if self.memory is not None and not self.memory > 0:
+        if self.memory is not None and not _positive(self.memory):
             raise InputError(
                 f"memory is {self.memory!r}; it must be a positive number of gigabytes"
             )
-        if not isinstance(self.seed, int) or not 0 <= self.seed < SEEDS:
+        if not _whole(self.seed) or not 0 <= self.seed < SEEDS:
             raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")
+        if not _whole(self.batch) or not 1 <= self.batch < BATCHES:
+            raise InputError(f"batch is {self.batch!r}; it must be a whole number of at least 1")
+
+
+def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
+    """The settings of one of the ROUTES; what it does not use is refused by name."""
+    known = {field.name for field in fields(Settings)}
+    for name in given:
+        if name not in known:
+            raise InputError(f"there is no setting {name!r}")
+        if name not in ROUTES[route]:
+            raise InputError(f"{route} does not use the setting {name!r}")
+    settings = Settings(**given)
+    for name in unusual(given):
+        if settings.engine not in _ENGINES.get(name, ENGINES):
+            raise InputError(f"engine {settings.engine!r} does not use the setting {name!r}")
+    return settings
+
+
+def _positive(value: object) -> bool:
+    """Whether it is a positive number that is finite."""
+    return isinstance(value, (int, float)) and 0 < value < math.inf
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def unusual(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,11 @@ import torch
 from network_models import Builder
 
 import fgp_vnn
-from fgp_vnn.api import check_fit, make_settings, pick_device
+from fgp_vnn.api import check_fit, pick_device
 from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
+from fgp_vnn.settings import make_settings
 from fgp_vnn.verdict import Verdict
 
 BENCHMARK = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark"
@@ -123,11 +124,11 @@ def test_a_bad_setting_is_named(settings: dict[str, object]) -> None:
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
-    assert pick_device("cpu") == torch.device("cpu")
+    assert pick_device("cpu", "float64") == torch.device("cpu")
     if not torch.cuda.is_available():
-        assert pick_device("auto") == torch.device("cpu")
+        assert pick_device("auto", "float64") == torch.device("cpu")
         with pytest.raises(InputError, match="cuda"):
-            pick_device("cuda")
+            pick_device("cuda", "float64")
 
 
 def identity_model(
@@ -264,9 +265,9 @@ def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
 
 
 def test_settings_are_the_fields_of_settings() -> None:
-    assert make_settings({"engine": "walk", "seed": 3}).engine == "walk"
+    assert make_settings("verify", {"engine": "walk", "seed": 3}).engine == "walk"
     with pytest.raises(InputError, match="colour"):
-        make_settings({"colour": 1})
+        make_settings("verify", {"colour": 1})
 
 
 def test_the_public_names_are_there() -> None:
@@ -283,6 +284,6 @@ def test_a_device_without_float64_is_refused_in_float64() -> None:
 
 def test_shortened_floats_are_switched_off() -> None:
     torch.backends.cudnn.allow_tf32 = True
-    pick_device("cpu")
+    pick_device("cpu", "float64")
     assert not torch.backends.cudnn.allow_tf32
     assert not torch.backends.cuda.matmul.allow_tf32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, one_line
 
 EMBEDDED = "local"
 _LOOPBACK = "127.0.0.1"
@@ -23,6 +23,7 @@ _ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+_CLOSE_SECONDS = 5.0  # for an actor to clean up before it is killed
 _EXTRA_SECONDS = 330.0  # for an actor to start its worker, on top of the limits of the instance
 
 
@@ -32,6 +33,7 @@ class Cluster:
 
     capacity: int
     resources: dict[str, int]  # what one instance takes
+    folder: str | None  # for files of the workers, if they are all on this machine
 
 
 @contextmanager
@@ -44,44 +46,61 @@ def connected(address: str, jobs: int | None, device: str) -> Iterator[Cluster]:
         import ray
     except ImportError as error:
         raise InputError("--cluster needs Ray: pip install 'fgp-vnn[cluster]'") from error
+    with tempfile.TemporaryDirectory(prefix="fgp-vnn-", ignore_cleanup_errors=True) as folder:
+        _join(ray, address, jobs, folder)
+        try:
+            yield _described(ray, address, jobs, device, folder if embedded else None)
+        finally:
+            ray.shutdown()
+
+
+def _join(ray: Any, address: str, jobs: int | None, folder: str) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     try:
-        if embedded:
+        if address == EMBEDDED:
             ray.init(
                 num_cpus=jobs or os.cpu_count(),
                 include_dashboard=False,
                 _node_ip_address=_LOOPBACK,
+                _temp_dir=folder,
                 **quiet,
             )
         else:
             ray.init(address=address, **quiet)
     except Exception as error:  # whatever Ray raises, it is the address that is of no use
-        raise InputError(f"--cluster {address}: cannot connect: {error}") from error
-    try:
-        if embedded and ray.util.get_node_ip_address() != _LOOPBACK:
-            raise InputError("Ray does not keep to the loopback address; start a cluster yourself")
-        totals = ray.cluster_resources()
-        unit = "GPU" if device != "cpu" and totals.get("GPU", 0) >= 1 else "CPU"
-        capacity = int(totals.get(unit, 0))
-        if capacity < 1:
-            raise InputError(f"--cluster {address}: the cluster has no cores")
-        resources = {"num_gpus": 1, "num_cpus": 0} if unit == "GPU" else {"num_cpus": 1}
-        yield Cluster(min(jobs or capacity, capacity), resources)
-    finally:
-        ray.shutdown()
+        raise InputError(f"--cluster {address}: cannot connect: {one_line(error)}") from error
+
+
+def _described(
+    ray: Any, address: str, jobs: int | None, device: str, folder: str | None
+) -> Cluster:
+    if folder is not None and ray.util.get_node_ip_address() != _LOOPBACK:
+        raise InputError("Ray does not keep to the loopback address; start a cluster yourself")
+    totals = ray.cluster_resources()
+    unit = "GPU" if device != "cpu" and totals.get("GPU", 0) >= 1 else "CPU"
+    capacity = int(totals.get(unit, 0))
+    if capacity < 1:
+        raise InputError(f"--cluster {address}: the cluster has no cores")
+    resources = {"num_gpus": 1, "num_cpus": 0} if unit == "GPU" else {"num_cpus": 1}
+    return Cluster(min(jobs or capacity, capacity), resources, folder)
 
 
 class NodeWorker:
     """Runs on a node: keeps a guarded worker, to which files are handed over as bytes."""
 
-    def __init__(self, spec: WorkerSpec) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="fgp-vnn-")
+    def __init__(self, spec: WorkerSpec, folder: str | None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="fgp-vnn-", dir=folder)
         self._worker = GuardedWorker(spec, Path(self._folder.name) / "worker.log")
 
     def start(self) -> int:
         """Answers, with its process id, once the worker is warm."""
         self._worker.start()
         return os.getpid()
+
+    def close(self) -> None:
+        """Also while an instance runs, on another thread; nothing is left behind."""
+        self._worker.stop()
+        self._folder.cleanup()
 
     def run(self, instance: Instance, files: list[bytes]) -> Answer:
         names = [Path(name).name for name in (*instance.network_files, instance.property_file)]
@@ -98,9 +117,8 @@ class NodeWorker:
 class RayWorker:
     """A `Solver` somewhere on the cluster."""
 
-    def __init__(self, spec: WorkerSpec, resources: dict[str, int]) -> None:
-        self._spec = spec
-        self._resources = resources
+    def __init__(self, spec: WorkerSpec, cluster: Cluster) -> None:
+        self._spec, self._cluster = spec, cluster
         self._actor: Any = None
 
     def run(self, instance: Instance) -> Answer:
@@ -132,15 +150,19 @@ class RayWorker:
         import ray
 
         actor, self._actor = self._actor, None
-        if actor is not None and ray.is_initialized():
-            ray.kill(actor)
+        if actor is None or not ray.is_initialized():
+            return
+        with suppress(ray.exceptions.RayError):  # it may be gone, or its node may be
+            ray.get(actor.close.remote(), timeout=_CLOSE_SECONDS)
+        ray.kill(actor)
 
     def _started(self) -> Any:
         """The actor; a new one waits, however long, until the cluster has room for it."""
         import ray
 
         if self._actor is None:
-            self._actor = ray.remote(**self._resources)(NodeWorker).remote(self._spec)
+            make = ray.remote(max_concurrency=2, **self._cluster.resources)(NodeWorker)
+            self._actor = make.remote(self._spec, self._cluster.folder)
             ray.get(self._actor.start.remote())
         return self._actor
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key
-from fgp_vnn.errors import InputError
+from fgp_vnn.errors import InputError, one_line
 from fgp_vnn.records import agree
 
 JSON_LINES = "results.jsonl"
@@ -48,6 +48,10 @@ class Journal:
 
     def append(self, record: Record, counterexample: str = "") -> Record:
         """Write one result, and its counterexample first, so that no line names a missing file."""
+        with _writing(self.folder):
+            return self._append(record, counterexample)
+
+    def _append(self, record: Record, counterexample: str) -> Record:
         if counterexample:
             name = hashlib.sha256("\0".join(record.key).encode()).hexdigest()[:16] + ".txt"
             (self.folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
@@ -65,9 +69,8 @@ class Journal:
         return record
 
     def close(self) -> None:
-        self._sync()
-        self._lines.close()
-        self._table.close()
+        with _writing(self.folder), self._lines, self._table:
+            self._sync()
 
     def _sync(self) -> None:
         for path in self._unsynced:
@@ -83,18 +86,17 @@ def open_journal(
     folder: Path, settings: Mapping[str, Any], *, retry_errors: bool = False
 ) -> Iterator[Journal]:
     """Open a new or an interrupted run for writing; `settings` must be those it was begun with."""
-    try:
+    with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be used for output: {error.strerror}") from error
     with _locked(folder):
-        _agree(folder, settings)
-        _repair(folder / JSON_LINES)
-        records = read_records(folder)
-        if retry_errors:
-            records = [record for record in records if record.result != "error"]
-            write_atomically(folder / JSON_LINES, "".join(map(_line, records)))
-        journal = Journal(folder, records)
+        with _writing(folder):
+            _agree(folder, settings)
+            _repair(folder / JSON_LINES)
+            records = read_records(folder)
+            if retry_errors:
+                records = [record for record in records if record.result != "error"]
+                write_atomically(folder / JSON_LINES, "".join(map(_line, records)))
+            journal = Journal(folder, records)
         try:
             yield journal
         finally:
@@ -140,9 +142,21 @@ def write_atomically(path: Path, content: str | bytes, *, sync: bool = True) -> 
 
 
 @contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Say in one line that a folder, or something in it, cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or one_line(error)
+        raise InputError(f"{folder}: cannot be used for output: {reason}") from error
+
+
+@contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """The kernel drops this lock when the process ends, however it ends."""
-    with (folder / "lock").open("a+") as file:
+    with _writing(folder):
+        lock = (folder / "lock").open("a+")
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -162,6 +162,13 @@ class LiveView(Quiet):
                 seconds = f"{time.monotonic() - since:6.1f} / {instance.timeout:g} s"
                 rows.append(Text(f"{slot}: {seconds}  {_name(instance)}", no_wrap=True))
         return Group(*([self._bar] if self._bar is not None else []), *rows)
+
+
+class Terminal(Console):
+    """A console on standard output that leaves it to the caller when nobody reads any longer."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
 
 
 def shout(console: Console, record: Record) -> None:

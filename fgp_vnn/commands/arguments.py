@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-from pathlib import Path
+import sys
 from typing import Any
 
-from fgp_vnn.errors import InputError
-from fgp_vnn.settings import DEVICES, ENGINES, PRECISIONS, VARIANTS
+from fgp_vnn.settings import DEVICES, ENGINES, PRECISIONS, SEEDS, VARIANTS
 
-_SEARCH = ("engine", "variant", "device", "precision", "seed", "attack", "alternate", "lp")
+_SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
+POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
+MOST_SECONDS = 1e9
+MOST_GIGABYTES = 1e9
+MOST_THREADS = 256
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Fields of `Settings`, the same wherever something is searched for."""
     parser.add_argument("--engine", choices=ENGINES, default="auto")
     parser.add_argument("--variant", choices=VARIANTS, default="full-queue", help="of the walk")
-    parser.add_argument("--device", choices=DEVICES, default="auto")
-    parser.add_argument("--precision", choices=PRECISIONS, default="float64")
-    parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
+    add_device(parser)
     parser.add_argument(
         "--no-attack", dest="attack", action="store_false", help="search without attacks"
     )
@@ -37,8 +37,15 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_float32_semantics(parser: argparse.ArgumentParser) -> None:
-    """One more field, for what decides VNN-LIB properties."""
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Where to compute, and what decides random choices."""
+    parser.add_argument("--device", choices=DEVICES, default="auto")
+    parser.add_argument("--seed", type=seed, default=0, help="of the attack's random starts")
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Fields for what decides VNN-LIB properties."""
+    parser.add_argument("--precision", choices=PRECISIONS, default="float64")
     parser.add_argument(
         "--float32-semantics",
         action="store_true",
@@ -51,46 +58,75 @@ def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_SEARCH, *more)}
 
 
-def add_limits(parser: argparse.ArgumentParser) -> None:
+def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> None:
     """Time and memory of a search in this process."""
-    parser.add_argument("--timeout", help="seconds until the answer has to be there")
+    parser.add_argument("--timeout", type=seconds, help=f"seconds until {answer} has to be there")
     parser.add_argument(
-        "--memory", type=float, help="gigabytes for everything; if not given, half of what is free"
+        "--memory",
+        type=gigabytes,
+        help="gigabytes for everything; if not given, half of what is free",
     )
-
-
-def read_timeout(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (0 < seconds < math.inf):
-        raise InputError(f"--timeout is {text!r}; it must be a positive number of seconds")
-    return seconds
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--threads", type=int, default=1, help="of torch; more pay only for large networks"
+        "--threads", type=threads, default=1, help="of torch; more pay only for large networks"
     )
 
 
 def set_threads(threads: int) -> None:
-    if threads < 1:
-        raise InputError(f"--threads is {threads}; it must be at least 1")
     import torch
 
     torch.set_num_threads(threads)
 
 
-def check_writable(path: Path, what: str) -> None:
-    """Say before the work, not after it, that its result could not be written."""
-    if path.is_dir():
-        raise InputError(f"{what} {path} is a directory")
-    if not path.parent.is_dir():
-        raise InputError(f"{what} {path}: the folder {path.parent} does not exist")
-    replaced = not path.exists() or path.is_file()  # by renaming a new file in its folder
-    if replaced and not os.access(path.resolve().parent, os.W_OK):
-        raise InputError(f"{what} {path}: the folder {path.parent} is not writable")
+def seconds(text: str) -> float:
+    return _number(text, POSITIVE, MOST_SECONDS, "a positive number of seconds, at most 1e9")
+
+
+def gigabytes(text: str) -> float:
+    return _number(text, POSITIVE, MOST_GIGABYTES, "a positive number of gigabytes, at most 1e9")
+
+
+def radius(text: str) -> float:
+    return _number(text, 0.0, FINITE, "a number of at least 0")
+
+
+def positive(text: str) -> float:
+    return _number(text, POSITIVE, FINITE, "a positive number")
+
+
+def finite(text: str) -> float:
+    return _number(text, -FINITE, FINITE, "a number")
+
+
+def seed(text: str) -> int:
+    return _integer(text, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
+
+
+def count(text: str) -> int:
+    return _integer(text, 1, sys.maxsize, "a positive whole number")
+
+
+def threads(text: str) -> int:
+    return _integer(text, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
+
+
+def _number(text: str, least: float, most: float, wanted: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return value
+
+
+def _integer(text: str, least: int, most: int, wanted: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:  # also digits by the thousand
+        value = least - 1
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text[:50]!r} is not {wanted}")
+    return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import signal
 import sys
@@ -12,21 +11,25 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from fgp_vnn.bench.answer import Limits, Solver
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
+from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.run import Plan, default_memory
 from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.budget import GIGABYTE
 from fgp_vnn.commands.arguments import (
-    add_float32_semantics,
+    add_precision,
     add_search_arguments,
+    count,
+    gigabytes,
     search_settings,
+    seconds,
 )
+from fgp_vnn.commands.output import complain
 from fgp_vnn.errors import InputError
-from fgp_vnn.settings import Settings, unusual
+from fgp_vnn.settings import make_settings, unusual
 
 VERIFY = "fgp_vnn.api:verify"
 
@@ -52,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
     add_search_arguments(parser)
-    add_float32_semantics(parser)
+    add_precision(parser)
     parser.add_argument("--memory", type=gigabytes, metavar="GB", help="limit of one instance")
     parser.add_argument(
         "--grace",
@@ -99,12 +102,12 @@ def run(args: argparse.Namespace) -> int:
         quiet=args.quiet,
     )
     stop_on_termination()
-    console = Console(stderr=False)
+    console = Terminal()
     try:
         with ExitStack() as stack:
             summary = run_plan(plan, _solvers(args, settings, plan.out, stack), console)
-    except KeyboardInterrupt:
-        print(f"what is done is in {plan.out}: the same command goes on", file=sys.stderr)
+    except (KeyboardInterrupt, OSError):
+        complain(f"what is done is in {plan.out}: the same command goes on")
         raise
     if not args.quiet:
         print(f"{summary}: {plan.out}")
@@ -115,8 +118,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """What the verifier is called with: the device, and whatever else was asked for."""
-    settings = search_settings(args, "float32_semantics")
-    Settings(**settings)  # says now, once, what cannot be done
+    settings = search_settings(args, "precision", "float32_semantics")
+    make_settings("verify", settings)  # says now, once, what cannot be done
     return {"device": args.device, **unusual(settings)}
 
 
@@ -128,10 +131,11 @@ def _solvers(
     def spec(jobs: int) -> WorkerSpec:
         cores = os.cpu_count() or 1
         chosen = os.environ.get("OMP_NUM_THREADS")
+        memory = int(args.memory * GIGABYTE) if args.memory else default_memory(jobs)
         return WorkerSpec(
             verifier=args.verifier,
             settings=settings,
-            limits=Limits(grace=args.grace, memory=args.memory or default_memory(jobs)),
+            limits=Limits(grace=args.grace, memory=memory),
             threads=0 if chosen or args.cluster else max(1, cores // jobs),
         )
 
@@ -146,7 +150,7 @@ def _solvers(
 
         cluster = stack.enter_context(connected(args.cluster, args.jobs, args.device))
         jobs = min(cluster.capacity, waiting)
-        return [RayWorker(spec(jobs), cluster.resources) for _ in range(jobs)]
+        return [RayWorker(spec(jobs), cluster) for _ in range(jobs)]
 
     return on_cluster if args.cluster else here
 
@@ -177,27 +181,6 @@ def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, 
 
 def default_out(benchmark: Path) -> Path:
     return Path("runs") / benchmark.resolve().name.removesuffix(".csv")
-
-
-def seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
-    return value
-
-
-def count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
-
-
-def gigabytes(text: str) -> int:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of gigabytes")
-    return int(value * 2**30)
 
 
 def stop_on_termination() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.commands.arguments import (
     add_limits,
     add_search_arguments,
-    read_timeout,
+    count,
+    radius,
     search_settings,
 )
 from fgp_vnn.commands.point_runs import (
@@ -23,13 +25,14 @@ from fgp_vnn.commands.point_runs import (
     new_rows,
     open_records,
 )
-from fgp_vnn.errors import InputError
 from fgp_vnn.settings import unusual
 
 if TYPE_CHECKING:
     from fgp_vnn.certifier import Certifier
     from fgp_vnn.points import Points
 
+SEARCH_SHARE = 0.95  # of a point's time; the rest is for an attack on what stays open
+LEAST_SECONDS = 0.001
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "joint", "reduce", "signed", "stable")
 # The same in every row; `options` are those of the search that are not as usual.
@@ -53,8 +56,8 @@ COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_point_arguments(parser)
-    parser.add_argument("--epsilon", type=float, required=True, help="the radius of the ball")
-    add_limits(parser)
+    parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
+    add_limits(parser, "the answer for a point")
     add_search_arguments(parser)
     parser.add_argument(
         "--without",
@@ -64,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
     )
     parser.add_argument(
-        "--batch", type=int, default=4096, help="regions that the walk takes at once"
+        "--batch", type=count, default=4096, help="regions that the walk takes at once"
     )
     parser.add_argument(
         "--paper",
@@ -74,13 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    timeout = read_timeout(args.timeout)
-    if not args.epsilon >= 0:
-        raise InputError(f"--epsilon is {args.epsilon}; it must be at least 0")
     check_point_arguments(args)
     settings = _settings(args)
     certifier, points = load(args, settings)
-    options = ball_options(args, timeout) | {"epsilon": args.epsilon}
+    options = ball_options(args) | {"epsilon": args.epsilon}
     fixed = run_settings(args.model, args.points, options, settings)
     records = open_records(args, COLUMNS, fixed)
     rows = list(records.done) if records else []
@@ -113,9 +113,12 @@ def run_settings(
 def certify_point(
     certifier: Certifier, points: Points, number: int, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """One row of the output. Where nothing was decided an attack has its say, for the accuracy."""
-    x = points.x[number].astype("float64")
-    result = certifier.certify(x, **options)
+    """One row of the output. Where nothing was decided an attack has its say, for the accuracy,
+    in the time that is left for it."""
+    x, timeout = points.x[number].astype("float64"), options["timeout"]
+    begin = time.monotonic()
+    search = None if timeout is None else SEARCH_SHARE * timeout
+    result = certifier.certify(x, **(options | {"timeout": search}))
     row: dict[str, Any] = {
         "point": number,
         "y": None if points.y is None else int(points.y[number]),
@@ -129,7 +132,8 @@ def certify_point(
     }
     witness = result.witness
     if result.status in ("unknown", "timeout"):
-        witness = certifier.attack(x, **(options | {"timeout": None}))
+        left = None if timeout is None else max(begin + timeout - time.monotonic(), LEAST_SECONDS)
+        witness = certifier.attack(x, **(options | {"timeout": left}))
         row["attacked"] = "broken" if witness is not None else "stands"
     if witness is not None:
         from fgp_vnn.robustness import other_class

@@ -6,16 +6,15 @@ import argparse
 import csv
 import io
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fgp_vnn.bench.instances import Instance, read_benchmark
+from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.score import Disagreement, Runs, Score, disagreements, scores
 from fgp_vnn.bench.truth import Truth, read_truth
 from fgp_vnn.commands.bench import (
@@ -25,6 +24,7 @@ from fgp_vnn.commands.bench import (
     selected,
     stop_on_termination,
 )
+from fgp_vnn.commands.output import complain
 from fgp_vnn.errors import InputError
 
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     truth = read_truth(benchmark.folders, args.expect)
     out = args.out or default_out(args.benchmark)
     stop_on_termination()
-    console = Console()
+    console = Terminal()
     write_comparison(out, names, args.benchmark)
     _run_all(args, folders, files, instances, truth, out, console)
     runs = _only(read_runs(out), instances)
@@ -84,7 +84,7 @@ def _run_all(
     instances: Sequence[Instance],
     truth: Truth,
     out: Path,
-    console: Console,
+    console: Terminal,
 ) -> None:
     from fgp_vnn.bench.compare import compare, published, write_published
     from fgp_vnn.bench.tools import find_tool
@@ -103,8 +103,8 @@ def _run_all(
                 line += f" {record.run_time:.2f} s  {name}"
                 text = Text(f"{line}  ({record.reason})" if record.reason else line)
                 console.print(text, soft_wrap=True)
-    except KeyboardInterrupt:
-        print(f"what is done is in {out}: the same command goes on", file=sys.stderr)
+    except (KeyboardInterrupt, OSError):
+        complain(f"what is done is in {out}: the same command goes on")
         raise
 
 

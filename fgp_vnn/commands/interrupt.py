@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 EXIT_CODE = 130
-MESSAGE = "fgp-vnn: interrupted"
+MESSAGE = "interrupted"
 
 
 @contextmanager
@@ -32,5 +32,5 @@ def leave_on_interrupt() -> Iterator[None]:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, f"{MESSAGE}\n".encode())
+    os.write(2, f"fgp-vnn: {MESSAGE}\n".encode())
     os._exit(EXIT_CODE)

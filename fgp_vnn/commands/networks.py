@@ -28,8 +28,10 @@ def run(args: argparse.Namespace) -> int:
 
     files = [file for path in args.paths for file in find_networks(path)]
     refused = 0
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
     with leave_on_interrupt():
-        for file in track(files, "reading", console=Console(stderr=True), transient=True):
+        for file in track(files, "reading", console=console, transient=True, disable=hidden):
             try:
                 print(f"{file}: {describe(file)}", flush=True)
             except InputError as error:

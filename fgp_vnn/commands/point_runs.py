@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgp_vnn.commands.arguments import add_threads, set_threads
+from fgp_vnn.commands.arguments import add_threads, count, finite, set_threads
 from fgp_vnn.commands.progress import points_bar
 from fgp_vnn.errors import InputError
 from fgp_vnn.files import read_bytes
@@ -27,9 +27,9 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("points", type=Path, help=".npy, .npz (x, perhaps y) or .csv")
     parser.add_argument("--norm", choices=("l2", "linf", "l1"), default="l2")
     parser.add_argument(
-        "--clip", type=float, nargs=2, metavar=("LOW", "HIGH"), help="inputs outside do not count"
+        "--clip", type=finite, nargs=2, metavar=("LOW", "HIGH"), help="inputs outside do not count"
     )
-    parser.add_argument("--first", type=int, help="only so many of the points")
+    parser.add_argument("--first", type=count, help="only so many of the points")
     add_threads(parser)
     parser.add_argument("--output", type=Path, help="results point by point, .csv or .json lines")
     parser.add_argument("--resume", action="store_true", help="go on with an output file")
@@ -38,8 +38,6 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_point_arguments(args: argparse.Namespace) -> None:
     """Whatever can be said of them before anything is loaded."""
-    if args.first is not None and args.first < 1:
-        raise InputError(f"--first is {args.first}; it must be at least 1")
     if args.output is not None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
@@ -58,10 +56,10 @@ def load(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Certifier,
     return certifier, Points(points.x[: args.first], y)
 
 
-def ball_options(args: argparse.Namespace, timeout: float | None) -> dict[str, Any]:
+def ball_options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of a search at a point that both commands have."""
     clip = None if args.clip is None else tuple(args.clip)
-    return {"norm": args.norm, "clip": clip, "timeout": timeout}
+    return {"norm": args.norm, "clip": clip, "timeout": args.timeout}
 
 
 def fixed_columns(model: Path, data: Path, **chosen: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgp_vnn.commands.arguments import check_writable, read_timeout
+from fgp_vnn.commands.arguments import add_device, add_limits, positive
 from fgp_vnn.commands.interrupt import leave_on_interrupt
 from fgp_vnn.commands.point_runs import (
     add_point_arguments,
@@ -22,7 +22,8 @@ from fgp_vnn.commands.point_runs import (
     open_records,
 )
 from fgp_vnn.errors import InputError
-from fgp_vnn.settings import DEVICES, RADIUS_ENGINES
+from fgp_vnn.files import check_writable
+from fgp_vnn.settings import RADIUS_ENGINES
 
 if TYPE_CHECKING:
     from fgp_vnn.certifier import Certifier
@@ -39,9 +40,9 @@ COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_point_arguments(parser)
-    parser.add_argument("--max", type=float, default=1.0, help="the largest radius of interest")
+    parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
     parser.add_argument(
-        "--gap", type=float, default=0.01, help="stop when upper - lower <= GAP * upper"
+        "--gap", type=positive, default=0.01, help="stop when upper - lower <= GAP * upper"
     )
     parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
     parser.add_argument(
@@ -50,9 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="bounds: linear bounds alone, the cheap baseline",
     )
-    parser.add_argument("--timeout", help="seconds for each point; the bounds reached are valid")
-    parser.add_argument("--device", choices=DEVICES, default="auto")
-    parser.add_argument("--seed", type=int, default=0, help="of the attack's random starts")
+    add_limits(parser, "the bounds of a point")
+    add_device(parser)
     parser.add_argument(
         "--plot", type=Path, help=f"histogram and certified accuracy, {' '.join(PLOTS)}"
     )
@@ -60,12 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    timeout = read_timeout(args.timeout)
     check_arguments(args)
     with leave_on_interrupt():
-        certifier, points = load(args, {"device": args.device, "seed": args.seed})
+        certifier, points = load(
+            args, {name: getattr(args, name) for name in ("device", "memory", "seed")}
+        )
         check_points(args, points)
-        options = search_options(args, timeout)
+        options = search_options(args)
         settings = run_settings(args.model, args.points, args.seed, options)
         records = open_records(args, COLUMNS, settings)
     rows = list(records.done) if records else []
@@ -93,9 +94,7 @@ def run(args: argparse.Namespace) -> int:
 def check_arguments(args: argparse.Namespace) -> None:
     """Whatever can be said before the work."""
     check_point_arguments(args)
-    if not 0 < args.max < math.inf:
-        raise InputError(f"--max is {args.max}; it must be a positive number")
-    if not 0 < args.gap < 1:
+    if not args.gap < 1:
         raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
     if args.plot is not None and args.plot.suffix not in PLOTS:
         raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
@@ -120,10 +119,10 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
             raise InputError(f"{args.points}: point {number}: {error}") from None
 
 
-def search_options(args: argparse.Namespace, timeout: float | None) -> dict[str, Any]:
+def search_options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `find_radius`."""
     own = {"maximum": args.max, "gap": args.gap, "exact": args.exact, "engine": args.engine}
-    return ball_options(args, timeout) | own
+    return ball_options(args) | own
 
 
 def run_settings(model: Path, data: Path, seed: int, options: dict[str, Any]) -> dict[str, Any]:

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fgp_vnn.commands.arguments import (
-    add_float32_semantics,
     add_limits,
+    add_precision,
     add_search_arguments,
     add_threads,
-    check_writable,
-    read_timeout,
     search_settings,
     set_threads,
 )
 from fgp_vnn.commands.interrupt import leave_on_interrupt
+from fgp_vnn.commands.output import NOBODY_READS
 from fgp_vnn.commands.watch import watched
 from fgp_vnn.errors import InputError
+from fgp_vnn.files import check_writable
 
 if TYPE_CHECKING:
     from fgp_vnn.verdict import Verdict
@@ -42,12 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
     add_threads(parser)
     add_search_arguments(parser)
-    add_float32_semantics(parser)
+    add_precision(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    timeout = read_timeout(args.timeout)
-    ends = math.inf if timeout is None else time.monotonic() + timeout
+    ends = math.inf if args.timeout is None else time.monotonic() + args.timeout
     if args.results is not None:
         check_writable(args.results, "results file")
     if args.certificate is not None:
@@ -73,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
             except InputError as error:
                 os.write(2, f"fgp-vnn: {error}\n".encode())
                 return 2
+            except BrokenPipeError:
+                return NOBODY_READS
             return code
 
         begin = time.monotonic()
@@ -80,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
             from fgp_vnn.api import verify
 
             set_threads(args.threads)
-            left = None if timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
-            settings = search_settings(args, "memory", "float32_semantics")
+            left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
+            settings = search_settings(args, "memory", "precision", "float32_semantics")
             verdict = verify(
                 args.model, args.property, timeout=left, certificate=args.certificate, **settings
             )
@@ -94,9 +95,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def say(text: str) -> None:
-    """Print a line now, so that a full disk or a closed pipe is an error of one line."""
+    """Print a line now, so that a full disk is an error of one line."""
     try:
         print(text, flush=True)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         raise InputError(f"the verdict cannot be printed: {error.strerror}") from None
