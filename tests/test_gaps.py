@@ -45,7 +45,7 @@ def test_the_gap_of_a_region_holds_what_was_planted(kind: str) -> None:
     for seed in range(12):
         domain, spaces, _ = met_somewhere(seed, kind, margin=1e-3)
         gap = solve_region(domain, spaces, 1).gap
-        assert gap.kind == "refused" and gap.least <= gap.most
+        assert gap.kind == "refused" and gap.least <= gap.most + gap.rounding
         domain, spaces, _ = met_nowhere(seed, kind, margin=1e-3)
         reach = domain.outer_support(spaces.rows) + spaces.values.abs()
         drowned = spaces._replace(errors=1.1 * reach)
