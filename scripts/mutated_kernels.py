@@ -76,8 +76,8 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "emptiness without its reach",
         _REGIONS,
-        "(sign * form.values + form.reach + form.error < 0)",
-        "(sign * form.values + form.error < 0)",
+        "proved(-sign * form.values - form.reach - form.error)",
+        "proved(-sign * form.values - form.error)",
     ),
     (
         "rounding of a region's forms dropped",

@@ -39,6 +39,8 @@ _SPLIT = _in("search/split.py", "split")
 _INPUTS = _in("search/inputs.py", "inputs")
 _LEAVES = _in("search/leaves.py", "leaves")
 _HALFSPACES = _in("halfspaces.py", "halfspaces")
+_OVERFLOW = _in("halfspaces.py", "overflow")
+_WALK = _in("search/walk.py", "overflow")
 _DOMAIN = _in("domain.py", "domain")
 _LP = _in("lp.py", "lp")
 _FRONTIER = _in("search/frontier.py", "frontier")
@@ -112,7 +114,7 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "torch.where(strict, least >= 0, least > 0)",
         "least >= 0",
     ),
-    ("regions left open are forgotten", _SPLIT, "search.unsettled += unsettled", "pass"),
+    ("regions left open are forgotten", _SPLIT, "search.unsettled += decided.unsettled", "pass"),
     (
         "an upper half lost",
         _INPUTS,
@@ -129,20 +131,20 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "negative multipliers as evidence",
         _HALFSPACES,
-        "multipliers.clamp(min=0))",
-        "multipliers)",
+        "weights = multipliers.clamp(min=0)",
+        "weights = multipliers",
     ),
     (
         "rounding of the evidence dropped",
         _HALFSPACES,
-        " - 1.01 * (multipliers * terms).sum(-1)",
+        " - doubt(domain, spaces, weights)",
         "",
     ),
     (
         "evidence that a tie is empty",
         _HALFSPACES,
-        "domain.sharp_support(-total) > 0",
-        "domain.sharp_support(-total) > -1e-6",
+        "proved(nominal(domain, spaces, weights)",
+        "proved(1e-6 + nominal(domain, spaces, weights)",
     ),
     (
         "the box's part of a clipped ball dropped",
@@ -153,8 +155,8 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "the solver's word for evidence",
         _LP,
-        "return weights if proved else None",
-        "return weights",
+        "return mine if proved else None",
+        "return mine",
     ),
     ("a record lost", _FRONTIER, "self._size = kept", "self._size = max(kept - 1, 0)"),
     (
@@ -170,7 +172,14 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "((radius - self.level) * (radius - self.level))",
     ),
     ("the sum of two half-spaces too high", _CAPS, "total / size * (1 - SHAVE)", "total"),
-    ("overflow taken for a distance", _CLOSEST, ".nan_to_num(0.0, 0.0, 0.0)", ""),
+    ("overflow taken for a distance", _OVERFLOW, "proved(gap) & reach.isfinite()", "gap > 0"),
+    ("overflow taken for a proof", _OVERFLOW, "(gap > 0) & (gap < torch.inf)", "gap > 0"),
+    (
+        "a row that is no number passed over",
+        _WALK,
+        "~proved(forms.values[count:] - reach[count:])",
+        "(forms.values[count:] <= reach[count:])",
+    ),
     (
         "levels measured in the wrong norm",
         _DISTANCE,

@@ -18,6 +18,7 @@ from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
 from fgp_vnn.gaps import Gap
+from fgp_vnn.halfspaces import proved
 from fgp_vnn.memory import ascents_at_once, parts
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
@@ -121,7 +122,7 @@ def _process(search: _Search, bundles: Bundles) -> Counterexample | None:
     # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
     strict = query.strict[setting.rows.argmax(-1)].all(-1)[bundles.disjunct]
     least = bounded.result.least.squeeze(-1)
-    closed = torch.where(strict, least >= 0, least > 0)
+    closed = torch.where(strict, least >= 0, least > 0) & (least < torch.inf)
     full = ~closed & ~bounded.crossing.any(-1)
     if search.keep is not None:
         search.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
@@ -146,7 +147,7 @@ def _press(search: _Search, bundles: Bundles, full: Tensor) -> Tensor:
     longer = replace(PRESS, storable=splitting.ascent.storable)
     setting = replace(search.setting, splitting=replace(splitting, ascent=longer))
     bounded = bound(setting, bundles.at(at))
-    closed = bounded.result.least.squeeze(-1) > 0
+    closed = proved(bounded.result.least.squeeze(-1))
     if search.keep is not None:
         search.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
     return torch.zeros_like(full).index_copy(0, at, closed)
