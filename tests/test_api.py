@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from fgp_vnn.api import check_fit, pick_device
 from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
-from fgp_vnn.settings import Settings, make_settings
 from fgp_vnn.verdict import Verdict
 
 BENCHMARK = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark"
@@ -263,46 +261,6 @@ def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
     prop = load_property(prop_file(tmp_path, unit_box(inputs=3) + "(assert (<= Y_0 0))", inputs=3))
     with pytest.raises(InputError, match="3 inputs"):
         check_fit(loaded, prop, "model", "prop")
-
-
-def test_settings_are_the_fields_of_settings() -> None:
-    assert make_settings("verify", {"engine": "walk", "seed": 3}).engine == "walk"
-    with pytest.raises(InputError, match="colour"):
-        make_settings("verify", {"colour": 1})
-
-
-@pytest.mark.parametrize("name", ["batch", "signed", "joint", "cache_first", "stable", "reduce"])
-def test_what_verify_does_not_use_is_refused_by_name(name: str) -> None:
-    for value in (getattr(Settings(), name), 1):
-        given: dict[str, Any] = {name: value}
-        with pytest.raises(InputError, match=f"verify does not use the setting '{name}'"):
-            fgp_vnn.verify("model.onnx", "property.vnnlib", **given)
-
-
-@pytest.mark.parametrize(
-    ("route", "given", "word"),
-    [
-        ("certify", {"precision": "float32"}, "precision"),
-        ("certify", {"float32_semantics": True}, "float32_semantics"),
-        ("certify", {"engine": "split", "batch": 7}, "batch"),
-        ("verify", {"engine": "bounds", "lp": True}, "lp"),
-        ("verify", {"engine": ["walk"]}, "engine"),
-        ("verify", {"lp": "no"}, "lp is 'no'"),
-        ("verify", {"seed": True}, "seed"),
-        ("verify", {"memory": math.inf}, "memory is inf"),
-        ("verify", {"memory": math.nan}, "memory is nan"),
-        ("verify", {"memory": "1"}, "memory is '1'"),
-        ("verify", {"memory": 0}, "memory is 0"),
-        ("certify", {"batch": 0}, "batch is 0"),
-        ("certify", {"batch": 2.5}, "batch is 2.5"),
-        ("certify", {"batch": 1 << 70}, "batch is"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_refused_by_name(
-    route: str, given: dict[str, Any], word: str
-) -> None:
-    with pytest.raises(InputError, match=word):
-        make_settings(route, given)
 
 
 def test_the_public_names_are_there() -> None:
