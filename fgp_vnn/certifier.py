@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import AffineMap, Combination, Dense
 from fgp_vnn.query import Query
 from fgp_vnn.reduction import RowSpace, row_space
-from fgp_vnn.robustness import NORMS, BallJudge, Doubles, Floats, Norm, Robustness
+from fgp_vnn.robustness import BallJudge, Doubles, Floats, Norm, Robustness, check_ball
 from fgp_vnn.search.outcome import Confirm
 from fgp_vnn.settings import Settings, make_settings
 from fgp_vnn.solve import LONG
@@ -254,25 +254,6 @@ def ball(
         return whole
     low, high = (torch.full_like(center, bound) for bound in clip)
     return Clipped(whole, Box(low, high))
-
-
-def check_ball(x: Doubles, epsilon: float, norm: str, clip: Sequence[float] | None) -> None:
-    """Refuse what is no ball around an input of the clip box."""
-    if norm not in NORMS:
-        raise InputError(f"norm is {norm!r}; it must be one of {', '.join(NORMS)}")
-    if not (0 <= epsilon < math.inf):
-        raise InputError(f"epsilon is {epsilon}; it must be a number of at least 0")
-    if not np.isfinite(x).all():
-        raise InputError("the input has values that are not finite")
-    if clip is None:
-        return
-    if not -math.inf < clip[0] <= clip[1] < math.inf:
-        raise InputError(f"the clip box [{clip[0]}, {clip[1]}] is empty or infinite")
-    if x.min(initial=math.inf) < clip[0] or x.max(initial=-math.inf) > clip[1]:
-        raise InputError(
-            f"the input has values from {x.min():g} to {x.max():g}, outside of the clip box "
-            f"[{clip[0]:g}, {clip[1]:g}]"
-        )
 
 
 def _open(

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api import check_seconds
 from fgp_vnn.budget import Budget
-from fgp_vnn.certifier import Certifier, check_ball
+from fgp_vnn.certifier import Certifier
 from fgp_vnn.climb import search_bundles, search_walk
 from fgp_vnn.ends import Ends, Progress
 from fgp_vnn.errors import InputError
 from fgp_vnn.first_ends import FINE, ROUGH, attack, plain_bounds
 from fgp_vnn.network import LoadedNetwork, Network
-from fgp_vnn.robustness import Doubles, Norm, other_class
+from fgp_vnn.robustness import Doubles, Norm, check_ball, other_class
 from fgp_vnn.settings import RADIUS_ENGINES, ROUTES, make_settings, unusual
 from fgp_vnn.verdict import Counterexample
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fgp_vnn.confirm import snap
+from fgp_vnn.errors import InputError
 from fgp_vnn.verdict import Counterexample
 
 Doubles = NDArray[np.float64]
@@ -125,3 +127,22 @@ def within(x: Floats, center: Doubles, epsilon: float, norm: Norm) -> bool:
     if norm == "l1":
         return sum(exact, Fraction(0)) <= Fraction(epsilon)
     return sum((a * a for a in exact), Fraction(0)) <= Fraction(epsilon) ** 2
+
+
+def check_ball(x: Doubles, epsilon: float, norm: str, clip: Sequence[float] | None) -> None:
+    """Refuse what is no ball around an input of the clip box."""
+    if norm not in NORMS:
+        raise InputError(f"norm is {norm!r}; it must be one of {', '.join(NORMS)}")
+    if not (0 <= epsilon < math.inf):
+        raise InputError(f"epsilon is {epsilon}; it must be a number of at least 0")
+    if not np.isfinite(x).all():
+        raise InputError("the input has values that are not finite")
+    if clip is None:
+        return
+    if not -math.inf < clip[0] <= clip[1] < math.inf:
+        raise InputError(f"the clip box [{clip[0]}, {clip[1]}] is empty or infinite")
+    if x.min(initial=math.inf) < clip[0] or x.max(initial=-math.inf) > clip[1]:
+        raise InputError(
+            f"the input has values from {x.min():g} to {x.max():g}, outside of the clip box "
+            f"[{clip[0]:g}, {clip[1]:g}]"
+        )

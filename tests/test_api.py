@@ -16,7 +16,6 @@ from fgp_vnn.api import check_fit, pick_device
 from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
-from fgp_vnn.settings import make_settings
 from fgp_vnn.verdict import Verdict
 
 BENCHMARK = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark"
@@ -262,12 +261,6 @@ def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
     prop = load_property(prop_file(tmp_path, unit_box(inputs=3) + "(assert (<= Y_0 0))", inputs=3))
     with pytest.raises(InputError, match="3 inputs"):
         check_fit(loaded, prop, "model", "prop")
-
-
-def test_settings_are_the_fields_of_settings() -> None:
-    assert make_settings("verify", {"engine": "walk", "seed": 3}).engine == "walk"
-    with pytest.raises(InputError, match="colour"):
-        make_settings("verify", {"colour": 1})
 
 
 def test_the_public_names_are_there() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,9 +24,17 @@ def test_a_worker_that_is_killed_costs_its_instance_and_the_rest_is_done(tmp_pat
     run = command(
         folder, tmp_path / "out", "--cluster", "--jobs", "2", "--grace", "0.5", "--memory", "2"
     )
+    temporary = Path(tempfile.mkdtemp(dir="/tmp"))  # names of sockets must be short
     first = subprocess.run(
-        [*run, "--limit", "8"], env=environment(), capture_output=True, text=True, timeout=300
+        [*run, "--limit", "8"],
+        env={**environment(), "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
+    left = [path for path in temporary.iterdir() if path.is_dir()]
+    shutil.rmtree(temporary)
+    assert not left  # not even by what was killed
     assert first.returncode == 0, first.stderr
     results = {
         record.onnx.rpartition("-")[2].removesuffix(".onnx"): record

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from small_networks import random_network, random_point, save_onnx
 
+from fgp_vnn.certifier import Certifier
 from fgp_vnn.cli import main
+from fgp_vnn.robustness import Doubles, Robustness
 
 
 @pytest.fixture
@@ -45,6 +48,26 @@ def test_the_command_reads_each_format(
     assert ("vra" in summary) == (suffix != ".npy")
     if "vra" in summary:
         assert summary["vra"] <= summary["vra_upper_bound"] <= summary["accuracy"]
+
+
+def test_the_attack_on_what_stays_open_is_within_the_time_of_its_point(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, float] = {}
+
+    def certify(self: Certifier, x: Doubles, *, timeout: float, **rest: Any) -> Robustness:
+        given["certify"] = timeout
+        return Robustness("timeout", 0)
+
+    def attack(self: Certifier, x: Doubles, *, timeout: float, **rest: Any) -> None:
+        given["attack"] = timeout
+
+    monkeypatch.setattr(Certifier, "certify", certify)
+    monkeypatch.setattr(Certifier, "attack", attack)
+    points = str(write_points(tmp_path, ".npy"))
+    options = ["--epsilon", "0.1", "--timeout", "8", "--first", "1"]
+    assert main(["certify", str(model), points, *options]) == 0
+    assert 0 < given["certify"] < 8 and 0 < given["attack"] <= 8
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json"])

@@ -107,12 +107,8 @@ def test_a_value_that_makes_no_sense_is_one_line_and_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
-    values = [value, value] if option == "--clip" else [value]
-    if value.startswith("-"):
-        values = values[1:]
-        arguments = [f"{option}={value}", *values]
-    else:
-        arguments = [option, *values]
+    values = [value, "0"] if option == "--clip" else [value]
+    arguments = [option, *values] if value[:1] != "-" else [f"{option}={value}", *values[1:]]
     assert main([command, *usual[command], *arguments]) == 2
     out, err = capsys.readouterr()
     one_clear_line(err, (option,))
@@ -132,23 +128,20 @@ def test_a_value_that_makes_no_sense_is_one_line_and_exit_code_2(
         ("certify", ["--precision", "float32"], "--precision"),
         ("certify", ["--device", "mps"], "mps"),
         ("certify", ["--engine", "split", "--batch", "7"], "batch"),
-        ("certify", ["--engine", "split", "--without", "joint"], "joint"),
         ("certify", ["--without", "stable"], "stable"),
         ("certify", ["--clip", "1", "0"], "clip"),
         ("certify", ["--clip", "0"], "--clip"),
         ("certify", ["--resume"], "--output"),
         ("radius", ["--lp"], "--lp"),
         ("radius", ["--gap", "1"], "--gap"),
-        ("radius", ["--device", "mps"], "mps"),
         ("bench", ["--filter", "("], "--filter"),
-        ("bench", ["--filter", "nothing like it"], "--filter"),
         ("bench", ["--verifier", ""], "cannot be loaded"),
         ("bench", ["--verifier", "no.such.module:verify"], "cannot be loaded"),
+        ("bench", ["--cluster", ""], "--cluster"),
         ("bench", ["--expect", "/nowhere.csv"], "nowhere.csv"),
         ("bench", ["--engine", "split", "--no-alternate"], "alternate"),
         ("compare", ["--tool", "="], "--tool"),
         ("compare", ["--tool", "a=/nowhere"], "a"),
-        ("compare", ["--tool", "../x=/nowhere"], "--tool"),
         ("compare", ["--results", "b=/nowhere.csv"], "nowhere.csv"),
         ("report", ["--ours", "nobody"], ""),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,29 @@ def test_the_exact_radius_lies_between_the_ends_of_every_engine(norm: Norm, numb
     made = case(number, norm)
     for engine, found in results(made, 1.0):
         assert not wrong(found, made), (engine, found.lower, found.upper, made.exact)
+
+
+@pytest.mark.parametrize("engine", ["walk", "bundles"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_ends_are_valid_with_hardly_any_memory(
+    norm: Norm, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fgp_vnn.budget.LEAST", 0)
+    for number in range(2000, 2004):
+        made = case(number, norm)
+        certifier = Certifier.of(made.network, memory=1e-9)
+        for search in (nullcontext(), as_if_large()):
+            with search:
+                found = find_radius(
+                    certifier,
+                    made.x,
+                    norm=norm,
+                    maximum=MAXIMUM[norm],
+                    engine=engine,
+                    clip=made.clip,
+                    timeout=5,
+                )
+            assert not wrong(found, made), (found.lower, found.upper, made.exact)
 
 
 @pytest.mark.parametrize("engine", ["walk", "bundles"])
@@ -138,6 +162,18 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], word: str) -> N
     certifier = Certifier.of(random_network((4, 6, 3), 0))
     with pytest.raises(InputError, match=word):
         find_radius(certifier, random_point(4, 0), **options)
+
+
+def test_what_a_radius_does_not_use_is_refused_by_name() -> None:
+    network, x = random_network((4, 6, 3), 0), random_point(4, 0)
+    for name in ("lp", "alternate", "precision", "batch"):
+        given: dict[str, Any] = {name: 1}
+        with pytest.raises(InputError, match=name):
+            fgp_vnn.radius(network, x, **given)
+    with pytest.raises(InputError, match="variant"):
+        fgp_vnn.radius(Certifier.of(network, variant="first-boundary"), x)
+    with pytest.raises(InputError, match="memory"):
+        fgp_vnn.radius(Certifier.of(network), x, memory=1.0)
 
 
 def test_the_command_writes_each_point(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

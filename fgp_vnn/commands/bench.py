@@ -80,6 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 when all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
     settings = _settings(args)
+    if args.cluster == "":
+        raise InputError("--cluster: an address, or nothing at all, not an empty text")
     benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
     if report_problems(benchmark, keep_going=args.keep_going):
         return 2
@@ -148,7 +150,8 @@ def _solvers(
     def on_cluster(waiting: int) -> Sequence[Solver]:
         from fgp_vnn.bench.cluster import RayWorker, connected
 
-        cluster = stack.enter_context(connected(args.cluster, args.jobs, args.device))
+        most = None if args.jobs is None else min(args.jobs, waiting)
+        cluster = stack.enter_context(connected(args.cluster, most, args.device))
         jobs = min(cluster.capacity, waiting)
         return [RayWorker(spec(jobs), cluster) for _ in range(jobs)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
@@ -9,6 +10,7 @@ from contextlib import suppress
 
 from fgp_vnn.errors import one_line
 
+WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 NOBODY_READS = 141  # the exit code of a program that SIGPIPE ends
 
 
@@ -30,12 +32,14 @@ def reader_has_gone() -> bool:
 
 
 def fault(error: OSError) -> str:
-    """What could not be read or written, and why; without a file, it is the output."""
+    """What could not be read or written, and why; without a name, a disk is that of the output."""
     reason = error.strerror or one_line(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
-    _discard_output()
-    return f"the output cannot be written: {reason}"
+    if error.errno in WRITING:
+        _discard_output()
+        return f"the output cannot be written: {reason}"
+    return reason
 
 
 def _discard_output() -> None:

@@ -110,7 +110,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def check_points(args: argparse.Namespace, points: Points) -> None:
-    from fgp_vnn.certifier import check_ball
+    from fgp_vnn.robustness import check_ball
 
     for number, x in enumerate(points.x):
         try:

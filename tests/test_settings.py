@@ -1,0 +1,52 @@
+"""What a user can choose, and what is refused by name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import fgp_vnn
+from fgp_vnn.errors import InputError
+from fgp_vnn.settings import Settings, make_settings
+
+
+def test_settings_are_the_fields_of_settings() -> None:
+    assert make_settings("verify", {"engine": "walk", "seed": 3}).engine == "walk"
+    with pytest.raises(InputError, match="colour"):
+        make_settings("verify", {"colour": 1})
+
+
+@pytest.mark.parametrize("name", ["batch", "signed", "joint", "cache_first", "stable", "reduce"])
+def test_what_verify_does_not_use_is_refused_by_name(name: str) -> None:
+    for value in (getattr(Settings(), name), 1):
+        given: dict[str, Any] = {name: value}
+        with pytest.raises(InputError, match=f"verify does not use the setting '{name}'"):
+            fgp_vnn.verify("model.onnx", "property.vnnlib", **given)
+
+
+@pytest.mark.parametrize(
+    ("route", "given", "word"),
+    [
+        ("certify", {"precision": "float32"}, "precision"),
+        ("certify", {"float32_semantics": True}, "float32_semantics"),
+        ("certify", {"engine": "split", "batch": 7}, "batch"),
+        ("verify", {"engine": "bounds", "lp": True}, "lp"),
+        ("verify", {"engine": ["walk"]}, "engine"),
+        ("verify", {"lp": "no"}, "lp is 'no'"),
+        ("verify", {"seed": True}, "seed"),
+        ("verify", {"memory": math.inf}, "memory is inf"),
+        ("verify", {"memory": math.nan}, "memory is nan"),
+        ("verify", {"memory": "1"}, "memory is '1'"),
+        ("verify", {"memory": 0}, "memory is 0"),
+        ("certify", {"batch": 0}, "batch is 0"),
+        ("certify", {"batch": 2.5}, "batch is 2.5"),
+        ("certify", {"batch": 1 << 70}, "batch is"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_by_name(
+    route: str, given: dict[str, Any], word: str
+) -> None:
+    with pytest.raises(InputError, match=word):
+        make_settings(route, given)
