@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import NamedTuple
 
 import torch
@@ -25,7 +24,7 @@ from fgp_vnn.domain import Box, Domain
 from fgp_vnn.memory import DEFAULT, rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.rounding import Rounding as Rounding
-from fgp_vnn.rounding import dot
+from fgp_vnn.rounding import above, below, dot, unit
 
 
 class Lines(NamedTuple):
@@ -83,18 +82,21 @@ class Backward(NamedTuple):
 
     weight: Tensor  # [batch, rows, inputs]
     constant: Tensor  # [batch, rows]
-    least: Tensor  # [batch, rows] the least value over the domain, proved if rounding was given
+    least: Tensor  # [batch, rows] the least value over the domain; with rounding, proved and finite
     nominal: Tensor  # [batch, rows] the same without the rounding error taken off
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
 
 
 def _relax(lower: Tensor, upper: Tensor, alpha: Tensor | None) -> Lines:
+    """Lines with any chord s in [0, 1]: s z + t is above relu(z) at both ends, so in between."""
     lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
     crossing = (lower < 0) & (upper > 0)
     on = (lower >= 0).to(lower.dtype)
     half = upper / 2  # so that the width does not overflow
-    chord = torch.where(crossing, half / (half - lower / 2).clamp(min=1e-300), on)
-    intercept = torch.where(crossing, -chord * lower, torch.zeros_like(lower))
+    width = (half - lower / 2).clamp(min=torch.finfo(lower.dtype).tiny)
+    chord = torch.where(crossing, half / width, on)
+    ends = torch.maximum(-chord * lower, (1 - chord) * upper)
+    intercept = torch.where(crossing, ends, torch.zeros_like(lower))
     slope = (upper > -lower).to(lower.dtype) if alpha is None else alpha
     return Lines(torch.where(crossing, slope, on), chord, intercept)
 
@@ -191,9 +193,10 @@ def _descend(
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
     constant = constant + dot(weight, domain.center.unsqueeze(-2))
-    least = nominal = domain.least(weight, constant)
+    reach = domain.support(-weight)
+    least = nominal = constant - reach
     if rounding is not None and error is not None:
-        least = nominal - 1.01 * (error + rounding.of_input(weight))
+        least = below(nominal - (error + rounding.of_input(weight, reach)))
     return Backward(weight, constant, least, nominal, kept)
 
 
@@ -205,25 +208,32 @@ def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...
 def interval_step(
     network: Network, domain: Domain, bounds: LayerBounds, index: int
 ) -> tuple[Tensor, Tensor]:
-    """Interval bounds of map number `index` from the bounds of the layers before it."""
-    affine = network.maps[index]
-    steps = 2 * (affine.operations + 4) * torch.finfo(network.dtype).eps
+    """Interval bounds of map number `index` from the bounds of the layers before it.
+
+    The value in the middle has `operations` roundings, and how far it moves to either side twice
+    as many; middle and spread themselves have two each, and a support has those of `unsure`.
+    """
+    affine, size_of = network.maps[index], unit(network.dtype)
+    share, lost = size_of.share(2 * affine.operations + 12), size_of.lost
     box = domain.box()
     if isinstance(affine, Dense) and affine.sources == (0,):
         center = affine([domain.center])  # [..., n_k]
         reach = domain.reach(affine.weights[0])
-        size = affine.magnitude([torch.maximum(box.lower.abs(), box.upper.abs())])
+        sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+        unsure = domain.unsure(affine.weights[0], reach)
     else:
         uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
         lowers = [box.lower, *(lo.clamp(min=0) for lo in bounds.lower)]
         middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
-        spread = [(uppers[s] - lowers[s]) / 2 for s in affine.sources]
+        spread = [(uppers[s] - lowers[s]) / 2 + lost for s in affine.sources]
         center = affine(middle)
         reach = affine.spread(spread)
         sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
-        size = affine.magnitude(sizes)
-    error = steps * size if affine.defect is None else steps * size + affine.defect
-    return center - reach - error, center + reach + error
+        unsure = torch.zeros_like(reach)
+    error = share * affine.magnitude(sizes) + unsure + lost * (3 * affine.lost(sizes).forward + 8)
+    if affine.defect is not None:
+        error = error + size_of.grow(8) * affine.defect
+    return below(center - reach - error), above(center + reach + error)
 
 
 def root_bounds(
@@ -254,8 +264,6 @@ def root_bounds(
         exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
         if backward_pass and not exact:
             lower, upper = _tighten(network, domain, bounds, k, lower, upper, within)
-        # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
-        lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
         bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
     return bounds
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Domain
+from fgp_vnn.rounding import positive, unit
 
 
 class HalfSpaces(NamedTuple):
@@ -45,19 +46,23 @@ def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Te
     Sound for any numbers: negative ones count as 0, and what is not finite proves nothing.
     """
     total, gap = weigh(domain, spaces, multipliers.clamp(min=0))
-    return gap - domain.sharp_support(-total) > 0
+    return positive(gap - domain.sharp_support(-total))
 
 
 def weigh(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> tuple[Tensor, Tensor]:
     """sum m_i a_i, and sum m_i b_i less what rounding may have added to it on the domain.
 
-    Each of the sums, and the support that is taken off afterwards, is off by at most as many unit
-    roundoffs of its terms' absolute values as it has operations.
+    A term is rounded in its product, in the sum over the constraints, in the support that is taken
+    off afterwards, and in two sums. What a row's coefficient loses to underflow counts times how
+    far its input moves.
     """
     rows, values, errors = spaces
-    unit = torch.finfo(rows.dtype).eps * 2 * (rows.shape[1] + rows.shape[2] + 10)
-    terms = errors + unit * (values.abs() + domain.outer_support(rows))
-    gap = (multipliers * values).sum(-1) - 1.01 * (multipliers * terms).sum(-1)
+    size_of, count, box = unit(rows.dtype), rows.shape[1], domain.box()
+    steps = count + rows.shape[2] + 16
+    terms = size_of.grow(steps) * errors
+    terms = terms + size_of.share(steps) * (values.abs() + domain.outer_support(rows))
+    small = size_of.lost * (6 * count + 8) * (1 + (box.upper - box.lower).sum(-1))
+    gap = (multipliers * values).sum(-1) - (multipliers * terms).sum(-1) - small
     return combine(multipliers, rows), gap
 
 
