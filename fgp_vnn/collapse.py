@@ -22,6 +22,7 @@ from fgp_vnn.deadline import Deadline
 from fgp_vnn.memory import DEFAULT, rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import unit
 
 _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
@@ -129,7 +130,9 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
             waiting[source] = waiting[source] + part if source in waiting else part
     start = waiting.get(0, constant.new_zeros(len(constant), query.network.inputs))
     order = (0, *reversed(sources))
-    return Dense(order, (start, *reversed(weights)), constant, 1.01 * defect.reshape(-1))
+    width = max(query.network.widths, default=0)  # the longest of the sums in a defect
+    defect = unit(defect.dtype).grow(width + 2 * target + 4) * defect.reshape(-1)
+    return Dense(order, (start, *reversed(weights)), constant, defect)
 
 
 def _size(network: Network, unstable: list[Tensor], kept: list[int]) -> int:

@@ -53,15 +53,15 @@ def weigh(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> tuple[Tens
     """sum m_i a_i, and sum m_i b_i less what rounding may have added to it on the domain.
 
     A term is rounded in its product, in the sum over the constraints, in the support that is taken
-    off afterwards, and in two sums. What a row's coefficient loses to underflow counts times how
-    far its input moves.
+    off afterwards, and in two sums; rows that were scaled once more. What a row's coefficient loses
+    to underflow, when it is scaled or multiplied, counts times how far its input moves.
     """
     rows, values, errors = spaces
     size_of, count, box = unit(rows.dtype), rows.shape[1], domain.box()
-    steps = count + rows.shape[2] + 16
-    terms = size_of.grow(steps) * errors
+    steps, moves = count + rows.shape[2] + 16, 1 + (box.upper - box.lower).sum(-1)
+    terms = size_of.grow(steps) * errors + size_of.lost * moves
     terms = terms + size_of.share(steps) * (values.abs() + domain.outer_support(rows))
-    small = size_of.lost * (6 * count + 8) * (1 + (box.upper - box.lower).sum(-1))
+    small = size_of.lost * (6 * count + 8) * moves
     gap = (multipliers * values).sum(-1) - (multipliers * terms).sum(-1) - small
     return combine(multipliers, rows), gap
 

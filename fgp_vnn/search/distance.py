@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.caps import SHAVE, Caps, both, dual_norm
+from fgp_vnn.caps import Caps, both, half_space
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.domain import L2Ball
 from fgp_vnn.network.model import Network
+from fgp_vnn.rounding import unit
 from fgp_vnn.search.bundles import (
     Bounded,
     Bundles,
@@ -191,21 +192,22 @@ class Distances:
         linear = bounded.result.linear
         if linear is None:
             raise AssertionError("a proved bound has its linear function")
-        weight = linear.weight.squeeze(-2)
-        shift = ((self.ball.origin - caps.center) * weight).sum(-1)
-        size = dual_norm(self.ball.query.domain, weight)
-        size = size.clamp(min=torch.finfo(size.dtype).tiny)
-        # Less what rounding may have added, to the bound and to the shift.
-        slack = linear.nominal - linear.least
-        slack = slack.squeeze(-1) + SHAVE * (linear.constant.abs().squeeze(-1) + shift.abs())
-        level = (linear.constant.squeeze(-1) + shift - slack) / size * (1 - SHAVE)
-        # What overflowed is no bound.
-        level = level.nan_to_num(0.0, 0.0, 0.0).clamp(min=0).unsqueeze(-1)
-        return both(caps, -weight / size.unsqueeze(-1), level)
+        weight, size_of = linear.weight.squeeze(-2), unit(linear.weight.dtype)
+        constant, nominal, least = (
+            part.squeeze(-1) for part in (linear.constant, linear.nominal, linear.least)
+        )
+        moved = (self.ball.origin - caps.center) * weight
+        # Less what rounding may have added: to the bound, to the sum of the terms of the shift, and
+        # to that of all three.
+        slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
+        slack = slack + size_of.share(moved.shape[-1] + 6) * moved.abs().sum(-1)
+        slack = slack + size_of.lost * (4 * moved.shape[-1] + 8 + weight.abs().sum(-1))
+        value = constant + moved.sum(-1) - slack
+        return both(caps, *half_space(caps.whole, weight, value))
 
     def _caps(self, normal: Tensor, level: Tensor | None) -> Caps:
         """Caps of the ball as far as it is still of interest."""
-        whole = self.ball.within(self.reporter.goal() * (1 + SHAVE))
+        whole = self.ball.within(self.reporter.goal())
         if level is None:
             level = normal.new_zeros(len(normal), 1)
         most = whole.radius if isinstance(whole, L2Ball) else self.ball.radius

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.caps import SHAVE
 from fgp_vnn.deadline import Deadline
 from fgp_vnn.query import Query
 from fgp_vnn.search.boundaries import region_spaces
@@ -54,7 +53,7 @@ class Walked:
     @property
     def limit(self) -> float:
         """Nothing farther is of interest."""
-        return min(self.reporter.goal() / self.ball.radius * (1 + SHAVE), 1.0)
+        return self.ball.holding(self.reporter.goal())
 
     @property
     def lower(self) -> float:
@@ -65,17 +64,13 @@ class Walked:
         while True:
             lower = self.lower
             done = lower >= self.limit
-            self.reporter.lower(self.reporter.goal() if done else lower * self._unit)
+            self.reporter.lower(self.reporter.goal() if done else self.ball.distance(lower))
             if done or self.stuck <= lower or self.deadline.expired():
                 return
             if self._boundaries.lowest <= self._waiting.lowest:
                 self._settle()
             else:
                 self._explore()
-
-    @property
-    def _unit(self) -> float:
-        return self.ball.radius * (1 - SHAVE)
 
     def _explore(self) -> None:
         """Take the nearest regions and add their neighbours and boundaries."""
@@ -140,7 +135,7 @@ class Walked:
         forms = system.forms(on)
         spaces = region_spaces(self._query, system, forms, on * 2 - 1, part["disjunct"], region)
         found = distances(self.ball, spaces, self.reporter, tries=(steps,))
-        return found / self.ball.radius * (1 - SHAVE)
+        return self.ball.part(found)
 
 
 def _distance(system: Triangular, forms: RegionForms) -> Tensor:
@@ -148,7 +143,8 @@ def _distance(system: Triangular, forms: RegionForms) -> Tensor:
     values = forms.values.clone()
     values[: system.neurons].abs_()
     tiny = torch.finfo(values.dtype).tiny
-    return (values - system.error.unsqueeze(1)).clamp_(min=0) / forms.reach.clamp(min=tiny)
+    part = (values - system.error.unsqueeze(1)).clamp_(min=0) / forms.reach.clamp(min=tiny)
+    return torch.where(values < torch.inf, part, 0.0)  # what overflowed is no distance
 
 
 def _region_distance(system: Triangular, forms: RegionForms, sign: Tensor) -> Tensor:
@@ -158,4 +154,5 @@ def _region_distance(system: Triangular, forms: RegionForms, sign: Tensor) -> Te
     pressed = press(system, forms, sign)
     tiny = torch.finfo(sign.dtype).tiny
     gap = (pressed.q - pressed.slack).clamp(min=0)
-    return gap / system.domain.support(pressed.p).clamp(min=tiny)
+    part = gap / system.domain.support(pressed.p).clamp(min=tiny)
+    return torch.where(gap < torch.inf, part, 0.0)
