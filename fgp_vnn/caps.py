@@ -47,7 +47,8 @@ class Caps(Domain):
         edge = self.level * along + self._rim * _norm(across)
         # Products lose something to underflow, and norms the root of that.
         small = 4 * inputs**0.5 * (radius * size_of.root + size_of.lost) + inputs * size_of.lost
-        return torch.where(inside, radius * size, edge) + small
+        whole: Tensor = torch.where(inside, radius * size, edge)
+        return whole + small
 
     def unsure(self, rows: Tensor, reach: Tensor) -> Tensor:
         """Relative to the ball's support r |a|, for parts of a row cancel.

@@ -30,8 +30,8 @@ _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 def collapse(
     query: Query, bounds: LayerBounds, *, memory: int = DEFAULT, deadline: Deadline | None = None
 ) -> tuple[Query, LayerBounds]:
-    """Leave the stable neurons out; the old query where that would not make it smaller, or where
-    it would take more than `memory` bytes or more time than there is."""
+    """Leave the stable neurons out; the old query where that would not make it smaller, where it
+    overflows, or where it would take more than `memory` bytes or more time than there is."""
     network = query.network
     signs = _signs(bounds)
     unstable = [torch.nonzero(mask).flatten() for mask in undecided(bounds)]
@@ -46,7 +46,7 @@ def collapse(
     composed: list[Dense] = []
     for target, outputs in wanted:
         small = _compose(pieces, target, outputs)
-        if small is None:
+        if small is None or not all(bool(part.isfinite().all()) for part in _numbers(small)):
             return query, bounds
         composed.append(small)
     lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
@@ -133,6 +133,11 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
     width = max(query.network.widths, default=0)  # the longest of the sums in a defect
     defect = unit(defect.dtype).grow(width + 2 * target + 4) * defect.reshape(-1)
     return Dense(order, (start, *reversed(weights)), constant, defect)
+
+
+def _numbers(small: Dense) -> tuple[Tensor, ...]:
+    """All numbers of a composed map."""
+    return (*small.weights, small.bias, *([] if small.defect is None else [small.defect]))
 
 
 def _size(network: Network, unstable: list[Tensor], kept: list[int]) -> int:

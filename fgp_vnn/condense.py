@@ -159,7 +159,7 @@ class _Work:
     def _length(self, rows: Tensor) -> Tensor:
         """Upper bound on the 2-norm of each row [..., n]."""
         count = rows.shape[-1]
-        length = torch.linalg.vector_norm(rows, dim=-1) + count**0.5 * self.unit.root
+        length: Tensor = torch.linalg.vector_norm(rows, dim=-1) + count**0.5 * self.unit.root
         return self.unit.grow(count + 4) * length
 
     def layer(self, forms: Forms, affine: Dense) -> _Passed:
@@ -289,5 +289,6 @@ def _norm_bound(weight: Tensor) -> Tensor:
         power = power @ power
     length = torch.linalg.vector_norm(power) + size_of.share(4 * rows + 32)
     trace = size_of.share(long + rows + 8) * square.diagonal().sum()
-    bound = size_of.grow(long + 32) * (scale * length**0.25 + trace) + long * rows * size_of.root
+    power_bound: Tensor = scale * length**0.25 + trace
+    bound = size_of.grow(long + 32) * power_bound + long * rows * size_of.root
     return size_of.grow(8) * bound.sqrt()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -117,15 +118,14 @@ class Box(Domain):
     lower: Tensor  # [..., inputs]
     upper: Tensor  # [..., inputs]
 
-    @property
+    @cached_property
     def center(self) -> Tensor:  # type: ignore[override]
         return self.lower + (self.upper - self.lower) / 2
 
-    @property
+    @cached_property
     def radius(self) -> Tensor:
         """How far the box reaches from the centre as it is rounded."""
-        center = self.center
-        return torch.maximum(self.upper - center, center - self.lower)
+        return torch.maximum(self.upper - self.center, self.center - self.lower)
 
     def support(self, rows: Tensor) -> Tensor:
         return _along(rows.abs(), self.radius.unsqueeze(-2))
@@ -145,7 +145,9 @@ class Box(Domain):
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
         """Rounded outwards where the precision is lower, and where a bound is not normal."""
-        return Box(rounded_down(self.lower.to(device), dtype), -rounded_down(-self.upper.to(device), dtype))
+        return Box(
+            rounded_down(self.lower.to(device), dtype), -rounded_down(-self.upper.to(device), dtype)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +178,9 @@ class L2Ball(Domain):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L2Ball:
         """Around the rounded centre, by as much larger as that has moved."""
         center, moved = moved_center(self.center, device, dtype)
-        length = float(_norm(moved)) + bool(moved.any()) * len(moved) ** 0.5 * unit(moved.dtype).root
+        length = float(_norm(moved))
+        if bool(moved.any()):
+            length += len(moved) ** 0.5 * unit(moved.dtype).root
         return L2Ball(center, larger_radius(self.radius, length, len(moved), dtype))
 
 

@@ -131,7 +131,7 @@ def _missing(weight: Tensor, image: Tensor, basis: Tensor) -> Tensor:
     size_of, (inputs, columns) = unit(weight.dtype), basis.shape
     length = torch.linalg.vector_norm(weight, dim=1) + torch.linalg.vector_norm(image, dim=1)
     share = columns**0.5 * size_of.share(columns + 4) + size_of.share(inputs + 4)
-    missing = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
+    missing: Tensor = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
     small = (inputs + columns) * size_of.root
     return size_of.grow(inputs + 6) * (missing + share * length + small)
 
@@ -140,8 +140,8 @@ def _stretch(basis: Tensor) -> float:
     """The columns are orthonormal up to rounding: the image of a ball may be a little larger.
 
     ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||. An entry of the product has as many roundings as there
-    are inputs, of at most ||Q||^2; the norm of the errors is at most the columns times that. The
-    square root, which is not taken, leaves half of it for the norm and for what is multiplied by it.
+    are inputs, of at most ||Q||^2; the norm of the errors is at most the columns times that. Half of
+    it, for the square root is not taken, is left for the norm and for what is multiplied by it.
     """
     gram, size_of = basis.T @ basis, unit(basis.dtype)
     skew = float((gram - torch.eye(len(gram)).to(gram)).norm())

@@ -120,18 +120,27 @@ class Rounding:
     `_floors` [batch or 1, 1] are not.
     """
 
-    def __init__(self, network: Network, domain: Domain, bounds: LayerBounds) -> None:
+    def __init__(
+        self,
+        network: Network,
+        domain: Domain,
+        bounds: LayerBounds,
+        before: Rounding | None = None,
+    ) -> None:
+        """`before` is the same for the bounds of fewer layers."""
         self._unit = unit(network.dtype)
-        self._domain = domain
+        self.domain = domain
         read_by = [0] * len(network.maps)  # how many maps read each source
         for source in (s for affine in network.maps for s in affine.sources):
             read_by[source] += 1
         lost, box = self._unit.lost, domain.box()
         sizes = [torch.maximum(box.lower.abs(), box.upper.abs()), *bounds.sizes()]
         self._sizes = [size.reshape(-1, size.shape[-1]) + lost for size in sizes]
-        self._terms: list[Tensor] = []
-        self._floors: list[Tensor] = []
+        self._terms: list[Tensor] = [] if before is None else [*before._terms]
+        self._floors: list[Tensor] = [] if before is None else [*before._floors]
         for index, affine in enumerate(network.maps):
+            if index < len(self._terms):
+                continue
             if any(source >= len(sizes) for source in affine.sources):
                 break
             read = [self._sizes[s] for s in affine.sources]
@@ -172,7 +181,7 @@ class Rounding:
         """Of the value at the domain's centre and of the support `reach` [batch, rows]."""
         inputs, lost = weight.shape[-1], self._unit.lost
         terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
-        error = dot(weight.abs(), _wide(terms)) + self._domain.unsure(weight, reach)
+        error = dot(weight.abs(), _wide(terms)) + self.domain.unsure(weight, reach)
         return error + lost * (4 * inputs + 4 + _sum(terms))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from command_line import box
 from network_models import Builder
 
 import fgp_vnn
+from fgp_vnn.certifier import Certifier
 from fgp_vnn.network import load_network
 
 FACTORS = (1e36, 1e-20, 1e-30)  # the product of the last two is no float32
@@ -35,7 +37,7 @@ def spike(path: Path) -> Path:
     return builder.save(path, value)
 
 
-OPTIONS: dict[str, dict[str, object]] = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "split": {"engine": "split"},
     "walk": {"engine": "walk"},
     "bounds": {"engine": "bounds"},
@@ -72,8 +74,6 @@ def test_no_point_is_robust_by_underflow(tmp_path: Path) -> None:
     model = builder.save(tmp_path / "n.onnx", value)
     for engine in ("auto", "split", "walk", "bounds"):
         for precision in ("float64", "float32"):
-            result = fgp_vnn.certify(
-                model, np.zeros((1, 1), np.float32), epsilon=1.0, norm="linf",
-                engine=engine, attack=False, precision=precision, timeout=5,
-            )  # fmt: skip
+            certifier = Certifier.of(model, engine=engine, attack=False, precision=precision)
+            result = certifier.certify(np.zeros(1), epsilon=1.0, norm="linf", timeout=5)
             assert result.status != "robust"

@@ -2,10 +2,13 @@
 
 A sum of products, in any order, blocked or not, with or without fused multiply-add, multiplies each
 of its terms by at most T factors 1 + d with |d| <= u = 2^-24: T is the number of roundings on the
-longest way from what a map reads to its result. So the result is off by at most T u / (1 - T u)
-times the sum of its terms' absolute values. A product that underflows is off by up to 2^-150 more,
-which products after it scale; sums do not underflow. Where a runtime folds constants into their
-neighbours, terms are rounded no more often than here, as long as the folded ones do not underflow.
+longest way from what a map reads to its result. Small results lose digits or are flushed to zero,
+and so are small operands: an operation is off by up to 2^-126 more, an operand, be it a constant of
+the file, an input or a result, by as much times what it is multiplied by, and products after that
+scale it. So by `rounding`'s theorem the result is off by at most share(T) times the sum of its
+terms' absolute values, and lost times what `Loss` counts. Where a runtime folds constants into
+their neighbours, terms are rounded no more often than here, as long as the folded ones do not
+underflow. A ReLU flushes too: what it gives is off by up to 2^-126, and that counts as an input's.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto
+import torch
 from torch import Tensor
 
 from fgp_vnn.errors import UnsupportedError
@@ -25,12 +29,10 @@ from fgp_vnn.files import read_bytes
 from fgp_vnn.network.clean import clean_graph, raise_opset
 from fgp_vnn.network.graph import Graph, attributes, label, read_graph
 from fgp_vnn.network.normal_form import Absolute, absolute_maps
+from fgp_vnn.rounding import unit
 
-UNIT = 2.0**-24
-UNDERFLOW = 2.0**-149  # twice what a product loses
 LARGEST = 1e38  # below the greatest float32: no sum overflows
 LEAST = 1e-30  # of a factor that does not underflow when it is multiplied by another
-SLACK = 1.01  # for the rounding of this computation itself
 
 _EXACT = {
     "Concat", "Constant", "Dropout", "Flatten", "Gather", "Identity", "Pad", "Relu", "Reshape",
@@ -46,7 +48,7 @@ class Loss(NamedTuple):
     """What a tensor may have lost since the input or the last ReLU."""
 
     roundings: int = 0  # that a term passed through
-    underflows: float = 0.0  # of 2^-149 each, as they arrive here
+    underflows: float = 1.0  # of 2^-126 each, as they arrive here; one of the source itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +64,13 @@ class Deployment:
         Raises UnsupportedError where a sum may overflow.
         """
         roundings, underflows = self.losses[index]
-        terms = self.terms[index].terms.magnitude(sizes).reshape(-1)
-        if not (roundings * UNIT < 0.1 and underflows < LARGEST and bool((terms < LARGEST).all())):
+        program, size_of = self.terms[index].terms, unit(torch.float32)
+        terms, part = program.magnitude(sizes).reshape(-1), roundings * size_of.eps / 2
+        if not (part < 0.1 and underflows < LARGEST and bool((terms < LARGEST).all())):
             raise UnsupportedError("float32 may overflow, or a sum is too long to bound its error")
-        share = roundings * UNIT / (1 - roundings * UNIT)
-        return SLACK * (share * terms + underflows * UNDERFLOW)
+        small = size_of.lost * (underflows + program.lost(sizes).forward)
+        here = unit(terms.dtype)  # in which this is computed, with more digits
+        return here.grow(program.operations + 8) * (part / (1 - part) * terms + small)
 
     @property
     def sources(self) -> tuple[tuple[int, ...], ...]:
@@ -116,12 +120,11 @@ def _losses(graph: Graph) -> dict[str, Loss]:
         if node.op_type == "Relu":
             loss = Loss()
         else:
-            lost = sum(loss.underflows for loss in read)
-            lost += steps if node.op_type in _PRODUCTS else 0
+            lost = sum(loss.underflows for loss in read) + 2 * steps
             loss = Loss(max(loss.roundings for loss in read) + steps, max(gain, 1.0) * lost)
         losses.update(dict.fromkeys(node.output, loss))
     # A wider accumulator is rounded once more when it is stored.
-    return {name: Loss(n + 2, lost) if n else Loss() for name, (n, lost) in losses.items()}
+    return {name: Loss(n + 2, lost) if n else Loss(0, lost) for name, (n, lost) in losses.items()}
 
 
 def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
@@ -132,10 +135,11 @@ def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
         return 1, 1.0
     if node.op_type == "BatchNormalization":
         scale, _, _, variance = (graph.constants[name] for name in node.input[1:5])
-        factor = abs(scale) / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
+        below = 1 / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
+        factor = abs(scale) * below
         if not bool(((factor == 0) | (factor > LEAST)).all()):
             raise UnsupportedError(f"float32 semantics do not cover {label(node)}: it underflows")
-        return _NORMALIZATION, float(max(factor.max(), abs(scale).max()))
+        return _NORMALIZATION, float(max(factor.max(), abs(scale).max(), below.max()))
     constant = next(graph.constants[name] for name in node.input[:2] if name in graph.constants)
     size = np.abs(constant)
     if node.op_type == "Conv":

@@ -182,7 +182,8 @@ class Combination(AffineMap):
 
     @property
     def operations(self) -> int:
-        return self.inner.operations + self.rows.shape[1] + 1
+        """Those of the inner map, a product, sums, the offset, and the rounding of each number."""
+        return self.inner.operations + self.rows.shape[1] + 4
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         return self.inner.magnitude(values) @ self.rows.abs().T + self.offset.abs()

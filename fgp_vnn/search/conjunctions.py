@@ -52,8 +52,8 @@ def _weigh(domain: Domain, passed: Backward, rows: Tensor) -> tuple[Tensor, Tens
     scale = 1 / (reach + value.abs()).clamp(min=torch.finfo(value.dtype).tiny)
     # A term is rounded in its product and scale, in the sum over the rows, and in a support.
     size_of, box = unit(value.dtype), domain.box()
-    share = size_of.share(weight.shape[-1] + len(rows) + 20)
-    rounding = size_of.grow(len(rows) + 8) * rounding + share * (reach + value.abs())
+    steps = weight.shape[-1] + len(rows) + 20
+    rounding = size_of.grow(steps) * rounding + size_of.share(steps) * (reach + value.abs())
     small = size_of.lost * (6 * len(rows) + 8) * (1 + (box.upper - box.lower).sum(-1))
     share = torch.full_like(value, 1 / len(rows))
     best = torch.full_like(value[:, 0], -torch.inf)

@@ -145,7 +145,7 @@ def _error(query: Query) -> Tensor:
         small = (gone.forward + 2 * rows + 4) * (1 + far.sum()) + gone.backward
         errors.append(error + size_of.lost * small)
         sizes.append(size)
-    return torch.cat(errors[1:])
+    return torch.cat(errors[1:]).nan_to_num(torch.inf, torch.inf, torch.inf)
 
 
 def farthest(domain: Domain) -> Tensor:
