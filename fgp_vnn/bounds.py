@@ -13,8 +13,6 @@ multipliers of layer k [batch or 1, rows or 1, n_k].
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf
 from typing import NamedTuple
 
 import torch
@@ -22,60 +20,12 @@ from torch import Tensor
 
 from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Domain
+from fgp_vnn.lines import LayerBounds as LayerBounds
+from fgp_vnn.lines import Lines as Lines
 from fgp_vnn.memory import rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.rounding import Rounding as Rounding
-from fgp_vnn.rounding import dot
-
-
-class Lines(NamedTuple):
-    """The lines around the ReLUs of one layer, each [batch or 1, rows or 1, n_k]."""
-
-    low: Tensor  # slope of the line through the origin below
-    chord: Tensor  # slope of the line above
-    intercept: Tensor  # of the line above
-
-
-@dataclass(frozen=True, eq=False)
-class LayerBounds:
-    """lower <= z_k <= upper for each ReLU layer, [batch or 1, n_k] each."""
-
-    lower: tuple[Tensor, ...]
-    upper: tuple[Tensor, ...]
-
-    def within(self, pattern: Sequence[Tensor]) -> LayerBounds:
-        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 cut off one side."""
-        pairs = list(zip(self.lower, self.upper, pattern, strict=True))
-        lower = tuple(torch.where(sign > 0, low.clamp(min=0), low) for low, _, sign in pairs)
-        upper = tuple(torch.where(sign < 0, up.clamp(max=0), up) for _, up, sign in pairs)
-        return LayerBounds(lower, upper)
-
-    def to(self, dtype: torch.dtype) -> LayerBounds:
-        """Rounded to another precision: good for a search, not for a proof."""
-        lower = tuple(bound.to(dtype) for bound in self.lower)
-        return LayerBounds(lower, tuple(bound.to(dtype) for bound in self.upper))
-
-    @classmethod
-    def of_signs(cls, signs: Sequence[Tensor], dtype: torch.dtype) -> LayerBounds:
-        """What signs [batch, n_k] of -1 and +1 say by themselves."""
-        anything = [torch.full_like(sign, torch.inf, dtype=dtype) for sign in signs]
-        return cls(tuple(-a for a in anything), tuple(anything)).within(signs)
-
-    def unstable(self) -> tuple[Tensor, ...]:
-        """Which neurons can have either sign, [batch or 1, n_k] per layer."""
-        return tuple((lo < 0) & (up > 0) for lo, up in zip(self.lower, self.upper, strict=True))
-
-    def sizes(self) -> tuple[Tensor, ...]:
-        """Bounds of |z_k|, and so of |a_k|."""
-        pairs = zip(self.lower, self.upper, strict=True)
-        return tuple(torch.maximum(-lo, up).clamp(min=0) for lo, up in pairs)
-
-    def lines(self, alpha: Sequence[Tensor | None] | None = None) -> list[Lines]:
-        """The lines of each layer; alpha gives lower slopes of the unstable neurons."""
-        result = []
-        for k, (lo, up) in enumerate(zip(self.lower, self.upper, strict=True)):
-            result.append(_relax(lo, up, None if alpha is None else alpha[k]))
-        return result
+from fgp_vnn.rounding import above, below, dot, unit
 
 
 class Backward(NamedTuple):
@@ -83,20 +33,9 @@ class Backward(NamedTuple):
 
     weight: Tensor  # [batch, rows, inputs]
     constant: Tensor  # [batch, rows]
-    least: Tensor  # [batch, rows] the least value over the domain, proved if rounding was given
+    least: Tensor  # [batch, rows] the least value over the domain; with rounding, proved and finite
     nominal: Tensor  # [batch, rows] the same without the rounding error taken off
     coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
-
-
-def _relax(lower: Tensor, upper: Tensor, alpha: Tensor | None) -> Lines:
-    lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
-    crossing = (lower < 0) & (upper > 0)
-    on = (lower >= 0).to(lower.dtype)
-    half = upper / 2  # so that the width does not overflow
-    chord = torch.where(crossing, half / (half - lower / 2).clamp(min=1e-300), on)
-    intercept = torch.where(crossing, -chord * lower, torch.zeros_like(lower))
-    slope = (upper > -lower).to(lower.dtype) if alpha is None else alpha
-    return Lines(torch.where(crossing, slope, on), chord, intercept)
 
 
 def backward(
@@ -191,9 +130,10 @@ def _descend(
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
     constant = constant + dot(weight, domain.center.unsqueeze(-2))
-    least = nominal = domain.least(weight, constant)
+    reach = domain.support(-weight)
+    least = nominal = constant - reach
     if rounding is not None and error is not None:
-        least = nominal - 1.01 * (error + rounding.of_input(weight))
+        least = below(nominal - (error + rounding.of_input(weight, reach)))
     return Backward(weight, constant, least, nominal, kept)
 
 
@@ -205,25 +145,31 @@ def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...
 def interval_step(
     network: Network, domain: Domain, bounds: LayerBounds, index: int
 ) -> tuple[Tensor, Tensor]:
-    """Interval bounds of map number `index` from the bounds of the layers before it."""
-    affine = network.maps[index]
-    steps = 2 * (affine.operations + 4) * torch.finfo(network.dtype).eps
+    """Interval bounds of map number `index` from the bounds of the layers before it.
+
+    The value in the middle has `operations` roundings, and how far it moves to either side twice
+    as many; middle and spread themselves have two each, and a support has those of `unsure`.
+    """
+    affine, size_of = network.maps[index], unit(network.dtype)
+    share, lost = size_of.share(2 * affine.operations + 12), size_of.lost
     box = domain.box()
     if isinstance(affine, Dense) and affine.sources == (0,):
         center = affine([domain.center])  # [..., n_k]
         reach = domain.reach(affine.weights[0])
-        size = affine.magnitude([torch.maximum(box.lower.abs(), box.upper.abs())])
+        sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+        reach = reach + domain.unsure(affine.weights[0], reach)
     else:
         uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
         lowers = [box.lower, *(lo.clamp(min=0) for lo in bounds.lower)]
         middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
-        spread = [(uppers[s] - lowers[s]) / 2 for s in affine.sources]
+        spread = [(uppers[s] - lowers[s]) / 2 + lost for s in affine.sources]
         center = affine(middle)
         reach = affine.spread(spread)
         sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
-        size = affine.magnitude(sizes)
-    error = steps * size if affine.defect is None else steps * size + affine.defect
-    return center - reach - error, center + reach + error
+    error = share * affine.magnitude(sizes) + lost * (3 * affine.lost(sizes).forward + 8)
+    if affine.defect is not None:
+        error = error + size_of.grow(8) * affine.defect
+    return below(center - reach - error), above(center + reach + error)
 
 
 def root_bounds(
@@ -241,6 +187,7 @@ def root_bounds(
     `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
     that hold anyway. When time is up, what is left keeps its intervals.
     """
+    rounding = None
     bounds = known or LayerBounds((), ())
     for k in range(len(bounds.lower), len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
@@ -251,16 +198,15 @@ def root_bounds(
         # Of an operator, intervals know the box around a ball only.
         exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
         if backward_pass and not exact:
-            lower, upper = _tighten(network, domain, bounds, k, lower, upper, budget)
-        # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
-        lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
-        bounds = LayerBounds((*bounds.lower, lower), (*bounds.upper, upper))
+            rounding = Rounding(network, domain, bounds, rounding)
+            lower, upper = _tighten(network, rounding, bounds, k, lower, upper, budget)
+        bounds = bounds.followed_by(lower, upper)
     return bounds
 
 
 def _tighten(
     network: Network,
-    domain: Domain,
+    rounding: Rounding,
     bounds: LayerBounds,
     k: int,
     lower: Tensor,
@@ -274,7 +220,7 @@ def _tighten(
         return lower, upper
     # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
     chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
-    rounding, lines = Rounding(network, domain, bounds), bounds.lines()
+    lines, domain = bounds.lines(), rounding.domain
     lower, upper = lower.clone(), upper.clone()
     some = rows_at_once(network, k, 2 * len(crossing), budget.at_once)  # two rows for a neuron
     for part in torch.split(chosen, some, dim=-1):

@@ -4,6 +4,10 @@ Where a counterexample needs w . (x - c) + v <= 0, it lies in the half-space n .
 n = -w / |w| and t = v / |w|, the norm being the dual one: so it is no nearer to c than t, and what
 is left of the ball is a cap. The higher the level t, the thinner the cap, and the tighter all
 bounds over it.
+
+Rounding. A cap is the set of n . (x - c) >= t for n the stored normal divided by its exact length,
+which is off from 1 by at most `length`; levels are rounded down so that this holds. A normal that
+was divided by its length as it is rounded points elsewhere by at most share(8).
 """
 
 from __future__ import annotations
@@ -14,8 +18,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Box, Domain, L2Ball
-
-SHAVE = 1e-12  # relative; far more than what rounding does to a level or to a normal's length
+from fgp_vnn.rounding import unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,7 @@ class Caps(Domain):
     """
 
     whole: Domain
-    normal: Tensor  # [batch, inputs] of dual length 1
+    normal: Tensor  # [batch, inputs] of dual length 1 up to rounding, or 0 with the level 0
     level: Tensor  # [batch, 1] at least 0, at most the radius
 
     @property
@@ -39,10 +42,27 @@ class Caps(Domain):
             return self.whole.support(rows)
         along, across, _ = self._parts(rows)
         size = torch.hypot(along, _norm(across))
-        inside = self.whole.radius * along >= self.level * size
-        return torch.where(
-            inside, self.whole.radius * size, self.level * along + self._rim * _norm(across)
-        )
+        radius, inputs, size_of = self.whole.radius, rows.shape[-1], unit(rows.dtype)
+        inside = radius * along >= self.level * size
+        edge = self.level * along + self._rim * _norm(across)
+        # Products lose something to underflow, and norms the root of that.
+        small = 4 * inputs**0.5 * (radius * size_of.root + size_of.lost) + inputs * size_of.lost
+        whole: Tensor = torch.where(inside, radius * size, edge)
+        return whole + small
+
+    def unsure(self, rows: Tensor, reach: Tensor) -> Tensor:
+        """Relative to the ball's support r |a|, for parts of a row cancel.
+
+        With D = share(2 n + 16) for the normal's length: a_n has n + 1 roundings and is off by D,
+        a - a_n n by 2 D and n + 6, its norm by n + 4 more, the level by nothing and the rim by 4.
+        Which of the two cases holds is judged up to the same, and where the wrong one is taken,
+        that is off by no more: for r |a| cos(x - y) is no farther from r |a| than
+        r |a| (1 - |cos x - cos y|).
+        """
+        if not isinstance(self.whole, L2Ball):
+            return self.whole.unsure(rows, reach)
+        share = unit(rows.dtype).share(12 * rows.shape[-1] + 96)
+        return share * self.whole.outer_support(rows)
 
     def reach(self, rows: Tensor) -> Tensor:
         return torch.maximum(self.support(rows), self.support(-rows))
@@ -86,7 +106,8 @@ class Caps(Domain):
     def _rim(self) -> Tensor:
         """The radius of the disc that bounds the cap, [batch, 1]."""
         radius = self.whole.radius if isinstance(self.whole, L2Ball) else 0.0
-        return ((radius - self.level) * (radius + self.level)).clamp(min=0).sqrt()
+        lost = 4 * (1 + radius) * unit(self.level.dtype).lost
+        return (((radius - self.level) * (radius + self.level)).clamp(min=0) + lost).sqrt()
 
     def _parts(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rows along the normal [batch, rows], and across it [batch, rows, inputs]."""
@@ -103,6 +124,22 @@ def dual_norm(domain: Domain, rows: Tensor) -> Tensor:
     if isinstance(ball, Box):
         return rows.abs().sum(-1)
     return rows.abs().amax(-1)
+
+
+def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Normal [batch, inputs] and level [batch, 1] of what weight . t + value <= 0 leaves of a ball
+    around 0, for weight [batch, inputs], value [batch]; the level of t in the norm, rounded down.
+
+    What is not finite, or too small for its direction to be known, is no bound.
+    """
+    size_of, inputs = unit(weight.dtype), weight.shape[-1]
+    size = size_of.grow(inputs + 4) * (dual_norm(domain, weight) + inputs**0.5 * size_of.root)
+    size = size.unsqueeze(-1)
+    far = (domain.box().upper - domain.box().lower).amax(-1, keepdim=True)
+    level = value.unsqueeze(-1) / size
+    level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.lost
+    known = (level > 0) & (level < torch.inf) & (size > inputs * size_of.root / size_of.eps)
+    return -weight / size, torch.where(known, level, 0.0)
 
 
 def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
@@ -125,16 +162,18 @@ def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
     second = (level - cosine * caps.level) / below
     meet = (first > 0) & (second > 0) & (level > 0)
     point = first * caps.normal + second * normal
-    size = _norm(point).unsqueeze(-1).clamp(min=torch.finfo(point.dtype).tiny)
-    # The sum of the two inequalities, less what rounding did to it anywhere in the ball.
+    # The sum of the two inequalities, less what rounding did to it anywhere in the ball: to the
+    # lengths of the normals, and to the sums of two terms.
+    size_of = unit(point.dtype)
     total = first * caps.level + second * level
-    total = total - SHAVE * (first + second) * (caps.whole.radius + total.abs())
-    joint = total / size * (1 - SHAVE)
-    meet = meet & (joint > one.level)
+    share = size_of.share(2 * point.shape[-1] + 24)
+    total = total - (first + second) * (share * caps.whole.radius + size_of.lost)
+    joint, higher_still = half_space(caps.whole, -point, total.squeeze(-1))
+    meet = meet & (higher_still > one.level)
     return Caps(
         caps.whole,
-        torch.where(meet, point / size, one.normal),
-        torch.where(meet, joint, one.level),
+        torch.where(meet, joint, one.normal),
+        torch.where(meet, higher_still, one.level),
     )
 
 

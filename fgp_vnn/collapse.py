@@ -22,13 +22,14 @@ from fgp_vnn.budget import Budget
 from fgp_vnn.memory import rows_at_once
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import unit
 
 _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
 
 def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Query, LayerBounds]:
-    """Leave the stable neurons out; the old query where that would not make it smaller, or where
-    it would take more memory or more time than there is."""
+    """Leave the stable neurons out; the old query where that would not make it smaller, where it
+    overflows, or where it would take more memory or more time than there is."""
     network = query.network
     signs = _signs(bounds)
     unstable = [torch.nonzero(mask).flatten() for mask in undecided(bounds)]
@@ -43,7 +44,7 @@ def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Quer
     composed: list[Dense] = []
     for target, outputs in wanted:
         small = _compose(pieces, target, outputs)
-        if small is None:
+        if small is None or not all(bool(part.isfinite().all()) for part in _numbers(small)):
             return query, bounds
         composed.append(small)
     lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
@@ -126,7 +127,14 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
             waiting[source] = waiting[source] + part if source in waiting else part
     start = waiting.get(0, constant.new_zeros(len(constant), query.network.inputs))
     order = (0, *reversed(sources))
-    return Dense(order, (start, *reversed(weights)), constant, 1.01 * defect.reshape(-1))
+    width = max(query.network.widths, default=0)  # the longest of the sums in a defect
+    defect = unit(defect.dtype).grow(width + 2 * target + 4) * defect.reshape(-1)
+    return Dense(order, (start, *reversed(weights)), constant, defect)
+
+
+def _numbers(small: Dense) -> tuple[Tensor, ...]:
+    """All numbers of a composed map."""
+    return (*small.weights, small.bias, *([] if small.defect is None else [small.defect]))
 
 
 def _size(network: Network, unstable: list[Tensor], kept: list[int]) -> int:

@@ -8,7 +8,8 @@ through the whole network, and the forms of the unstable neurons are the collaps
 Rounding. Let e_k be the error of the computed forms over the domain, for neurons that are on; an
 unstable neuron stands for itself and has none. Then e_k <= |W| e_(k-1) + local_k, but that grows
 with the product of the |W|. The same in the 2-norm, |e_k| <= |W|_2 |e_(k-1)| + |local_k| with W cut
-to the neurons that are on, grows far less, and the smaller of the two is taken.
+to the neurons that are on, grows far less, and the smaller of the two is taken. What an entry of a
+form loses to underflow counts times the size of its column.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from fgp_vnn.domain import Domain
 from fgp_vnn.memory import parts
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import above, below, unit
 from fgp_vnn.search.triangular import farthest
 
 _COPIES = 8  # of a neuron's form that its bounds take
@@ -125,7 +127,7 @@ class _Work:
     def __init__(self, domain: Domain, first: Dense, budget: Budget, *, deep: bool) -> None:
         self.domain, self.budget, self.deep = domain, budget, deep
         self.inputs = len(domain.center)
-        self.unit = torch.finfo(first.bias.dtype).eps
+        self.unit = unit(first.bias.dtype)
         far = farthest(domain)
         self.sizes = torch.cat([far, far.new_ones(1)])  # [columns] of t, 1, unstable neurons
         self.groups: list[_Group] = []
@@ -136,8 +138,8 @@ class _Work:
         """The forms of the first map."""
         weight, center = affine.weights[0], self.domain.center
         rows = torch.cat([weight, (weight @ center + affine.bias).unsqueeze(1)], 1)
-        size = affine.magnitude([self.sizes[:-1] + center.abs()])
-        return self._with_error(affine, rows, size, 0)
+        sizes = self.sizes[:-1] + center.abs()
+        return self._with_error(affine, rows, affine.magnitude([sizes]), sizes, 0)
 
     def next(self, affine: Dense, passed: _Passed) -> Forms:
         """The forms of a map, from those of the neurons that are active before it."""
@@ -152,15 +154,28 @@ class _Work:
         faulty = weight[:, :on]
         carried = faulty.abs() @ before.error[:on]
         if norm is not None:
-            by_norm = torch.linalg.vector_norm(faulty, dim=1) * norm
+            by_norm = self._length(faulty) * norm
             carried = torch.minimum(carried, by_norm)
-        return self._with_error(affine, rows, size, carried)
+        return self._with_error(affine, rows, size, before.size, carried)
 
     def _with_error(
-        self, affine: Dense, rows: Tensor, size: Tensor, carried: Tensor | int
+        self, affine: Dense, rows: Tensor, size: Tensor, read: Tensor, carried: Tensor | int
     ) -> Forms:
-        error = 1.01 * (carried + 2 * (affine.operations + 8) * self.unit * size)
-        return Forms(rows, error if affine.defect is None else error + affine.defect, size)
+        """Forms of a map that reads what is at most `read`, and what errors before make of them."""
+        whole = carried if affine.defect is None else carried + affine.defect
+        error = self.unit.grow(affine.operations + 8) * whole + self._local(affine, size, read)
+        return Forms(rows, error, size)
+
+    def _local(self, affine: Dense, size: Tensor, read: Tensor) -> Tensor:
+        """What a map's own roundings do to its forms; its defect is not among them."""
+        small = (affine.lost([read]).forward + 4) * (1 + self.sizes.sum())
+        return self.unit.share(affine.operations + 8) * size + self.unit.lost * small
+
+    def _length(self, rows: Tensor) -> Tensor:
+        """Upper bound on the 2-norm of each row [..., n]."""
+        count = rows.shape[-1]
+        length: Tensor = torch.linalg.vector_norm(rows, dim=-1) + count**0.5 * self.unit.root
+        return self.unit.grow(count + 4) * length
 
     def layer(self, forms: Forms, affine: Dense) -> _Passed:
         """Bound a layer and sort its neurons: on, off, or a group of unstable ones."""
@@ -193,39 +208,40 @@ class _Work:
     def _group(
         self, forms: Forms, crossing: Tensor, lower: Tensor, upper: Tensor, begin: int
     ) -> _Group:
-        chord = upper / (upper - lower)
-        slope = (upper > -lower).to(upper.dtype)
+        (lines,) = LayerBounds((lower.unsqueeze(0),), (upper.unsqueeze(0),)).lines()
         places, chosen = self.seen + crossing, forms.at(crossing)
-        group = _Group(begin, places, chosen, lower, upper, slope, chord, -chord * lower)
+        group = _Group(begin, places, chosen, lower, upper, *(line.flatten() for line in lines))
         self.groups.append(group)
         self.sizes = torch.cat([self.sizes, upper])
         return group
 
     def _norm(self, forms: Forms, affine: Dense, on: Tensor) -> Tensor:
         """The 2-norm of the errors of the neurons that are on."""
-        own: Tensor = torch.linalg.vector_norm(forms.error[on])
+        own = self._length(forms.error[on])
         before = self.passed
         if before is None or before.norm is None:
             return own
-        local = 2.02 * (affine.operations + 8) * self.unit * forms.size[on]
+        local = self._local(affine, forms.size, before.forms.size)[on]
         if affine.defect is not None:
             local = local + affine.defect[on]
         weight = affine.weights[0][on][:, before.active[: before.on]]
-        through = torch.linalg.vector_norm(local) + _norm_bound(weight) * before.norm
-        return 1.001 * torch.minimum(own, through)
+        through = self._length(local) + _norm_bound(weight) * before.norm
+        return torch.minimum(own, self.unit.grow(4) * through)
 
     def _interval(self, forms: Forms) -> tuple[Tensor, Tensor]:
         """Bounds with each unstable neuron between 0 and its upper bound."""
         n = self.inputs
         middle = forms.rows[:, n]
         reach = self.domain.reach(forms.rows[:, :n])
-        slack = forms.error + 4 * (forms.rows.shape[1] + 8) * self.unit * self._terms(forms.rows)
+        columns = forms.rows.shape[1]
+        slack = self.unit.share(2 * columns + 18) * self._terms(forms.rows)
+        slack = slack + self.unit.grow(8) * forms.error + self.unit.lost * (4 * columns + 8)
         lower, upper = middle - reach - slack, middle + reach + slack
         if self.groups:
             tail, tops = forms.rows[:, n + 1 :], self.sizes[n + 1 :]
             lower = lower + tail.clamp(max=0) @ tops
             upper = upper + tail.clamp(min=0) @ tops
-        return lower, upper
+        return below(lower), above(upper)
 
     def _terms(self, rows: Tensor) -> Tensor:
         return rows.abs() @ self.sizes[: rows.shape[1]]
@@ -241,7 +257,7 @@ class _Work:
         """Lower bounds of rows: the unstable neurons are replaced by lines, the last ones first."""
         n, rows = self.inputs, forms.rows.clone()
         terms, error = self._terms(rows), forms.error
-        most = rows.shape[1]
+        most, columns = rows.shape[1], 1 + self.sizes.sum()
         for group in reversed(self.groups):
             count = len(group.lower)
             coefficient = rows[:, group.begin : group.begin + count]
@@ -250,12 +266,15 @@ class _Work:
             rows[:, n] += coefficient.clamp(max=0) @ group.cut
             rows[:, : group.begin] += (coefficient * slope) @ group.forms.rows
             error = error + size @ group.forms.error
+            small = (2 * count + 8 + size.sum(-1)) * columns
+            error = error + self.unit.lost * (small + size @ (4 + group.upper))
             terms = terms + size @ (self._terms(group.forms.rows) + 2 * (group.upper - group.lower))
-        # All that was ever added to a row weighs at most `terms`, and each of it was rounded in
-        # each of the steps.
-        steps = 4 * (most + 8) * (len(self.groups) + 2) * self.unit
+        # All that was ever added to a row weighs at most `terms`. A group rounds it in a product
+        # with its slope, in two sums over the group and in two more; then comes a support.
+        steps = 2 * (most + 8) * (len(self.groups) + 2)
+        error = self.unit.grow(steps) * error + self.unit.share(steps) * terms
         reach = self.domain.support(-rows[:, :n])
-        return rows[:, n] - reach - 1.01 * (error + steps * terms)
+        return below(rows[:, n] - reach - (error + self.unit.lost * (4 * most + 8)))
 
     def dense(self, forms: Forms) -> Dense:
         """Forms as a map of the condensed network: of x and of the groups that they read."""
@@ -265,18 +284,29 @@ class _Work:
         weights = [rows[:, :n].contiguous()]
         weights += [rows[:, g.begin : g.begin + len(g.lower)].contiguous() for g in groups]
         shift = weights[0] @ center
-        extra = 4 * (n + 2) * self.unit * (weights[0].abs() @ center.abs() + rows[:, n].abs())
+        total = weights[0].abs() @ center.abs() + rows[:, n].abs()
+        extra = self.unit.share(n + 4) * total
+        extra = extra + self.unit.lost * (2 * n + 4 + weights[0].abs().sum(-1))
         sources = tuple(range(len(groups) + 1))
-        return Dense(sources, tuple(weights), rows[:, n] - shift, forms.error + extra)
+        error = self.unit.grow(2) * (forms.error + extra)
+        return Dense(sources, tuple(weights), rows[:, n] - shift, error)
 
 
 def _norm_bound(weight: Tensor) -> Tensor:
-    """At least the 2-norm: that of W^T W is at most the 8th root of the trace of its 8th power."""
+    """Upper bound on the 2-norm: that of M = W^T W is at most the 8th root of the trace of M^8.
+
+    M is off by at most as many roundings as W has rows, of the square of W's Frobenius norm, which
+    is the trace of M. Scaled to a Frobenius norm of 1, its powers are off by at most 3 times as
+    many as M has rows, and 8 of the scaling. A root is off by less than 8 ulps.
+    """
     square = weight.T @ weight if weight.shape[0] > weight.shape[1] else weight @ weight.T
-    scale = torch.linalg.vector_norm(square).clamp(min=torch.finfo(weight.dtype).tiny)
+    size_of, rows, long = unit(weight.dtype), len(square), max(weight.shape)
+    scale = torch.linalg.vector_norm(square).clamp(min=size_of.root)
     power = square / scale
     for _ in range(2):
         power = power @ power
-    root: Tensor = torch.linalg.vector_norm(power) ** 0.25  # of a matrix M: tr(M^8)^(1/8)
-    bound: Tensor = (1 + 1e-6) * scale * root
-    return bound.sqrt()
+    length = torch.linalg.vector_norm(power) + size_of.share(4 * rows + 32)
+    trace = size_of.share(long + rows + 8) * square.diagonal().sum()
+    power_bound: Tensor = scale * length**0.25 + trace
+    bound = size_of.grow(long + 32) * power_bound + long * rows * size_of.root
+    return size_of.grow(8) * bound.sqrt()

@@ -4,15 +4,21 @@ A domain knows its centre c and its support function h(w) = max over the domain 
 that the least value of an affine function w . (x - c) + v over it is v - h(-w). A domain's tensors
 have the shape [inputs], or [batch, inputs] for a batch of domains; rows have the shape
 [..., rows, inputs], with the batch in front.
+
+A computed support is no lower than the exact one but for what `unsure` says: what underflow takes
+from it is added to it, by `rounding`'s theorem, and so only its roundings are left.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from fgp_vnn.rounding import larger_radius, moved_center, rounded_down, unit
 
 BISECTIONS = 26  # the level is then known to 8 digits, and the bound at it to twice as many
 
@@ -58,6 +64,14 @@ class Domain(ABC):
         """An upper bound of |row . (x - center)|, [..., rows]; the support if it is symmetric."""
         return self.support(rows)
 
+    def unsure(self, rows: Tensor, reach: Tensor) -> Tensor:
+        """How far a support of the rows, computed as `reach` [..., rows], may be too low.
+
+        It is a sum of products of nonnegative numbers: a subtraction and a sum for each radius, a
+        product, as many sums as there are inputs, a root, and five more for a clipped ball.
+        """
+        return unit(rows.dtype).share(rows.shape[-1] + 10) * reach
+
     def least(self, rows: Tensor, values: Tensor) -> Tensor:
         """The least value over the domain of row . (x - center) + value, [..., rows]."""
         return values - self.support(-rows)
@@ -74,6 +88,24 @@ class Domain(ABC):
         return center + scale.unsqueeze(-1) * (self.maximiser(-rows) - center)
 
 
+def _along(sizes: Tensor, radius: Tensor) -> Tensor:
+    """sum sizes_i radius_i for both at least 0, with all that underflow may have taken from it."""
+    lost = unit(sizes.dtype).lost
+    return (sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]
+
+
+def _times(radius: float, norm: Tensor) -> Tensor:
+    """radius * norm, with what underflow may have taken from it."""
+    return radius * norm + unit(norm.dtype).lost
+
+
+def _around(center: Tensor, radius: float) -> Box:
+    """The box around a ball: half of an eps of all terms is what one sum rounds off."""
+    size = unit(center.dtype)
+    spare = size.share(1) * (center.abs() + radius) + size.lost
+    return Box(center - (radius + spare), center + (radius + spare))
+
+
 def _norm(rows: Tensor, *, keepdim: bool = False) -> Tensor:
     result: Tensor = torch.linalg.vector_norm(rows, dim=-1, keepdim=keepdim)
     return result
@@ -86,16 +118,17 @@ class Box(Domain):
     lower: Tensor  # [..., inputs]
     upper: Tensor  # [..., inputs]
 
-    @property
+    @cached_property
     def center(self) -> Tensor:  # type: ignore[override]
-        return self.lower + self.radius
+        return self.lower + (self.upper - self.lower) / 2
 
-    @property
+    @cached_property
     def radius(self) -> Tensor:
-        return (self.upper - self.lower) / 2
+        """How far the box reaches from the centre as it is rounded."""
+        return torch.maximum(self.upper - self.center, self.center - self.lower)
 
     def support(self, rows: Tensor) -> Tensor:
-        return (rows.abs() * self.radius.unsqueeze(-2)).sum(-1)
+        return _along(rows.abs(), self.radius.unsqueeze(-2))
 
     def maximiser(self, rows: Tensor) -> Tensor:
         return torch.where(rows > 0, self.upper.unsqueeze(-2), self.lower.unsqueeze(-2))
@@ -111,12 +144,10 @@ class Box(Domain):
         return self
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
-        """Rounded outwards where the precision is lower."""
-        lower, upper = self.lower.to(device, dtype), self.upper.to(device, dtype)
-        infinity = torch.full_like(lower, torch.inf)
-        lower = torch.where(lower > self.lower.to(device), lower.nextafter(-infinity), lower)
-        upper = torch.where(upper < self.upper.to(device), upper.nextafter(infinity), upper)
-        return Box(lower, upper)
+        """Rounded outwards where the precision is lower, and where a bound is not normal."""
+        return Box(
+            rounded_down(self.lower.to(device), dtype), -rounded_down(-self.upper.to(device), dtype)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +158,7 @@ class L2Ball(Domain):
     radius: float
 
     def support(self, rows: Tensor) -> Tensor:
-        return self.radius * _norm(rows)
+        return _times(self.radius, _norm(rows) + rows.shape[-1] ** 0.5 * unit(rows.dtype).root)
 
     def maximiser(self, rows: Tensor) -> Tensor:
         norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
@@ -142,13 +173,15 @@ class L2Ball(Domain):
         return _norm(points - self.center) <= self.radius
 
     def box(self) -> Box:
-        return Box(self.center - self.radius, self.center + self.radius)
+        return _around(self.center, self.radius)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L2Ball:
         """Around the rounded centre, by as much larger as that has moved."""
-        center = self.center.to(device, dtype)
-        moved = float(_norm(center.to("cpu", torch.float64) - self.center.cpu().double()))
-        return L2Ball(center, self.radius + 2 * moved)
+        center, moved = moved_center(self.center, device, dtype)
+        length = float(_norm(moved))
+        if bool(moved.any()):
+            length += len(moved) ** 0.5 * unit(moved.dtype).root
+        return L2Ball(center, larger_radius(self.radius, length, len(moved), dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +192,7 @@ class L1Ball(Domain):
     radius: float
 
     def support(self, rows: Tensor) -> Tensor:
-        return self.radius * rows.abs().amax(-1)
+        return _times(self.radius, rows.abs().amax(-1))
 
     def maximiser(self, rows: Tensor) -> Tensor:
         index = rows.abs().argmax(-1, keepdim=True)
@@ -183,13 +216,12 @@ class L1Ball(Domain):
         return (points - self.center).abs().sum(-1) <= self.radius
 
     def box(self) -> Box:
-        return Box(self.center - self.radius, self.center + self.radius)
+        return _around(self.center, self.radius)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L1Ball:
         """Around the rounded centre, by as much larger as that has moved."""
-        center = self.center.to(device, dtype)
-        moved = float((center.to("cpu", torch.float64) - self.center.cpu().double()).abs().sum())
-        return L1Ball(center, self.radius + 2 * moved)
+        center, moved = moved_center(self.center, device, dtype)
+        return L1Ball(center, larger_radius(self.radius, float(moved.sum()), len(moved), dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,12 +237,13 @@ class Clipped(Domain):
 
     def support(self, rows: Tensor) -> Tensor:
         """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
-        return torch.minimum(self.ball.support(rows), (rows.abs() * self._room(rows)).sum(-1))
+        return torch.minimum(self.ball.support(rows), _along(rows.abs(), self._room(rows)))
 
     def sharp_support(self, rows: Tensor) -> Tensor:
         """The least of h_ball(u) + h_clip(row - u) over all u.
 
-        Every u gives an upper bound, whatever rounding has made of it. The best one is min(|row|,
+        Every u gives an upper bound, whatever rounding has made of it; row - u may lose something
+        to underflow, times the room. The best one is min(|row|,
         t) for l1 and min(|row|, t room) for l2, with signs as in the row and one number t.
         """
         size, room = rows.abs(), self._room(rows)
@@ -218,8 +251,8 @@ class Clipped(Domain):
             part = torch.minimum(size, _l1_level(size, room, self.ball.radius))
         else:
             part = torch.minimum(size, room * _l2_level(size, room, self.ball.radius))
-        sharp = self.ball.support(part) + ((size - part) * room).sum(-1)
-        return torch.fmin(self.support(rows), sharp)
+        rest = size - part + unit(rows.dtype).lost
+        return torch.fmin(self.support(rows), self.ball.support(part) + _along(rest, room))
 
     def _room(self, rows: Tensor) -> Tensor:
         """How far the clip box reaches from the centre to the side that each row points to."""

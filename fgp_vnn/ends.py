@@ -80,7 +80,8 @@ class Ends:
 
     def distance(self, point: Doubles) -> float:
         """From x, rounded up by more than float64 can be wrong."""
-        return float(np.linalg.norm(point - self.x, ORDERS[self.norm])) * (1 + 1e-12)
+        length = float(np.linalg.norm(point - self.x, ORDERS[self.norm]))
+        return length * (1 + (len(self.x) + 8) * float(np.finfo(np.float64).eps))
 
     def _take(self, point: Doubles) -> bool:
         limit = self.upper if math.isfinite(self.upper) else 2 * self.distance(point) + 1

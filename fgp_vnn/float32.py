@@ -1,7 +1,8 @@
 """The network as it is deployed: every float32 evaluation of it at once.
 
 At an input x, a float32 program computes z_k = F_k(x, a_1, ..., a_{k-1}) + e_k(x) with the sources
-that it has computed itself, and a_k = relu(z_k) without an error. |e_k| is at most what
+that it has computed itself, and a_k = relu(z_k), without an error but that it may be flushed to
+zero, which is an error of those that read it. |e_k| is at most what
 `Deployment` says for sources of the sizes that the bounds of the layers before allow, and these
 bounds hold for all such programs, by induction over the layers. So a network whose maps have the
 defects |e_k| stands for all of them; what is proved of it for each x is proved of each program.

@@ -8,7 +8,6 @@ backward pass for each neuron, with the width of the layers; the bounds are loos
 
 from __future__ import annotations
 
-from math import inf
 from typing import NamedTuple
 
 import torch
@@ -17,17 +16,23 @@ from torch import Tensor
 from fgp_vnn.bounds import LayerBounds, interval_step
 from fgp_vnn.domain import Box
 from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.rounding import above, below, unit
 
 WORTH_IT = 40  # how many times dearer backward passes have to be
 
 
 class _Forms(NamedTuple):
-    """Affine forms [boxes, inputs + 1, n]: slopes along x - center, then the value there."""
+    """Affine forms [boxes, inputs + 1, n]: slopes along x - center, then the value there.
+
+    What a slope loses to underflow counts times how far its input moves, and all of them times
+    `reach`, the sum of these and 1.
+    """
 
     low: Tensor
     high: Tensor
     error: Tensor  # [boxes, n] how far rounding may have moved either form in the box
     size: Tensor  # [boxes, n] what the terms of either form add up to
+    reach: Tensor  # [boxes, 1]
 
 
 def pays(network: Network) -> bool:
@@ -70,8 +75,6 @@ class Forward:
             if prior is not None:
                 lower = torch.maximum(lower, prior.lower[k])
                 upper = torch.minimum(upper, prior.upper[k])
-            # What overflowed to NaN is no bound; left as it is, it would pass for a stable neuron.
-            lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)
             result = LayerBounds((*result.lower, lower), (*result.upper, upper))
             forms.append(_through_relu(moved, lower, upper))
         return result
@@ -85,10 +88,14 @@ class Forward:
         low, high = (positive.linear(both) + negative.linear(swapped)).chunk(2)
         low[:, -1] += layer.bias
         high[:, -1] += layer.bias
-        steps = 2 * (2 * layer.operations + 6) * torch.finfo(low.dtype).eps
-        size = layer.magnitude([form.size for form in read])
-        error = layer.spread([form.error for form in read]) + steps * size
-        return _Forms(low, high, error if layer.defect is None else error + layer.defect, size)
+        size_of, sizes = unit(low.dtype), [form.size for form in read]
+        size = layer.magnitude(sizes)
+        error = layer.spread([form.error for form in read]) * size_of.grow(layer.operations + 4)
+        error = error + size_of.share(layer.operations + 4) * size
+        error = error + size_of.lost * (layer.lost(sizes).forward + 4) * forms[0].reach
+        if layer.defect is not None:
+            error = error + size_of.grow(4) * layer.defect
+        return _Forms(low, high, error, size, forms[0].reach)
 
 
 def _of_input(box: Box) -> _Forms:
@@ -96,20 +103,20 @@ def _of_input(box: Box) -> _Forms:
     eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
     forms = torch.cat([eye.expand(count, -1, -1), box.center.unsqueeze(-2)], dim=-2)
     size = torch.maximum(box.lower.abs(), box.upper.abs())
-    return _Forms(forms, forms, torch.zeros_like(size), 2 * size)
+    reach = 1 + (box.upper - box.lower).sum(-1, keepdim=True)
+    return _Forms(forms, forms, torch.zeros_like(size), 2 * size, reach)
 
 
 def _range(forms: _Forms, box: Box) -> tuple[Tensor, Tensor]:
     """The least value of the lower form and the greatest of the upper one, rounding included."""
-    radius = box.radius.unsqueeze(-1)
-    inputs = box.lower.shape[-1]
-    below = (forms.low[:, :-1].abs() * radius).sum(-2)
-    above = (forms.high[:, :-1].abs() * radius).sum(-2)
-    steps = 2 * (inputs + 8) * torch.finfo(below.dtype).eps
-    error = 1.01 * forms.error
-    lower = forms.low[:, -1] - below - error - steps * (below + forms.low[:, -1].abs())
-    upper = forms.high[:, -1] + above + error + steps * (above + forms.high[:, -1].abs())
-    return lower, upper
+    sides, size_of = [], unit(forms.low.dtype)
+    share = size_of.share(box.lower.shape[-1] + 14)  # of a support, and of four sums
+    error = size_of.grow(4) * forms.error + 8 * size_of.lost
+    for form, sign in ((forms.low, -1), (forms.high, 1)):
+        reach = box.support(form[:, :-1].transpose(-1, -2))
+        value = form[:, -1]
+        sides.append(value + sign * (reach + error + share * (reach + value.abs())))
+    return below(sides[0]), above(sides[1])
 
 
 def _through_relu(forms: _Forms, lower: Tensor, upper: Tensor) -> _Forms:
@@ -120,7 +127,8 @@ def _through_relu(forms: _Forms, lower: Tensor, upper: Tensor) -> _Forms:
     low = forms.low * low_line.unsqueeze(-2)
     high = forms.high * chord.unsqueeze(-2)
     high[:, -1] += intercept
-    size = forms.size * torch.maximum(low_line, chord) + intercept
-    unit = 8 * torch.finfo(low.dtype).eps
-    error = forms.error * torch.maximum(low_line, chord) + unit * size
-    return _Forms(low, high, error, size)
+    # Two roundings of a slope, a product and a sum; a line is off by three roundings of its own.
+    size_of, steepest = unit(low.dtype), torch.maximum(low_line, chord)
+    size = forms.size * steepest + intercept
+    error = size_of.grow(4) * forms.error * steepest + size_of.share(8) * size
+    return _Forms(low, high, error + 8 * size_of.lost * forms.reach, size, forms.reach)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Domain
+from fgp_vnn.rounding import positive, unit
 
 
 class HalfSpaces(NamedTuple):
@@ -35,7 +36,7 @@ class HalfSpaces(NamedTuple):
 def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
     """The same without the constraints that hold on the whole domain."""
     most = spaces.values + domain.support(spaces.rows) + spaces.errors
-    binds = proved(most)
+    binds = positive(most)
     zero = torch.zeros_like(spaces.values)
     rows = torch.where(binds.unsqueeze(-1), spaces.rows, zero.unsqueeze(-1))
     values = torch.where(binds, spaces.values, zero)
@@ -43,19 +44,11 @@ def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
     return HalfSpaces(rows, values, torch.where(binds, spaces.errors, unknown))
 
 
-def proved(gap: Tensor) -> Tensor:
-    """Where a difference is proved to be positive: one of numbers that overflowed proves nothing.
-
-    Whatever is closed, dropped or passed over by a comparison is so by this one.
-    """
-    return (gap > 0) & (gap < torch.inf)
-
-
 def part_of(gap: Tensor, reach: Tensor) -> Tensor:
     """The part of the domain in which a function with this reach cannot make up for the gap; 0
     where a number has overflowed."""
     part = gap / reach.clamp(min=torch.finfo(reach.dtype).tiny)
-    return torch.where(proved(gap) & reach.isfinite(), part, torch.zeros_like(part))
+    return torch.where(positive(gap) & reach.isfinite(), part, torch.zeros_like(part))
 
 
 def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
@@ -64,7 +57,7 @@ def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Te
     Sound for any numbers: negative ones count as 0, and what is not finite proves nothing.
     """
     weights = multipliers.clamp(min=0)
-    return proved(nominal(domain, spaces, weights) - doubt(domain, spaces, weights))
+    return positive(nominal(domain, spaces, weights) - doubt(domain, spaces, weights))
 
 
 def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
@@ -76,14 +69,18 @@ def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
 def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     """What rounding may have added to the weighted sum of the constraints on the domain [cases].
 
-    Each of the sums, and the support that is taken off, is off by at most as many unit roundoffs
-    of its terms' absolute values as it has operations.
+    A term is rounded in its product, in the sum over the constraints, in the support that is taken
+    off afterwards, and in two sums; rows that were scaled once more. What a row's coefficient loses
+    to underflow, when it is scaled or multiplied, counts times how far its input moves.
     """
     rows, values, errors = spaces
-    unit = torch.finfo(rows.dtype).eps * 2 * (rows.shape[1] + rows.shape[2] + 10)
-    terms = errors + unit * (values.abs() + domain.outer_support(rows))
+    size_of, count, box = unit(rows.dtype), rows.shape[1], domain.box()
+    steps, moves = count + rows.shape[2] + 16, 1 + (box.upper - box.lower).sum(-1)
+    terms = size_of.grow(steps) * errors + size_of.lost * moves
+    terms = terms + size_of.share(steps) * (values.abs() + domain.outer_support(rows))
     # Without a multiplier even an infinite error counts for nothing.
-    return 1.01 * torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
+    weighed = torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
+    return weighed + size_of.lost * (6 * count + 8) * moves
 
 
 def combine(multipliers: Tensor, rows: Tensor) -> Tensor:

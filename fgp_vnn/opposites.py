@@ -16,6 +16,7 @@ from torch import Tensor
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import unit
 
 ROUNDED_AWAY = 1e-6  # a + b is what rounding has left over, relative to |a| + |b|
 
@@ -119,24 +120,29 @@ def _without(affine: Dense, layer: Dense, k: int, pairs: _Pairs, most: Tensor) -
     _put(terms, k + 1, torch.zeros_like(terms[k + 1]).index_add(1, pairs.kept, moved.abs()))
     offset = offset + through.abs() @ own_offset[pairs.kept]
     defect = torch.zeros_like(offset) if affine.defect is None else affine.defect
+    size_of, count = unit(offset.dtype), len(pairs.gone)
+    grow = size_of.grow(count + most.shape[-1] + 4)
     if layer.defect is not None:
         each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
-        defect = defect + 1.01 * moved.abs() @ each
+        defect = defect + grow * moved.abs() @ each
     left = weights[k + 1].abs() <= ROUNDED_AWAY * terms[k + 1]
-    eps = 2 * (len(pairs.gone) + 2) * torch.finfo(offset.dtype).eps
-    dropped = torch.where(left, weights[k + 1].abs() + eps * terms[k + 1], 0.0)
-    defect = defect + 1.01 * dropped @ most
+    gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + 2 * count * size_of.lost
+    dropped = torch.where(left, gone, 0.0)
+    defect = defect + grow * dropped @ most + size_of.lost * (4 * most.shape[-1] + 4 * count)
     weights[k + 1] = torch.where(left, 0.0, weights[k + 1])
     terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
-    # A matrix counts the roundings of its entries by its columns; there may be more of pairs.
+    # A matrix counts the roundings of its entries by its columns; there may be more of pairs. What
+    # underflow takes from an entry, whatever the size of its terms, is made a part of these.
     order = tuple(sorted(weights))
-    scale = 1 + len(pairs.gone) / max(1, sum(weights[s].shape[1] for s in order if s != k + 1))
+    scale = 1 + count / max(1, sum(weights[s].shape[1] for s in order if s != k + 1))
+    largest = max(float(part.abs().max()) for part in (moved, *own.values(), own_offset))
+    grain = 4 * (count + 1) * (1 + 2 * largest) * size_of.lost / size_of.eps
     return Dense(
         order,
         tuple(weights[s] for s in order),
         affine.bias + through @ layer.bias[pairs.kept],
         defect,
-        (*(scale * terms[s] for s in order), scale * offset),
+        (*(scale * terms[s] + grain for s in order), scale * offset + grain),
     )
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from fgp_vnn.domain import Box, Domain, L2Ball
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,9 @@ def _drop_fixed(query: Query, box: Box) -> tuple[Query, Lift] | None:
         value, size = box.lower[fixed], box.lower[fixed].abs()
         bias = reader.bias + weight[:, fixed] @ value
         terms = reader.bias.abs() + weight[:, fixed].abs() @ size
-        rounding = (len(fixed) + 2) * torch.finfo(terms.dtype).eps * terms
+        size_of = unit(terms.dtype)
+        small = 2 * len(fixed) + 4 + size.sum() + weight[:, fixed].abs().sum(-1)
+        rounding = size_of.share(len(fixed) + 4) * terms + size_of.lost * small
         return _replace_input(reader, weight[:, kept], bias, rounding)
 
     reduced = Box(box.lower[kept], box.upper[kept])
@@ -73,8 +76,8 @@ def _drop_fixed(query: Query, box: Box) -> tuple[Query, Lift] | None:
 class RowSpace:
     """A basis of what a network sees of its input, computed once for all points.
 
-    With W the weights of a map that reads the input, `inner` is W Q and `left` bounds the norms of
-    the rows of W - inner Q^T.
+    With W the weights of a map that reads the input, `inner` is W Q. `left` bounds the norms of the
+    rows of W - inner Q^T, and what the product of a row with a vector of length 1 rounds off.
     """
 
     basis: Tensor  # [inputs, reduced], orthonormal columns
@@ -84,14 +87,18 @@ class RowSpace:
 
     def restrict(self, query: Query, ball: L2Ball) -> tuple[Query, Lift]:
         """The query about the ball's image, whose centre is 0."""
-        size = torch.linalg.vector_norm(ball.center) + ball.radius
+        size_of, inputs = unit(ball.center.dtype), len(ball.center)
+        size = torch.linalg.vector_norm(ball.center) + ball.radius + inputs**0.5 * size_of.root
+        size = size_of.grow(inputs + 6) * size
         parts = iter(zip(self.inner, self.left, strict=True))
 
         def rotate(reader: Dense) -> Dense:
             inner, left = next(parts)
-            bias = reader.bias + _input_weight(reader) @ ball.center
-            unit = torch.finfo(bias.dtype).eps
-            return _replace_input(reader, inner, bias, left * size + 2 * unit * bias.abs())
+            weight = _input_weight(reader)
+            bias = reader.bias + weight @ ball.center
+            small = 4 * inputs + 4 + weight.abs().sum(-1) + ball.center.abs().sum()
+            defect = left * size + size_of.share(2) * bias.abs() + size_of.lost * small
+            return _replace_input(reader, inner, bias, defect)
 
         reduced = L2Ball(torch.zeros_like(self.basis[0]), ball.radius * self.stretch)
         small = _rebuild(query, rotate, reduced, self.basis.shape[1])
@@ -109,22 +116,36 @@ def row_space(network: Network) -> RowSpace | None:
         return None
     basis = torch.linalg.qr(stacked.T).Q.contiguous()  # [inputs, rows]
     inner = tuple((weight @ basis).contiguous() for weight in weights)
-    unit = stacked.shape[1] * torch.finfo(stacked.dtype).eps
-    left = []
-    for weight, image in zip(weights, inner, strict=True):
-        missing = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
-        left.append(missing + 4 * unit * torch.linalg.vector_norm(weight, dim=1))
-    return RowSpace(basis, inner, tuple(left), _stretch(basis))
+    left = tuple(
+        _missing(weight, image, basis) for weight, image in zip(weights, inner, strict=True)
+    )
+    return RowSpace(basis, inner, left, _stretch(basis))
+
+
+def _missing(weight: Tensor, image: Tensor, basis: Tensor) -> Tensor:
+    """The `left` of a map.
+
+    With k columns, an entry of image Q^T is off by k + 1 roundings of |image| |Q|^T, a row of which
+    is no longer than sqrt(k) |image|; the product of a row with a vector by as many as inputs.
+    """
+    size_of, (inputs, columns) = unit(weight.dtype), basis.shape
+    length = torch.linalg.vector_norm(weight, dim=1) + torch.linalg.vector_norm(image, dim=1)
+    share = columns**0.5 * size_of.share(columns + 4) + size_of.share(inputs + 4)
+    missing: Tensor = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
+    small = (inputs + columns) * size_of.root
+    return size_of.grow(inputs + 6) * (missing + share * length + small)
 
 
 def _stretch(basis: Tensor) -> float:
     """The columns are orthonormal up to rounding: the image of a ball may be a little larger.
 
-    ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||, and the product itself is rounded.
+    ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||. An entry of the product has as many roundings as there
+    are inputs, of at most ||Q||^2; the norm of the errors is at most the columns times that. Half of
+    it, for the square root is not taken, is left for the norm and for what is multiplied by it.
     """
-    gram = basis.T @ basis
+    gram, size_of = basis.T @ basis, unit(basis.dtype)
     skew = float((gram - torch.eye(len(gram)).to(gram)).norm())
-    return 1 + max(skew + 2 * basis.numel() * torch.finfo(basis.dtype).eps, 1e-12)
+    return 1 + 2 * (skew + size_of.share(basis.numel() + 8) + basis.numel() * size_of.root)
 
 
 def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Domain
-from fgp_vnn.halfspaces import proved
 from fgp_vnn.network.model import AffineMap, Network
+from fgp_vnn.rounding import positive, unit
 
 
 class Forms(NamedTuple):
@@ -77,9 +77,9 @@ def _apply(
 ) -> Forms:
     """One map applied to the forms that it reads, with a running bound on its rounding error.
 
-    A result of T operations on terms whose absolute values sum to S is off by at most 2 T u S. What
-    a form's own terms add up to in the domain is bounded by its outer support, which |W| carries
-    on to S, as it carries on the errors made before.
+    What a form's own terms add up to in the domain is bounded by its outer support, which |W|
+    carries on, as it carries on the errors made before. What a column loses to underflow counts
+    times how far its input moves. A support, and the sums that it is compared in, count here too.
     """
     regions = max(columns[s].shape[0] for s in affine.sources)
     read = [columns[s].expand(regions, -1, -1) for s in affine.sources]
@@ -87,14 +87,21 @@ def _apply(
     values = whole[:, -1] + affine.bias
     forms = whole[:, :-1]
     reach = domain.reach(forms.transpose(-1, -2))
-    steps = 2 * (affine.operations + 6) * torch.finfo(values.dtype).eps
+    size_of, box = unit(values.dtype), domain.box()
     error = affine.spread([errors[s] for s in affine.sources])
-    error = error + steps * affine.magnitude([sizes[s] for s in affine.sources])
-    terms = domain.outer_support(forms.transpose(-1, -2)) + values.abs()
-    error = error + (forms.shape[1] + 8) * torch.finfo(values.dtype).eps * terms
     if affine.defect is not None:
         error = error + affine.defect
-    return Forms(forms, values, reach, 1.01 * error, terms)
+    # Spread is off by twice as many roundings as there are operations, of which each has one.
+    error = size_of.grow(affine.operations + 8) * error
+    terms = domain.outer_support(forms.transpose(-1, -2)) + values.abs()
+    size = affine.magnitude([sizes[s] for s in affine.sources])
+    error = error + size_of.share(2 * affine.operations + 8) * size
+    error = error + size_of.share(forms.shape[1] + 16) * terms
+    moves = 1 + (box.upper - box.lower).sum(-1)
+    gone = affine.lost([sizes[s] for s in affine.sources]).forward
+    error = error + size_of.lost * (gone + 8) * moves
+    # What overflowed is no form: the difference with itself is 0, or not a number.
+    return Forms(forms, values, reach, error + (values - values), terms)
 
 
 def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:
@@ -105,7 +112,7 @@ def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:
     result: Tensor | None = None
     for form, on in zip(forms, pattern, strict=False):
         sign = on.to(form.values.dtype) * 2 - 1
-        gone = proved(-sign * form.values - form.reach - form.error).any(-1)
+        gone = positive(-(sign * form.values + form.reach + form.error)).any(-1)
         result = gone if result is None else result | gone
     if result is None:
         return torch.zeros(1, dtype=torch.bool)

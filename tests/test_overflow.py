@@ -13,7 +13,7 @@ from random_networks import confirm_in, random_domain, random_network
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
-from fgp_vnn.halfspaces import HalfSpaces, binding, contradiction, part_of, proved
+from fgp_vnn.halfspaces import HalfSpaces, binding, contradiction, part_of
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask

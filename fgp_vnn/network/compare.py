@@ -101,7 +101,11 @@ def _evaluated(
     z = affine(read)
     terms, without = affine.magnitude(sizes).chunk(2)
     own = 4 * affine.operations * torch.finfo(z.dtype).eps * terms  # of this computation
-    return z, terms, loss.error(terms) + (terms - without).clamp(min=0) + own
+    return (
+        z,
+        terms,
+        loss.error(terms, affine.operations, 0.0) + (terms - without).clamp(min=0) + own,
+    )
 
 
 def _refuse(ours: Tensor, seen: Tensor, error: Tensor, sound: Tensor, name: str) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fgp_vnn.network.model import Dense
 from fgp_vnn.network.operator import Operator
+from fgp_vnn.rounding import unit
 
 _CHUNK_ENTRIES = 4_000_000
 
@@ -20,8 +21,13 @@ def as_dense(operator: Operator) -> Dense:
     offset = operator.magnitude(none)
     weights = _matrices(operator, operator.linear)
     sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
-    copies = all(map(_same_size, (*weights, operator.bias), (*sums, offset)))
-    terms = None if copies else (*sums, offset)
+    pairs = zip((*weights, operator.bias), (*sums, offset), strict=True)
+    copies = operator.exact and all(_same_size(*pair) for pair in pairs)
+    # An entry is rounded as often as the program rounds, and loses as much to underflow.
+    counted = Dense(operator.sources, weights, operator.bias).operations
+    scale, size = 1 + operator.operations / counted, unit(operator.bias.dtype)
+    grain = operator.lost([torch.ones_like(n) for n in none]).forward * (size.lost / size.eps)
+    terms = None if copies else tuple(scale * part + grain for part in (*sums, offset))
     return Dense(operator.sources, weights, operator.bias, terms=terms)
 
 

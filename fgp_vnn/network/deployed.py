@@ -1,6 +1,7 @@
 """How far the float32 programs of an ONNX file can be from the network in real arithmetic.
 
-`roundings` says why. Where a runtime folds constants into their neighbours, terms are rounded no
+`roundings` says why; a ReLU flushes too: what it gives is off by up to 2^-126, which counts as an
+input's. Where a runtime folds constants into their neighbours, terms are rounded no
 more often than there, as long as the folded ones do not underflow.
 """
 
@@ -19,7 +20,7 @@ from fgp_vnn.files import read_bytes
 from fgp_vnn.network.clean import clean_graph, raise_opset
 from fgp_vnn.network.graph import Graph, attributes, label, read_graph
 from fgp_vnn.network.normal_form import Absolute, absolute_maps
-from fgp_vnn.network.roundings import LARGEST, PRODUCTS, SUMS, Loss, losses, normalizers
+from fgp_vnn.network.roundings import LARGEST, PRODUCTS, SUMS, Loss, deviations, losses
 
 LEAST = 1e-30  # of a factor that does not underflow when it is multiplied by another
 
@@ -42,11 +43,12 @@ class Deployment:
 
         Raises UnsupportedError where a sum may overflow.
         """
-        loss = self.losses[index]
-        terms = self.terms[index].terms.magnitude(sizes).reshape(-1)
+        loss, program = self.losses[index], self.terms[index].terms
+        terms = program.magnitude(sizes).reshape(-1)
         if not (loss.bounded and bool((terms < LARGEST).all())):
             raise UnsupportedError("float32 may overflow, or a sum is too long to bound its error")
-        return loss.error(terms)
+        gone = float(program.lost(sizes).forward.max())
+        return loss.error(terms, program.operations, gone)
 
     @property
     def sources(self) -> tuple[tuple[int, ...], ...]:
@@ -70,7 +72,7 @@ def _check_factors(graph: Graph) -> None:
     """Refuse a normalisation whose factors underflow where they are folded into others."""
     for node in graph.nodes:
         if node.op_type == "BatchNormalization":
-            factor = normalizers(graph, node)
+            factor = abs(graph.constants[node.input[1]]) / deviations(graph, node)
             if not bool(((factor == 0) | (factor > LEAST)).all()):
                 raise UnsupportedError(f"float32 semantics do not cover {label(node)}: underflow")
 

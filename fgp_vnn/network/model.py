@@ -6,11 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.network.matrix import Compressed, compressed
+from fgp_vnn.rounding import rounded_down
+
+
+class Lost(NamedTuple):
+    """What underflow may take from the results of a map, in units of what an operation loses."""
+
+    forward: Tensor  # [..., outputs or 1] from each result
+    backward: Tensor  # [..., 1] from a row's value, besides |row| . forward, when it is pulled back
 
 
 class AffineMap(ABC):
@@ -31,14 +40,27 @@ class AffineMap(ABC):
     @property
     @abstractmethod
     def operations(self) -> int:
-        """A bound on the roundings that any one term of a result passes through."""
+        """A bound on the roundings that any one term of a result passes through, that of the map's
+        own constants to their precision included; together with the outputs, when pulled back."""
 
     @abstractmethod
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         """At least |W| values + |bias|: what all terms of a result add up to, for values >= 0."""
 
+    @abstractmethod
+    def lost(self, values: Sequence[Tensor]) -> Lost:
+        """What underflow takes, for sources of at most these values >= 0.
+
+        An operation loses one unit, and one more for each number of size 1 that it multiplies by
+        a constant, which is off by that much. A coefficient that is off moves a row's value by
+        as much times what it is the coefficient of.
+        """
+
     def spread(self, radii: Sequence[Tensor]) -> Tensor:
-        """|W| radii: how far the results move when the sources move by up to radii >= 0."""
+        """|W| radii: how far the results move when the sources move by up to radii >= 0.
+
+        As a difference it is off by 2 `operations` roundings of the magnitude of 0, the bias.
+        """
         return self.magnitude(radii) - self.magnitude([torch.zeros_like(r) for r in radii])
 
     @abstractmethod
@@ -82,6 +104,7 @@ class Dense(AffineMap):
 
     @property
     def operations(self) -> int:
+        """A product, sums over columns, sources and the bias, and the rounding of each weight."""
         once = sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 3
         return once if self.terms is None else 2 * once
 
@@ -90,6 +113,12 @@ class Dense(AffineMap):
         for value, size in zip(values, sizes, strict=True):
             offset = offset + value @ size.T
         return offset
+
+    def lost(self, values: Sequence[Tensor]) -> Lost:
+        """Two operations for each entry of a row, or of a column."""
+        read = 1 + sum(value.sum(-1, keepdim=True) for value in values)
+        entries = 1 + sum(weight.shape[1] for weight in self.weights)
+        return Lost(2 * entries + read, (2 * self.outputs + 2) * read)
 
     def spread(self, radii: Sequence[Tensor]) -> Tensor:
         result = radii[0] @ self.weights[0].abs().T
@@ -126,7 +155,7 @@ class Dense(AffineMap):
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Dense:
         weights = tuple(weight.to(device, dtype) for weight in self.weights)
-        defect = None if self.defect is None else self.defect.to(device, dtype)
+        defect = None if self.defect is None else -rounded_down(-self.defect.to(device), dtype)
         terms = None if self.terms is None else tuple(t.to(device, dtype) for t in self.terms)
         return Dense(self.sources, weights, self.bias.to(device, dtype), defect, terms)
 
@@ -153,10 +182,20 @@ class Combination(AffineMap):
 
     @property
     def operations(self) -> int:
-        return self.inner.operations + self.rows.shape[1] + 1
+        """Those of the inner map, a product, sums, the offset, and the rounding of each number."""
+        return self.inner.operations + self.rows.shape[1] + 4
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         return self.inner.magnitude(values) @ self.rows.abs().T + self.offset.abs()
+
+    def lost(self, values: Sequence[Tensor]) -> Lost:
+        """What the inner map loses, times the rows, and what the products with them lose."""
+        inner = self.inner.lost(values)
+        read = 1 + self.inner.magnitude(values).sum(-1, keepdim=True)
+        each = inner.forward.expand(*inner.forward.shape[:-1], self.inner.outputs)
+        forward = each @ self.rows.abs().T + (4 * self.inner.outputs + 4) + read
+        count = 2 * self.outputs + 2
+        return Lost(forward, inner.backward + count * (read + each.sum(-1, keepdim=True)))
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         return self.inner.linear(values) @ self.rows.T

@@ -19,6 +19,7 @@ from fgp_vnn.network.filters import filter_matrices
 from fgp_vnn.network.graph import Graph
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.operator import Operator
+from fgp_vnn.rounding import unit
 
 _PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
 
@@ -145,7 +146,7 @@ class _Reader:
         factors = self._products(cut) if dense else []
         if factors:
             offset = self._offset_terms(cut, copies=len(factors) == 1)
-            sizes = None if offset is None else (_composed([f.abs() for f in factors]), offset)
+            sizes = None if offset is None else _sizes(factors, offset)
             return Dense(cut.sources, (_composed(factors),), bias, terms=sizes)
         filters = self._filters(cut) if dense else None
         if filters is not None:
@@ -290,6 +291,20 @@ class _Reader:
 
 def _size(node: fx.Node) -> int:
     return prod(node.meta["shape"])
+
+
+def _sizes(factors: list[Tensor], offset: Tensor) -> tuple[Tensor, Tensor]:
+    """What the entries of a product and its offset are made of, with room for their roundings.
+
+    A map counts the roundings of an entry by its columns; a product has as many as its factors
+    have columns, and what underflow takes from it is carried on by the sizes of the factors.
+    """
+    scale = 1 + sum(factor.shape[1] for factor in factors) / factors[-1].shape[1]
+    size = unit(offset.dtype)
+    carried = 4 * scale * factors[-1].shape[1] * size.lost / size.eps
+    for factor in factors:
+        carried *= max(1.0, float(factor.abs().sum()))
+    return scale * _composed([f.abs() for f in factors]) + carried, scale * offset + carried
 
 
 def _composed(factors: list[Tensor]) -> Tensor:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from math import prod
 
 import numpy as np
@@ -15,7 +15,9 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from fgp_vnn.network.batched import Batched, NoRuleError
-from fgp_vnn.network.model import AffineMap, Combination
+from fgp_vnn.network.losses import Losses
+from fgp_vnn.network.model import AffineMap, Combination, Lost
+from fgp_vnn.rounding import rounded_down
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +38,33 @@ class Operator(AffineMap):
     bias: Tensor  # [outputs]
     defect: Tensor | None = None  # [outputs]
 
-    @property
+    @cached_property
     def operations(self) -> int:
-        """Sums have at most as many terms as there are sources or weights per output."""
+        """Sums have at most as many terms as a source has entries, as there are weights for an
+        output or, on the way back, for an input, or as a sum without weights reads."""
         tensors = self.module.state_dict().values()
         weights = [t for t in tensors if t.is_floating_point() and t.numel()]
-        terms = sum(t.numel() // t.shape[0] if t.dim() else 1 for t in weights)
-        return terms + len(self.module.graph.nodes) + sum(prod(shape) for shape in self.shapes)
+        terms = sum(t.numel() // n for t in weights for n in (*t.shape[:2], *[1] * (not t.dim())))
+        terms += self._losses.summed + sum(prod(shape) for shape in self.shapes)
+        return int(terms) + len(self.module.graph.nodes)
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         return self._run(self.absolute, self._batched_absolute, values)
+
+    def lost(self, values: Sequence[Tensor]) -> Lost:
+        """What is lost for values of 1 grows no faster than the values."""
+        most = reduce(torch.maximum, (value.amax(-1, keepdim=True) for value in values))
+        most = most.clamp(min=1)
+        return Lost(self._losses.forward * most, self._losses.backward * most)
+
+    @property
+    def exact(self) -> bool:
+        """Whether matrix entries, computed from the file's float32 in float64, are not rounded."""
+        return self._losses.exact
+
+    @cached_property
+    def _losses(self) -> Losses:
+        return Losses.of(self.absolute, [self.bias.new_ones(shape) for shape in self.shapes])
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         return self._run(self.module, self._batched, values)
@@ -102,7 +121,7 @@ class Operator(AffineMap):
         module = deepcopy(self.module).to(device, dtype)
         absolute = deepcopy(self.absolute).to(device, dtype)
         bias = self.bias.to(device, dtype)
-        defect = None if self.defect is None else self.defect.to(device, dtype)
+        defect = None if self.defect is None else -rounded_down(-self.defect.to(device), dtype)
         return Operator(self.sources, module, absolute, self.shapes, bias, defect)
 
     def _apply(self, module: GraphModule, *values: Tensor) -> Tensor:

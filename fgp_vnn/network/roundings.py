@@ -3,8 +3,10 @@
 A sum of products, in any order, blocked or not, with or without fused multiply-add, multiplies each
 of its terms by at most T factors 1 + d with |d| <= u = 2^-24: T is the number of roundings on the
 longest way from what a map reads to its result. So the result is off by at most T u / (1 - T u)
-times the sum of its terms' absolute values. A product that underflows is off by up to 2^-150 more,
-which products after it scale; sums do not underflow.
+times the sum of its terms' absolute values. Small results lose digits or are flushed to zero, and
+so are small operands: an operation is off by up to 2^-126 more, an operand, be it a constant of the
+file, an input or a result, by as much times what it is multiplied by, and products after that scale
+it. The constants are those of the theorem in `rounding`.
 """
 
 from __future__ import annotations
@@ -13,16 +15,17 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from onnx import NodeProto
 from torch import Tensor
 
 from fgp_vnn.errors import UnsupportedError
 from fgp_vnn.network.graph import Array, Graph, attributes, label
+from fgp_vnn.rounding import unit
 
-UNIT = 2.0**-24
-UNDERFLOW = 2.0**-149  # twice what a product loses
+SINGLE = unit(torch.float32)
+UNIT = SINGLE.eps / 2
 LARGEST = 1e38  # below the greatest float32: no sum overflows
-SLACK = 1.01  # for the rounding of this computation itself
 
 SUMS = {"Add", "Sub"}
 PRODUCTS = {"BatchNormalization", "Conv", "Div", "Gemm", "MatMul", "Mul"}
@@ -35,16 +38,21 @@ class Loss(NamedTuple):
     """What a tensor may have lost since the input or the last ReLU."""
 
     roundings: int = 0  # that a term passed through
-    underflows: float = 0.0  # of 2^-149 each, as they arrive here
+    underflows: float = 1.0  # of 2^-126 each, as they arrive here; one of the source itself
 
     @property
     def bounded(self) -> bool:
         return self.roundings * UNIT < 0.1 and self.underflows < LARGEST
 
-    def error(self, terms: Tensor) -> Tensor:
-        """At most how far results are off whose terms add up to this; it has to be bounded."""
+    def error(self, terms: Tensor, operations: int, gone: float) -> Tensor:
+        """Upper bounds on how far results are off whose terms add up to `terms`.
+
+        It has to be `bounded`. `operations` are those that computed `terms`, with more digits, and
+        `gone` counts the constants that may be flushed, times what they are multiplied by.
+        """
         share = self.roundings * UNIT / (1 - self.roundings * UNIT)
-        return SLACK * (share * terms + self.underflows * UNDERFLOW)
+        small = SINGLE.lost * (self.underflows + gone)
+        return unit(terms.dtype).grow(operations + 8) * (share * terms + small)
 
 
 def losses(graph: Graph) -> dict[str, Loss]:
@@ -58,12 +66,11 @@ def losses(graph: Graph) -> dict[str, Loss]:
         if node.op_type == "Relu":
             loss = Loss()
         else:
-            lost = sum(loss.underflows for loss in read)
-            lost += 0 if node.op_type in SUMS else steps
+            lost = sum(loss.underflows for loss in read) + 2 * steps
             loss = Loss(max(loss.roundings for loss in read) + steps, max(gain, 1.0) * lost)
         found.update(dict.fromkeys(node.output, loss))
     # A wider accumulator is rounded once more when it is stored.
-    return {name: Loss(n + 2, lost) if n else Loss() for name, (n, lost) in found.items()}
+    return {name: Loss(n + 2 if n else 0, lost) for name, (n, lost) in found.items()}
 
 
 def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
@@ -74,7 +81,8 @@ def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
         return 1, 1.0
     if node.op_type == "BatchNormalization":
         scale = np.abs(graph.constants[node.input[1]])
-        return _NORMALIZATION, float(max(normalizers(graph, node).max(), scale.max()))
+        below = 1 / deviations(graph, node)
+        return _NORMALIZATION, float(max((scale * below).max(), scale.max(), below.max()))
     if node.op_type in _AVERAGES:
         count = prod(attributes(node).get("kernel_shape", graph.shape(node.input[0])))
         return count + 2, float(count)
@@ -95,8 +103,8 @@ def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
     raise UnsupportedError(f"the rounding of {label(node)} is not known")
 
 
-def normalizers(graph: Graph, node: NodeProto) -> Array:
-    """The sizes of a batch normalization's factors."""
-    scale, _, _, variance = (graph.constants[name] for name in node.input[1:5])
-    sizes: Array = abs(scale) / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
-    return sizes
+def deviations(graph: Graph, node: NodeProto) -> Array:
+    """What a batch normalization divides by."""
+    variance = graph.constants[node.input[4]]
+    found: Array = np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
+    return found

@@ -16,6 +16,7 @@ from torch import Tensor
 from fgp_vnn.bounds import Backward
 from fgp_vnn.domain import Box
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import unit
 
 
 def clip(query: Query, box: Box, passed: Backward, closed: Tensor) -> tuple[Box, Tensor]:
@@ -43,9 +44,10 @@ def _limits(box: Box, passed: Backward) -> tuple[Tensor, Tensor]:
     room = (-passed.least).clamp(min=0).unsqueeze(-1)  # h - v, with all rounding in it
     weight, radius = passed.weight, box.radius.unsqueeze(-2)
     center = box.center.unsqueeze(-2)
-    unit = 16 * torch.finfo(weight.dtype).eps
+    size_of = unit(weight.dtype)
     reach = room / weight.abs()  # infinite or nan where the row does not see the input
-    limit = reach - radius + unit * (reach + radius + center.abs())
+    spare = size_of.share(5) * (reach + radius + center.abs()) + 5 * size_of.lost
+    limit = reach - radius + spare  # a quotient and three sums
     nothing = torch.full_like(limit, torch.inf)
     upper = torch.where(weight > 0, center + limit, nothing)
     lower = torch.where(weight < 0, center - limit, -nothing)

@@ -16,6 +16,7 @@ from torch import Tensor
 from fgp_vnn.bounds import Backward
 from fgp_vnn.domain import Domain
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import below, unit
 
 ROUNDS = 16
 
@@ -49,8 +50,11 @@ def _weigh(domain: Domain, passed: Backward, rows: Tensor) -> tuple[Tensor, Tens
     rounding = (passed.nominal - passed.least)[:, rows]
     reach = domain.support(weight)
     scale = 1 / (reach + value.abs()).clamp(min=torch.finfo(value.dtype).tiny)
-    unit = 4 * (weight.shape[-1] + len(rows) + 8) * torch.finfo(value.dtype).eps
-    rounding = rounding + unit * (reach + value.abs())
+    # A term is rounded in its product and scale, in the sum over the rows, and in a support.
+    size_of, box = unit(value.dtype), domain.box()
+    steps = weight.shape[-1] + len(rows) + 20
+    rounding = size_of.grow(steps) * rounding + size_of.share(steps) * (reach + value.abs())
+    small = size_of.lost * (6 * len(rows) + 8) * (1 + (box.upper - box.lower).sum(-1))
     share = torch.full_like(value, 1 / len(rows))
     best = torch.full_like(value[:, 0], -torch.inf)
     chosen, average = share, torch.zeros_like(weight[:, 0])
@@ -59,7 +63,7 @@ def _weigh(domain: Domain, passed: Backward, rows: Tensor) -> tuple[Tensor, Tens
         mixed = share * scale  # [batch, m]
         total = (mixed.unsqueeze(-1) * weight).sum(-2, keepdim=True)
         level = (mixed * (value - rounding)).sum(-1)
-        least = level - domain.support(-total).squeeze(-1)
+        least = below(level - domain.support(-total).squeeze(-1) - small)
         better = least > best
         best = torch.where(better, least, best)
         chosen = torch.where(better.unsqueeze(-1), mixed, chosen)

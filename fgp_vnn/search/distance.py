@@ -18,11 +18,11 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
-from fgp_vnn.caps import SHAVE, Caps, both, dual_norm
+from fgp_vnn.caps import Caps, both, half_space
 from fgp_vnn.domain import L2Ball
-from fgp_vnn.halfspaces import proved
 from fgp_vnn.memory import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.network.model import Network
+from fgp_vnn.rounding import positive, unit
 from fgp_vnn.search.bundles import (
     Bounded,
     Bundles,
@@ -160,7 +160,7 @@ class Distances:
         cut = self._cut(caps, bounded)
         self._look(bounded, ~empty)
         level = torch.where(empty, torch.inf, cut.level.squeeze(-1))
-        level = torch.where(proved(bounded.result.least.squeeze(-1)), torch.inf, level)
+        level = torch.where(positive(bounded.result.least.squeeze(-1)), torch.inf, level)
         open_ = level < self.reporter.goal()
         full = open_ & ~bounded.crossing.any(-1)
         if bool(full.any()):
@@ -206,21 +206,22 @@ class Distances:
         linear = bounded.result.linear
         if linear is None:
             raise AssertionError("a proved bound has its linear function")
-        weight = linear.weight.squeeze(-2)
-        shift = ((self.ball.origin - caps.center) * weight).sum(-1)
-        size = dual_norm(self.ball.query.domain, weight)
-        size = size.clamp(min=torch.finfo(size.dtype).tiny)
-        # Less what rounding may have added, to the bound and to the shift.
-        slack = linear.nominal - linear.least
-        slack = slack.squeeze(-1) + SHAVE * (linear.constant.abs().squeeze(-1) + shift.abs())
-        level = (linear.constant.squeeze(-1) + shift - slack) / size * (1 - SHAVE)
-        # What overflowed is no bound.
-        level = level.nan_to_num(0.0, 0.0, 0.0).clamp(min=0).unsqueeze(-1)
-        return both(caps, -weight / size.unsqueeze(-1), level)
+        weight, size_of = linear.weight.squeeze(-2), unit(linear.weight.dtype)
+        constant, nominal, least = (
+            part.squeeze(-1) for part in (linear.constant, linear.nominal, linear.least)
+        )
+        moved = (self.ball.origin - caps.center) * weight
+        # Less what rounding may have added: to the bound, to the sum of the terms of the shift, and
+        # to that of all three.
+        slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
+        slack = slack + size_of.share(moved.shape[-1] + 6) * moved.abs().sum(-1)
+        slack = slack + size_of.lost * (4 * moved.shape[-1] + 8 + weight.abs().sum(-1))
+        value = constant + moved.sum(-1) - slack
+        return both(caps, *half_space(caps.whole, weight, value))
 
     def _caps(self, normal: Tensor, level: Tensor | None) -> Caps:
         """Caps of the ball as far as it is still of interest."""
-        whole = self.ball.within(self.reporter.goal() * (1 + SHAVE))
+        whole = self.ball.within(self.reporter.goal())
         if level is None:
             level = normal.new_zeros(len(normal), 1)
         most = whole.radius if isinstance(whole, L2Ball) else self.ball.radius

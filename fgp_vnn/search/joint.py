@@ -21,12 +21,16 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain import Box, Domain, L2Ball
-from fgp_vnn.halfspaces import proved
+from fgp_vnn.rounding import positive, unit
 from fgp_vnn.search.triangular import RegionForms, Triangular
 
 
 class Pressed(NamedTuple):
-    """The inequality p . (x - center) >= q - slack of each region."""
+    """The inequality p . (x - center) >= q - slack of each region.
+
+    The errors of the rows have room for the roundings of a sum over all of them and of its
+    support; the slack is not a number where q is not finite.
+    """
 
     p: Tensor  # [regions, inputs]
     q: Tensor  # [regions]
@@ -52,13 +56,15 @@ def press(system: Triangular, forms: RegionForms, sign: Tensor) -> Pressed:
         if metric is not None:
             moved = p * metric
     multipliers *= sign
-    slack = 1.01 * (multipliers * system.error[:count].unsqueeze(1)).sum(0)
-    return Pressed(p, (multipliers * values).sum(0), slack)
+    slack = (multipliers * system.error[:count].unsqueeze(1)).sum(0)
+    slack = unit(p.dtype).grow(count + 4) * slack + system.floor
+    q = (multipliers * values).sum(0)
+    return Pressed(p, q, slack + (q - q))
 
 
 def misses(domain: Domain, pressed: Pressed) -> Tensor:
     """Which regions [regions] hold no point of the domain."""
-    return proved(pressed.q - pressed.slack - domain.support(pressed.p))
+    return positive(pressed.q - pressed.slack - domain.support(pressed.p))
 
 
 def excluded(system: Triangular, forms: RegionForms, pressed: Pressed) -> Tensor:
@@ -75,8 +81,8 @@ def excluded(system: Triangular, forms: RegionForms, pressed: Pressed) -> Tensor
         reach = system.domain.radius * _norm_of_sum(own, dot, squares, factor, p.shape[1])
     else:
         reach = system.domain.support(torch.addcmul(p, factor.unsqueeze(-1), forms.rows))
-    rounding = slack + 1.01 * factor.abs() * system.error.unsqueeze(1)
-    return proved(q - factor * forms.values - rounding - reach)
+    rounding = slack + unit(p.dtype).grow(8) * factor.abs() * system.error.unsqueeze(1)
+    return positive(q - factor * forms.values - rounding - reach)
 
 
 def _metric(domain: Domain) -> Tensor | None:
@@ -95,9 +101,12 @@ def _squares(domain: Domain, forms: RegionForms, metric: Tensor | None) -> Tenso
 def _norm_of_sum(own: Tensor, dot: Tensor, squares: Tensor, factor: Tensor, inputs: int) -> Tensor:
     """At least the norm of p + factor A, from the inner products of p and A.
 
-    Each product is off by at most (inputs + 4) roundings of |p|^2 + factor^2 |A|^2.
+    |p|^2 has inputs + 1 roundings, factor^2 |A|^2 has two and twice the inputs + 11 of a support,
+    and their product, at most the sum of the two, has inputs + 3; five more come after that. Each
+    of the sums loses two operations for each input to underflow, times at most 1 + factor^2.
     """
-    scaled = factor.square() * squares
-    unit = 8 * (inputs + 8) * torch.finfo(own.dtype).eps
+    size_of, square = unit(own.dtype), factor.square()
+    scaled = square * squares
+    share, lost = size_of.share(4 * inputs + 40), 8 * (inputs + 2) * size_of.lost
     total = own + scaled + 2 * factor * dot
-    return (total + unit * (own + scaled)).clamp_(min=0).sqrt_()
+    return (total + share * (own + scaled) + lost * (1 + square)).clamp_(min=0).sqrt_()

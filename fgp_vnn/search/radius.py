@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.budget import Budget
-from fgp_vnn.caps import SHAVE
 from fgp_vnn.halfspaces import part_of
 from fgp_vnn.memory import polyhedra_at_once, regions_at_once
 from fgp_vnn.query import Query
@@ -55,7 +54,7 @@ class Walked:
     @property
     def limit(self) -> float:
         """Nothing farther is of interest."""
-        return min(self.reporter.goal() / self.ball.radius * (1 + SHAVE), 1.0)
+        return self.ball.holding(self.reporter.goal())
 
     @property
     def lower(self) -> float:
@@ -66,17 +65,13 @@ class Walked:
         while True:
             lower = self.lower
             done = lower >= self.limit
-            self.reporter.lower(self.reporter.goal() if done else lower * self._unit)
+            self.reporter.lower(self.reporter.goal() if done else self.ball.distance(lower))
             if done or self.stuck <= lower or self.budget.expired():
                 return
             if self._boundaries.lowest <= self._waiting.lowest:
                 self._settle()
             else:
                 self._explore()
-
-    @property
-    def _unit(self) -> float:
-        return self.ball.radius * (1 - SHAVE)
 
     def _explore(self) -> None:
         """Take the nearest regions and add their neighbours and boundaries."""
@@ -146,7 +141,7 @@ class Walked:
         forms = system.forms(on)
         spaces = region_spaces(self._query, system, forms, on * 2 - 1, part["disjunct"], region)
         found = distances(self.ball, spaces, self.reporter, self.budget, tries=(steps,))
-        return found / self.ball.radius * (1 - SHAVE)
+        return self.ball.part(found)
 
 
 def _distance(system: Triangular, forms: RegionForms) -> Tensor:

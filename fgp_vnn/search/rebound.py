@@ -13,6 +13,7 @@ from fgp_vnn.bounds import LayerBounds, root_bounds
 from fgp_vnn.budget import Budget
 from fgp_vnn.caps import Caps
 from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.rounding import above, below, unit
 from fgp_vnn.search.bundles import bounds_at
 
 
@@ -38,11 +39,14 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
     rows = first.weights[0].expand(len(caps.normal), -1, -1)
     box = caps.whole.box()
     sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
-    error = 2 * (first.operations + 8) * torch.finfo(rows.dtype).eps * first.magnitude(sizes)
-    error = error if first.defect is None else error + first.defect
-    middle = first([caps.center])
-    upper = torch.minimum(bounds.upper[0], middle + caps.support(rows) + error)
-    lower = torch.maximum(bounds.lower[0], middle - caps.support(-rows) - error)
+    size_of = unit(rows.dtype)
+    error = size_of.share(first.operations + 8) * first.magnitude(sizes)
+    error = error + size_of.lost * (2 * first.lost(sizes).forward + 8)
+    error = error if first.defect is None else error + size_of.grow(4) * first.defect
+    middle, high, low = first([caps.center]), caps.support(rows), caps.support(-rows)
+    error = error + caps.unsure(rows, torch.maximum(high, low))
+    upper = torch.minimum(bounds.upper[0], above(middle + high + error))
+    lower = torch.maximum(bounds.lower[0], below(middle - low - error))
     return LayerBounds((lower, *bounds.lower[1:]), (upper, *bounds.upper[1:]))
 
 

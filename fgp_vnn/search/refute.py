@@ -13,8 +13,8 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.budget import Budget
-from fgp_vnn.halfspaces import proved
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import positive
 
 
 class Refuter:
@@ -44,4 +44,4 @@ class Refuter:
             beta=[m * sign.unsqueeze(-2) for m, sign in zip(weights, pattern, strict=True)],
             rounding=Rounding(network, domain, bounds),
         )
-        return bool(proved(passed.least))
+        return bool(positive(passed.least))

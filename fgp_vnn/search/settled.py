@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
-from fgp_vnn.caps import SHAVE
 from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.halfspaces import HalfSpaces
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import unit
 from fgp_vnn.search.closest import nearest, nearest_in_norm
 from fgp_vnn.search.projections import alternate
 
 STEPS = (400, 4000)  # at first, and where that was not enough
+Number = TypeVar("Number", float, Tensor)
 FEW_INPUTS = 200  # up to so many, a clip box is written as half-spaces
 
 
@@ -38,8 +41,28 @@ class Ball:
         """The whole ball, where a clip box cuts it."""
         domain = self.query.domain
         if isinstance(domain, Box):
-            return Box(self.origin - self.radius, self.origin + self.radius)
+            return L1Ball(self.origin, self.radius).box()
         return domain.ball if isinstance(domain, Clipped) else domain
+
+    @cached_property
+    def _moved(self) -> float:
+        """How far rounding may have moved the centre of the whole ball from the origin."""
+        moved = float((self.free().center - self.origin).abs().sum())
+        return unit(self.origin.dtype).grow(len(self.origin) + 4) * moved
+
+    def distance(self, part: Number) -> Number:
+        """The distance from the origin, rounded down, of what is no nearer to the centre of the
+        whole ball than this part of it."""
+        return part * self.radius * (1 - unit(self.origin.dtype).share(4)) - self._moved
+
+    def part(self, distance: Number) -> Number:
+        """Which part of the whole ball, rounded down, what is no nearer than a distance misses."""
+        return (distance - self._moved) / (self.radius * unit(self.origin.dtype).grow(4))
+
+    def holding(self, distance: float) -> float:
+        """Which part of the whole ball holds all that is nearer than a distance."""
+        room = unit(self.origin.dtype).grow(8)
+        return min((distance + self._moved) / self.radius * room, 1.0)
 
     def within(self, radius: float) -> Domain:
         """The part of the domain that is no farther from the origin than that."""
@@ -78,12 +101,12 @@ def distances(
             break
         mine = HalfSpaces(*(part[left] for part in spaces))
         part, points = find(free, mine, budget, steps=steps)
-        reached = part * ball.radius * (1 - SHAVE)
+        reached = ball.distance(part)
         near = reached < reporter.goal()
         if bool(near.any()):
             reporter.offer(points[near])
             # What has no point at all has no nearest one: is anything left within the goal?
-            goal = ball.within(reporter.goal() * (1 + SHAVE))
+            goal = ball.within(reporter.goal())
             moved = about(mine, goal.center - free.center)
             empty = alternate(goal, moved, _nothing, budget, steps=steps).empty
             reached = torch.where(empty, torch.inf, reached)
@@ -92,11 +115,14 @@ def distances(
 
 
 def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
-    """The same half-spaces written about a centre that is moved by `shift` [inputs]."""
-    rows, values, errors = spaces
-    terms = values.abs() + rows.abs() @ shift.abs()
-    rounding = (rows.shape[-1] + 4) * torch.finfo(rows.dtype).eps * terms
-    return HalfSpaces(rows, values + rows @ shift, errors + rounding)
+    """The same half-spaces written about a centre that is moved by `shift` [inputs], which may be
+    rounded itself."""
+    size_of, inputs = unit(shift.dtype), len(shift)
+    values = spaces.values + spaces.rows @ shift
+    terms = spaces.values.abs() + spaces.rows.abs() @ shift.abs()
+    small = size_of.lost * (2 * inputs + 4 + spaces.rows.abs().sum(-1))
+    errors = size_of.grow(2) * spaces.errors + size_of.share(inputs + 6) * terms + small
+    return spaces._replace(values=values, errors=errors)
 
 
 def _nothing(points: Tensor) -> None:
@@ -115,7 +141,8 @@ def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
     center = ball.free().center
     rows = torch.cat([-eye, eye]).expand(cases, -1, -1)
     values = torch.cat([box.lower - center, center - box.upper]).expand(cases, -1)
-    errors = 4 * torch.finfo(rows.dtype).eps * (values.abs() + center.abs().repeat(2))
+    size_of = unit(rows.dtype)
+    errors = size_of.share(2) * values.abs() + size_of.lost  # of one difference
     parts = (rows, values, errors)
     return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
 
@@ -127,8 +154,9 @@ def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
     if isinstance(domain, L1Ball):
         return L1Ball(domain.center, radius)
     if isinstance(domain, Box):
-        lower = torch.maximum(domain.lower, origin - radius * (1 + SHAVE))
-        return Box(lower, torch.minimum(domain.upper, origin + radius * (1 + SHAVE)))
+        around = L1Ball(origin, radius).box()
+        lower = torch.maximum(domain.lower, around.lower)
+        return Box(lower, torch.minimum(domain.upper, around.upper))
     if isinstance(domain, Clipped):
         ball = _shrunk(domain.ball, origin, radius)
         if isinstance(ball, (L2Ball, L1Ball)):

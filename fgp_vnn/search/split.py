@@ -18,9 +18,9 @@ from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
 from fgp_vnn.falsify import offer
 from fgp_vnn.gaps import Gap
-from fgp_vnn.halfspaces import proved
 from fgp_vnn.memory import ascents_at_once, parts
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import positive
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
 from fgp_vnn.search.bundles import set_out as set_out_bundles
 from fgp_vnn.search.frontier import Frontier
@@ -147,7 +147,7 @@ def _press(search: _Search, bundles: Bundles, full: Tensor) -> Tensor:
     longer = replace(PRESS, storable=splitting.ascent.storable)
     setting = replace(search.setting, splitting=replace(splitting, ascent=longer))
     bounded = bound(setting, bundles.at(at))
-    closed = proved(bounded.result.least.squeeze(-1))
+    closed = positive(bounded.result.least.squeeze(-1))
     if search.keep is not None:
         search.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
     return torch.zeros_like(full).index_copy(0, at, closed)

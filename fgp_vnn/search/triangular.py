@@ -17,6 +17,7 @@ from torch import Tensor
 from fgp_vnn.domain import Clipped, Domain
 from fgp_vnn.network.model import AffineMap
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import unit
 
 
 class Block(NamedTuple):
@@ -49,6 +50,7 @@ class Triangular:
     blocks: tuple[Block, ...]
     domain: Domain
     error: Tensor  # [neurons + outputs]
+    floor: Tensor  # [] what underflow takes from a sum over all rows, in the domain
     neurons: int
     first_reach: Tensor | None  # [first layer] supports of the first layer, if kept
 
@@ -97,7 +99,9 @@ def triangular(query: Query, *, cache_first: bool = True) -> Triangular:
     first = None
     if cache_first and network.layers:
         first = domain.reach(blocks[0].rows)
-    return Triangular(tuple(blocks), domain, _error(query), network.neurons, first)
+    rows, size_of = network.neurons + network.outputs, unit(network.dtype)
+    floor = size_of.lost * 8 * (rows + 2) * (1 + farthest(domain).sum())
+    return Triangular(tuple(blocks), domain, _error(query), floor, network.neurons, first)
 
 
 def _block(affine: AffineMap, center: Tensor, starts: list[int], k: int, inputs: int) -> Block:
@@ -117,27 +121,34 @@ def _block(affine: AffineMap, center: Tensor, starts: list[int], k: int, inputs:
 def _error(query: Query) -> Tensor:
     """The error of every row in any region, by a running analysis over the worst pattern.
 
-    A result of T operations on terms whose absolute values sum to S is off by at most 2 T u S.
-    With size_k at least |z_k(center)| + sum |A_k,i| |x_i - c_i| in every region, S is at most
-    |W| size + |bias|, and errors made before are carried on by |W|. Switching neurons off makes
-    both smaller, so the pattern of all neurons on is the worst.
+    With size_k at least |z_k(center)| + sum |A_k,i| |x_i - c_i| in every region, the terms of the
+    next map sum to at most |W| size + |bias|, and errors made before are carried on by |W|.
+    Switching neurons off makes both smaller, so the pattern of all neurons on is the worst.
+
+    A term of a form is rounded in the map's own operations, when its matrix is made and when that
+    is applied to all earlier neurons; twice in spread; then in a support, and in a sum over all
+    rows that a region's constraints are weighed in.
     """
     network = query.network
     # Unit rows give |x_i - c_i|; a bound of row . (x - c) is then at most |row| . that.
     far = farthest(query.domain)
     sizes = [query.domain.center.abs() + far]
     errors = [torch.zeros_like(sizes[0])]
-    unit = torch.finfo(network.dtype).eps
+    size_of, rows = unit(network.dtype), network.neurons + network.outputs
     for affine in network.maps:
-        size = affine.magnitude([sizes[s] for s in affine.sources])
-        steps = 4 * (affine.operations + network.inputs + network.neurons + 16) * unit
-        error = affine.spread([errors[s] for s in affine.sources]) + steps * size
-        errors.append(error if affine.defect is None else error + affine.defect)
+        read = [sizes[s] for s in affine.sources]
+        size, gone = affine.magnitude(read), affine.lost(read)
+        error = affine.spread([errors[s] for s in affine.sources])
+        error = error if affine.defect is None else error + affine.defect
+        steps = 3 * affine.operations + network.inputs + 2 * rows + 20
+        error = size_of.grow(steps) * error + size_of.share(steps) * size
+        small = (gone.forward + 2 * rows + 4) * (1 + far.sum()) + gone.backward
+        errors.append(error + size_of.lost * small)
         sizes.append(size)
-    return 1.01 * torch.cat(errors[1:])
+    return torch.cat(errors[1:]).nan_to_num(torch.inf, torch.inf, torch.inf)
 
 
 def farthest(domain: Domain) -> Tensor:
-    """At least |x_i - center_i| in the domain, and what its support can be along an axis."""
+    """Upper bound on |x_i - center_i| in the domain, and on its support along an axis."""
     box = domain.ball.box() if isinstance(domain, Clipped) else domain.box()
     return torch.maximum(box.upper - domain.center, domain.center - box.lower)

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from fgp_vnn.bounds import LayerBounds
 from fgp_vnn.budget import Budget
-from fgp_vnn.halfspaces import proved
 from fgp_vnn.memory import regions_at_once
 from fgp_vnn.query import Query
+from fgp_vnn.rounding import positive
 from fgp_vnn.search.boundaries import WAITING, Boundaries
 from fgp_vnn.search.joint import excluded, misses, press
 from fgp_vnn.search.outcome import Confirm, Outcome
@@ -127,10 +127,10 @@ def _explore(state: _State, words: Tensor) -> Counterexample | None:
     sign = on * 2 - 1
     # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
     reach = forms.reach + system.error.unsqueeze(1)
-    meets = ~proved(forms.values[count:] - reach[count:])
-    crossed = ~proved(forms.values[:count].abs() - reach[:count])
+    meets = ~positive(forms.values[count:] - reach[count:])
+    crossed = ~positive(forms.values[:count].abs() - reach[:count])
     if state.walk.signed and count:
-        alive = ~proved(-sign * forms.values[:count] - reach[:count]).any(0)
+        alive = ~positive(-sign * forms.values[:count] - reach[:count]).any(0)
         crossed &= alive
         meets &= alive
     if state.walk.joint and count:

@@ -1,0 +1,110 @@
+"""What underflow takes from a program on its way, forward and back.
+
+A node loses what its sources lost, times its own weights, one unit for each of its operations, and
+one for each number of size 1 that it multiplies by a constant. On the way back a coefficient that
+is off moves the result by as much times what it is the coefficient of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+_MOVES = ("Reshape", "Identity", "Pad", "Flatten", "Transpose", "Slice", "Gather", "Concat")
+_WEIGHS = ("Conv", "Linear", "MatMul")
+_SUMS = ("Pool", "Mean", "Sum", "Reduce")  # in the names of modules that add without weights
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Of a program on values of 1, in units of what an operation loses."""
+
+    forward: float  # from each result
+    backward: float  # from a row that is pulled back, besides |row| times `forward`
+    summed: int  # entries that sums without weights read
+    exact: bool  # an entry is one constant of the file, or the product of two
+
+    @classmethod
+    def of(cls, absolute: fx.GraphModule, values: Sequence[Tensor]) -> Losses:
+        """Of the program whose constants are replaced by their absolute values."""
+        run = _Run(absolute)
+        run.run(*values)
+        exact = run.kinds.count("sum") <= 1 and len(run.kinds) <= 2 and "other" not in run.kinds
+        return cls(run.forward, run.backward, run.summed, exact)
+
+
+class _Run(fx.Interpreter):
+    """Runs a graph twice side by side: on sizes, and on what they have lost."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self.gone: dict[fx.Node, Any] = {}
+        self.forward = self.backward = 0.0
+        self.summed = 0
+        self.kinds: list[str] = []  # of the nodes that do more than move entries
+
+    def run_node(self, n: fx.Node) -> Any:
+        size = super().run_node(n)
+        if n.op == "placeholder":
+            self.gone[n] = torch.ones_like(size)
+        read = [node for node in n.all_input_nodes if node in self.gone]
+        if n.op == "output":
+            self.forward = max(_total(self.gone[node], Tensor.amax) for node in read)
+        elif read:
+            self._pass(n, size, read)
+        return size
+
+    def _pass(self, node: fx.Node, size: Any, read: list[fx.Node]) -> None:
+        args, kwargs = (
+            fx.node.map_arg(part, lambda a: self.gone.get(a, self.env[a]))
+            for part in (node.args, node.kwargs)
+        )
+        moved = getattr(self, node.op)(node.target, args, kwargs)
+        entries = sum(_total(self.env[a], Tensor.numel) for a in read)
+        values = sum(_total(self.env[a], Tensor.sum) for a in read)
+        lost = sum(_total(self.gone[a], Tensor.sum) for a in read)
+        own = inf if self._divides_by_little(node) else 2 * entries + 2 + values
+        several = not isinstance(moved, Tensor)
+        self.gone[node] = [part + own for part in moved] if several else moved + own
+        self.backward += (2 * _total(size, Tensor.numel) + 2) * (values + lost)
+        if any(name in self._name(node) for name in _SUMS):
+            self.summed += int(entries)
+        self.kinds += self._kind(node, len(read))
+
+    def _kind(self, node: fx.Node, read: int) -> list[str]:
+        """How a node makes entries: of none, as sums or products of constants, or otherwise."""
+        name = self._name(node)
+        if any(part in name for part in _MOVES):
+            return []
+        if any(part in name for part in _WEIGHS):
+            return ["sum"]
+        function = getattr(self.module.get_submodule(str(node.target)), "math_op_function", None)
+        if read == 1 and function in (torch.add, torch.sub):
+            return []
+        return ["product"] if read == 1 and function is torch.mul else ["other"]
+
+    def _name(self, node: fx.Node) -> str:
+        if node.op != "call_module":
+            return str(node.target)
+        return type(self.module.get_submodule(str(node.target))).__name__
+
+    def _divides_by_little(self, node: fx.Node) -> bool:
+        """Whether a divisor is so small that its own rounding is not relative to it."""
+        if self._name(node) != "OnnxBinaryMathOperation" or len(node.args) != 2:
+            return False
+        module: Any = self.module.get_submodule(str(node.target))
+        divisor = self.env[node.args[1]] if isinstance(node.args[1], fx.Node) else None
+        if module.math_op_function in (torch.add, torch.sub, torch.mul) or divisor is None:
+            return False
+        return bool((divisor.abs() < torch.finfo(divisor.dtype).tiny).any())
+
+
+def _total(values: Any, measure: Any) -> float:
+    """A measure of a tensor, or of several together."""
+    several = (values,) if isinstance(values, Tensor) else values
+    return float(sum(float(measure(value)) for value in several))
