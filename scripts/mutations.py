@@ -46,7 +46,8 @@ _LP = _in("lp.py", "lp")
 _FRONTIER = _in("search/frontier.py", "frontier")
 _QUERY = _in("query.py", "query", "split")
 _CONFIRM = _in("confirm.py", "confirm")
-_DEPLOYED = _in("network/deployed.py", "float32")
+_ROUNDINGS = _in("network/roundings.py", "float32")
+_COMPARE = _in("network/compare.py", "network_compare")
 _AFFINITY = _in("network/affinity.py", "operator_bounds")
 _MODEL = _in("property/model.py", "property_exact")
 _CHECKER = _in("certificate/bounds.py", "certificate_bounds", "certificate_numbers")
@@ -196,13 +197,15 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ("an empty bundle kept open", _REBOUND, "(lower > upper)", "(lower > upper + 1e30)"),
     ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
-    ("float32 is exact", _DEPLOYED, "SLACK * (share * terms", "0 * (share * terms"),
+    ("float32 is exact", _ROUNDINGS, "SLACK * (share * terms", "0 * (share * terms"),
     (
         "float32 rounds once",
-        _DEPLOYED,
+        _ROUNDINGS,
         "max(loss.roundings for loss in read) + steps",
         "min(steps, 1)",
     ),
+    ("misread maps pass", _COMPARE, "wrong = ~(off <= most)", "wrong = off > 1e30"),
+    ("maps are not compared one by one", _COMPARE, "if k in inside:", "if False:"),
     ("negative factors of terms", _AFFINITY, "attribute.f = abs(attribute.f)", "pass"),
     ("the property is not evaluated", _CONFIRM, "self.breaks(x, y.astype(np.float64))", "True"),
     ("points of the same class", _NEAREST, "(outputs.amin(-1) <= 0) & (target", "(target"),
@@ -271,6 +274,7 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ),
     ("checker: sign of Sub", _READER, "factor * wide(block, shape)", "wide(block, shape)"),
     ("checker: padding on the other side", _WINDOWS, "else rest + half", "else half + rest"),
+    ("checker: a dilated pool", _WINDOWS, "d > 1 or (n - 1) % s >= k", "(n - 1) % s >= k"),
     ("checker: padding counts", _WINDOWS, 'get("count_include_pad", 0)', 'get("pads", 0)'),
     (
         "checker: slope of the active side",
