@@ -17,6 +17,7 @@ from fgp_vnn.halfspaces import HalfSpaces, binding, contradiction, part_of
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from fgp_vnn.rounding import positive
 from fgp_vnn.search.patterns import Patterns
 from fgp_vnn.settings import Settings
 from fgp_vnn.solve import solve
@@ -85,7 +86,7 @@ BAD = (torch.nan, torch.inf, -torch.inf)
 
 def test_only_finite_positive_differences_are_proofs() -> None:
     gaps = torch.tensor([1.0, 5e-324, 0.0, -1.0, *BAD], dtype=torch.float64)
-    assert proved(gaps).tolist() == [True, True] + [False] * 5
+    assert positive(gaps).tolist() == [True, True] + [False] * 5
     for bad in BAD:
         pair = torch.tensor([bad, 1.0], dtype=torch.float64)
         assert part_of(pair, pair.flip(0)).tolist() == [0.0, 0.0]

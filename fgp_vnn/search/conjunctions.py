@@ -16,7 +16,7 @@ from torch import Tensor
 from fgp_vnn.bounds import Backward
 from fgp_vnn.domain import Domain
 from fgp_vnn.query import Query
-from fgp_vnn.rounding import below, unit
+from fgp_vnn.rounding import below, positive, unit
 
 ROUNDS = 16
 
@@ -38,7 +38,7 @@ def combine(query: Query, domain: Domain, passed: Backward) -> Combined:
     for disjunct in [d for d, size in enumerate(sizes) if size > 1]:
         rows = torch.nonzero(query.disjunct == disjunct).flatten()
         best, share, point = _weigh(domain, passed, rows)
-        closed[:, disjunct] |= best > 0
+        closed[:, disjunct] |= positive(best)
         weights[:, rows] = share
         points.append(point)
     return Combined(closed, weights, torch.stack(points, 1) if points else None)
