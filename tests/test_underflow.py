@@ -73,7 +73,6 @@ def test_no_point_is_robust_by_underflow(tmp_path: Path) -> None:
     value = builder.op("Gemm", value, builder.const([[0.0, 1e-30]]), builder.const([5e-15, 0.0]))
     model = builder.save(tmp_path / "n.onnx", value)
     for engine in ("auto", "split", "walk", "bounds"):
-        for precision in ("float64", "float32"):
-            certifier = Certifier.of(model, engine=engine, attack=False, precision=precision)
-            result = certifier.certify(np.zeros(1), epsilon=1.0, norm="linf", timeout=5)
-            assert result.status != "robust"
+        certifier = Certifier.of(model, engine=engine, attack=False)
+        result = certifier.certify(np.zeros(1), epsilon=1.0, norm="linf", timeout=5)
+        assert result.status != "robust"
