@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -115,7 +116,7 @@ def test_layers_are_those_that_the_verifier_speaks_of(
     "window", [{"dilations": [2, 1]}, {"strides": [4, 1]}], ids=["dilated", "with gaps"]
 )
 def test_pools_that_onnxruntime_pads_by_a_rule_of_its_own_are_refused(
-    kind: str, side: str, window: dict[str, list[int]]
+    kind: str, side: str, window: dict[str, Any]
 ) -> None:
     builder = Builder([1, 1, 4, 4], 19)
     end = builder.op(kind, "x", kernel_shape=[2, 2], auto_pad=side, **window)
