@@ -18,6 +18,7 @@ class _Files(NamedTuple):
     reclaimable: str  # the line of memory.stat with the bytes of files that can be dropped
 
 
+_NONE = 1 << 62  # bytes from which on a limit of the first version is none
 _FIRST = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _SECOND = _Files("memory.max", "memory.current", "inactive_file")
 
@@ -64,7 +65,7 @@ def group_limits(process: Path, mount: Path) -> Iterator[tuple[int, int]]:
 
 def _limit(group: Path, files: _Files) -> Iterator[tuple[int, int]]:
     limit = _text(group / files.limit).strip()
-    if not limit.isdecimal():  # "max", or no such file
+    if not limit.isdecimal() or int(limit) >= _NONE:  # "max", or no such file
         return
     held = _text(group / files.held).strip()
     statistics = dict(line.split(" ", 1) for line in _text(group / "memory.stat").splitlines())
@@ -80,11 +81,11 @@ def _left_to_process() -> Iterator[int]:
 
     import psutil
 
-    held = psutil.Process().memory_info()
-    for kind, used in (("RLIMIT_AS", held.vms), ("RLIMIT_DATA", getattr(held, "data", held.rss))):
-        limit = resource.getrlimit(getattr(resource, kind))[0]
+    for kind, name in ((resource.RLIMIT_AS, "vms"), (resource.RLIMIT_DATA, "data")):
+        limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY:
-            yield limit - used
+            held = psutil.Process().memory_info()
+            yield limit - int(getattr(held, name, held.rss))
 
 
 def _text(path: Path) -> str:
