@@ -52,15 +52,20 @@ def main(argv: Sequence[str] | None = None, tool: Tool | None = None) -> int:
         if tool is None
         else _run_here(tasks, tool)
     )
-    for task, trials in track(done, "asking", len(tasks), console=console):
-        for trial in trials:
-            counts[task.kind, trial.engine, trial.status] += 1
-            if trial.fault:
-                counts[task.kind, trial.engine, "wrong"] += 1
-                folder = _write(chosen.out, task, trial)
-                bad.append(f"{folder.name}: {trial.fault}")
-    _report(console, counts, len(tasks), bad, chosen.out)
-    return 1 if bad else 0
+    asked, stopped = 0, False
+    try:
+        for task, trials in track(done, "asking", len(tasks), console=console):
+            asked += 1
+            for trial in trials:
+                counts[task.kind, trial.engine, trial.status] += 1
+                if trial.fault:
+                    counts[task.kind, trial.engine, "wrong"] += 1
+                    folder = _write(chosen.out, task, trial)
+                    bad.append(f"{folder.name}: {trial.fault}")
+    except KeyboardInterrupt:
+        stopped = True
+    _report(console, counts, asked, bad, chosen.out)
+    return 1 if bad else 130 if stopped else 0
 
 
 def _parser() -> argparse.ArgumentParser:

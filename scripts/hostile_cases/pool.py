@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
 import tempfile
 import time
@@ -95,6 +96,7 @@ def _start(limit: float) -> _Worker:
 def _work(pipe: Connection, limit: float, path: list[str]) -> None:
     """Tasks in, trials out, until nobody sends any more."""
     sys.path[:] = path
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it ends it
     warnings.simplefilter("ignore")
     import torch
 
@@ -107,6 +109,6 @@ def _work(pipe: Connection, limit: float, path: list[str]) -> None:
         while True:
             try:
                 task: Task = pipe.recv()
-            except (EOFError, KeyboardInterrupt):
+            except EOFError:
                 return
             pipe.send(try_number(task.kind, task.seed, task.number, tool, Path(folder)))

@@ -11,7 +11,7 @@ from network_models import Builder
 from hostile_cases.case import Case
 from hostile_cases.formula import Formula
 from hostile_cases.networks import Redraw
-from hostile_cases.property_text import FIRST, SECOND, Dialect, comment, literal, separated
+from hostile_cases.property_text import FIRST, SECOND, Dialect, line_end, literal, separated
 
 Random = np.random.Generator
 Write = Callable[[Random, Dialect, int], str]
@@ -31,7 +31,7 @@ def make(random: Random) -> Case:
     parts += [_formula(random, dialect, outputs, 2) for _ in range(int(random.integers(1, 3)))]
     random.shuffle(parts)
     text = dialect.head(random, inputs, outputs)
-    text += "".join(f"(assert {part}){comment(random)}\n" for part in parts)
+    text += "".join(f"(assert {part}){line_end(random)}" for part in parts)
     data = separated(random, text, dialect)
     try:
         formula = Formula.of(data)

@@ -19,6 +19,7 @@ DECOYS = (
     "; (assert",
     "\f(assert (= Y_0 9))",
 )
+LINE_ENDS = ("\n", "\r\n", "\r")
 SPACES = (" ", "  ", "\t", "\n", "\r\n", "\r", " ;x\n", " ;x\r\n", " ;x\r", "\f", "\v")
 
 
@@ -37,18 +38,18 @@ class Dialect:
             declared = f"(declare-input X Real [{inputs}]) (declare-output Y Real [{outputs}])"
             return f"(vnnlib-version <2.0>)\n(declare-network N {declared})\n"
         names = [f"X_{i}" for i in range(inputs)] + [f"Y_{i}" for i in range(outputs)]
-        return "".join(f"(declare-const {name} Real){comment(random)}\n" for name in names)
+        return "".join(f"(declare-const {name} Real){line_end(random)}" for name in names)
 
 
 FIRST = Dialect(lambda i: f"X_{i}", lambda i: f"Y_{i}", "=", True, False)
 SECOND = Dialect(lambda i: f"X[{i}]", lambda i: f"Y[{i}]", "==", False, True)
 
 
-def comment(random: Random) -> str:
-    """Nothing, or a comment that ends in one of the ways that a line can end."""
+def line_end(random: Random) -> str:
+    """A line feed, or a comment that ends in one of the ways that a line can end."""
     if random.random() < 0.7:
-        return ""
-    return f" ; {random.choice(DECOYS)}{random.choice([chr(10), chr(13), chr(13) + chr(10)])}"
+        return "\n"
+    return f" ; {random.choice(DECOYS)}{random.choice(LINE_ENDS)}"
 
 
 def literal(random: Random, value: float, dialect: Dialect) -> str:
