@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto
 import torch
+from onnx import ModelProto, NodeProto, TensorProto
 from torch import Tensor
 
 from fgp_vnn.errors import UnsupportedError
