@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mutated_kernels import KERNELS, Tested
+from mutated_rounding import ROUNDING
 
 
 class Mutation(NamedTuple):
@@ -28,7 +29,6 @@ _CAPS = _in("caps.py", "caps")
 _CLOSEST = _in("search/closest.py", "projections")
 _NEAREST = _in("nearest.py", "nearest")
 _DECOUPLED = _in("decoupled.py", "decoupled", "nearest")
-_DISTANCE = _in("search/distance.py", "radius")
 _REBOUND = _in("search/rebound.py", "rebound")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
@@ -56,6 +56,7 @@ _ACTIVATIONS = _in("certificate/activations.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     *KERNELS,
+    *ROUNDING,
     (
         "clipped on the wrong side",
         _CLIPPING,
@@ -65,8 +66,8 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "clipped without rounding",
         _CLIPPING,
-        " + unit * (reach + radius + center.abs())",
-        " + 0 * unit",
+        "reach - radius + spare",
+        "reach - radius",
     ),
     (
         "clipped to all disjuncts at once",
@@ -133,19 +134,19 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "rounding of the evidence dropped",
         _HALFSPACES,
-        " - 1.01 * (multipliers * terms).sum(-1)",
+        " - (multipliers * terms).sum(-1)",
         "",
     ),
     (
         "evidence that a tie is empty",
         _HALFSPACES,
-        "domain.sharp_support(-total) > 0",
-        "domain.sharp_support(-total) > -1e-6",
+        "positive(gap - domain.sharp_support(-total))",
+        "positive(gap - domain.sharp_support(-total) + 1e-6)",
     ),
     (
         "the box's part of a clipped ball dropped",
         _DOMAIN,
-        " + ((size - part) * room).sum(-1)",
+        " + _along(rest, room)",
         "",
     ),
     (
@@ -167,13 +168,18 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "((radius - self.level) * (radius + self.level))",
         "((radius - self.level) * (radius - self.level))",
     ),
-    ("the sum of two half-spaces too high", _CAPS, "total / size * (1 - SHAVE)", "total"),
+    (
+        "the level of a half-space not divided by its length",
+        _CAPS,
+        "level = value.unsqueeze(-1) / size",
+        "level = value.unsqueeze(-1)",
+    ),
     ("overflow taken for a distance", _CLOSEST, ".nan_to_num(0.0, 0.0, 0.0)", ""),
     (
         "levels measured in the wrong norm",
-        _DISTANCE,
-        "size = dual_norm(self.ball.query.domain, weight)",
-        "size = weight.abs().amax(-1)",
+        _CAPS,
+        "if isinstance(ball, Box):",
+        "if not isinstance(ball, Box):",
     ),
     (
         "bounds of other bundles",
@@ -185,7 +191,7 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ("an empty bundle kept open", _REBOUND, "(lower > upper)", "(lower > upper + 1e30)"),
     ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
-    ("float32 is exact", _DEPLOYED, "SLACK * (share * terms", "0 * (share * terms"),
+    ("float32 is exact", _DEPLOYED, "part / (1 - part) * terms", "0 * terms"),
     (
         "float32 rounds once",
         _DEPLOYED,
