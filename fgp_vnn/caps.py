@@ -46,7 +46,7 @@ class Caps(Domain):
         inside = radius * along >= self.level * size
         edge = self.level * along + self._rim * _norm(across)
         # Products lose something to underflow, and norms the root of that.
-        small = 4 * inputs**0.5 * (radius * size_of.root + size_of.lost) + inputs * size_of.lost
+        small = 4 * (radius * size_of.root(inputs) + inputs * size_of.lost)
         whole: Tensor = torch.where(inside, radius * size, edge)
         return whole + small
 
@@ -133,12 +133,12 @@ def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, T
     What is not finite, or too small for its direction to be known, is no bound.
     """
     size_of, inputs = unit(weight.dtype), weight.shape[-1]
-    size = size_of.grow(inputs + 4) * (dual_norm(domain, weight) + inputs**0.5 * size_of.root)
+    size = size_of.grow(inputs + 4) * (dual_norm(domain, weight) + size_of.root(inputs))
     size = size.unsqueeze(-1)
     far = (domain.box().upper - domain.box().lower).amax(-1, keepdim=True)
     level = value.unsqueeze(-1) / size
     level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.lost
-    known = (level > 0) & (level < torch.inf) & (size > inputs * size_of.root / size_of.eps)
+    known = (level > 0) & (level < torch.inf) & (size > size_of.root(inputs) / size_of.eps)
     return -weight / size, torch.where(known, level, 0.0)
 
 

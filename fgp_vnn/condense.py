@@ -174,7 +174,7 @@ class _Work:
     def _length(self, rows: Tensor) -> Tensor:
         """Upper bound on the 2-norm of each row [..., n]."""
         count = rows.shape[-1]
-        length: Tensor = torch.linalg.vector_norm(rows, dim=-1) + count**0.5 * self.unit.root
+        length: Tensor = torch.linalg.vector_norm(rows, dim=-1) + self.unit.root(count)
         return self.unit.grow(count + 4) * length
 
     def layer(self, forms: Forms, affine: Dense) -> _Passed:
@@ -301,12 +301,12 @@ def _norm_bound(weight: Tensor) -> Tensor:
     """
     square = weight.T @ weight if weight.shape[0] > weight.shape[1] else weight @ weight.T
     size_of, rows, long = unit(weight.dtype), len(square), max(weight.shape)
-    scale = torch.linalg.vector_norm(square).clamp(min=size_of.root)
+    scale = torch.linalg.vector_norm(square).clamp(min=size_of.root(1))
     power = square / scale
     for _ in range(2):
         power = power @ power
     length = torch.linalg.vector_norm(power) + size_of.share(4 * rows + 32)
     trace = size_of.share(long + rows + 8) * square.diagonal().sum()
     power_bound: Tensor = scale * length**0.25 + trace
-    bound = size_of.grow(long + 32) * power_bound + long * rows * size_of.root
+    bound = size_of.grow(long + 32) * power_bound + size_of.root(long * rows)
     return size_of.grow(8) * bound.sqrt()

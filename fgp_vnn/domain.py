@@ -158,7 +158,7 @@ class L2Ball(Domain):
     radius: float
 
     def support(self, rows: Tensor) -> Tensor:
-        return _times(self.radius, _norm(rows) + rows.shape[-1] ** 0.5 * unit(rows.dtype).root)
+        return _times(self.radius, _norm(rows) + unit(rows.dtype).root(rows.shape[-1]))
 
     def maximiser(self, rows: Tensor) -> Tensor:
         norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
@@ -180,7 +180,7 @@ class L2Ball(Domain):
         center, moved = moved_center(self.center, device, dtype)
         length = float(_norm(moved))
         if bool(moved.any()):
-            length += len(moved) ** 0.5 * unit(moved.dtype).root
+            length += unit(moved.dtype).root(len(moved))
         return L2Ball(center, larger_radius(self.radius, length, len(moved), dtype))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import torch
 from torch import Tensor
@@ -88,7 +89,7 @@ class RowSpace:
     def restrict(self, query: Query, ball: L2Ball) -> tuple[Query, Lift]:
         """The query about the ball's image, whose centre is 0."""
         size_of, inputs = unit(ball.center.dtype), len(ball.center)
-        size = torch.linalg.vector_norm(ball.center) + ball.radius + inputs**0.5 * size_of.root
+        size = torch.linalg.vector_norm(ball.center) + ball.radius + size_of.root(inputs)
         size = size_of.grow(inputs + 6) * size
         parts = iter(zip(self.inner, self.left, strict=True))
 
@@ -129,10 +130,11 @@ def _missing(weight: Tensor, image: Tensor, basis: Tensor) -> Tensor:
     is no longer than sqrt(k) |image|; the product of a row with a vector by as many as inputs.
     """
     size_of, (inputs, columns) = unit(weight.dtype), basis.shape
-    length = torch.linalg.vector_norm(weight, dim=1) + torch.linalg.vector_norm(image, dim=1)
-    share = columns**0.5 * size_of.share(columns + 4) + size_of.share(inputs + 4)
+    length: Tensor = torch.linalg.vector_norm(weight, dim=1)
+    length = length + torch.linalg.vector_norm(image, dim=1)
+    share = sqrt(columns) * size_of.share(columns + 4) + size_of.share(inputs + 4)
     missing: Tensor = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
-    small = (inputs + columns) * size_of.root
+    small = columns * size_of.root(inputs + columns)
     return size_of.grow(inputs + 6) * (missing + share * length + small)
 
 
@@ -140,12 +142,12 @@ def _stretch(basis: Tensor) -> float:
     """The columns are orthonormal up to rounding: the image of a ball may be a little larger.
 
     ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||. An entry of the product has as many roundings as there
-    are inputs, of at most ||Q||^2; the norm of the errors is at most the columns times that. Half of
-    it, for the square root is not taken, is left for the norm and for what is multiplied by it.
+    are inputs, of at most ||Q||^2; the norm of the errors is at most the columns times that. As the
+    square root is not taken, half is left for the norm and for what is multiplied by it.
     """
     gram, size_of = basis.T @ basis, unit(basis.dtype)
     skew = float((gram - torch.eye(len(gram)).to(gram)).norm())
-    return 1 + 2 * (skew + size_of.share(basis.numel() + 8) + basis.numel() * size_of.root)
+    return 1 + 2 * (skew + size_of.share(basis.numel() + 8) + size_of.root(basis.numel()))
 
 
 def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:

@@ -28,7 +28,7 @@ bound at all, and a comparison with it proves nothing.
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -51,10 +51,9 @@ class Unit(NamedTuple):
         """What each operation may lose to underflow, and the room to compute that."""
         return 8 * self.tiny
 
-    @property
-    def root(self) -> float:
-        """At least the square root of `lost`: what underflow of squares takes from a norm."""
-        return 2 * (8 * self.tiny) ** 0.5
+    def root(self, count: int) -> float:
+        """What underflow of their squares takes from the norm of so many numbers, at most."""
+        return sqrt(4 * self.lost * count)
 
     def share(self, operations: float) -> float:
         """The relative error of so many roundings; infinite if they are too many to bound."""

@@ -8,7 +8,8 @@ _BOUNDS: Tested = (
     "bounds.py",
     ("test_bounds.py", "test_bounds_bundles.py", "test_bounds_rounding.py"),
 )
-_WITHIN: Tested = ("bounds.py", ("test_bounds_bundles.py", "test_bundles.py"))
+_LINES: Tested = ("lines.py", ("test_bounds.py", "test_bounds_bundles.py", "test_ascent.py"))
+_WITHIN: Tested = ("lines.py", ("test_bounds_bundles.py", "test_bundles.py"))
 _ASCENT: Tested = ("ascent.py", ("test_ascent.py", "test_ascent_weights.py", "test_bundles.py"))
 _REGIONS: Tested = ("regions.py", ("test_regions.py", "test_leaves.py"))
 _COLLAPSE: Tested = ("collapse.py", ("test_collapse.py",))
@@ -23,30 +24,35 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
         "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
         "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
     ),
-    ("intercept of the chord dropped", _BOUNDS, "-chord * lower,", "0 * lower,"),
+    (
+        "intercept of the chord dropped",
+        _LINES,
+        "torch.maximum(-chord * lower, (1 - chord) * upper)",
+        "0 * lower",
+    ),
     (
         "slope 1.01",
-        _BOUNDS,
-        "if alpha is None else alpha\n",
-        "if alpha is None else 1.01 * alpha\n",
+        _LINES,
+        "torch.where(mask.unsqueeze(-2), slope, line.low)",
+        "torch.where(mask.unsqueeze(-2), 1.01 * slope, line.low)",
     ),
     (
         "rounding of the backward pass dropped",
         _BOUNDS,
-        "least = nominal - 1.01 * (error + rounding.of_input(weight))",
+        "least = below(nominal - (error + rounding.of_input(weight, reach)))",
         "least = nominal",
     ),
     (
         "rounding of the intervals dropped",
         _BOUNDS,
-        "return center - reach - error, center + reach + error",
-        "return center - reach, center + reach",
+        "return below(center - reach - error), above(center + reach + error)",
+        "return below(center - reach), above(center + reach)",
     ),
     (
         "an overflow passes for a stable neuron",
         _BOUNDS,
-        "lower, upper = lower.nan_to_num(-inf, inf, -inf), upper.nan_to_num(inf, inf, -inf)",
-        "pass",
+        "return below(center - reach - error), above(center + reach + error)",
+        "return center - reach - error, center + reach + error",
     ),
     (
         "a closed neuron on the wrong side",
@@ -76,13 +82,13 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "emptiness without its reach",
         _REGIONS,
-        "proved(-sign * form.values - form.reach - form.error)",
-        "proved(-sign * form.values - form.error)",
+        "positive(-(sign * form.values + form.reach + form.error))",
+        "positive(-(sign * form.values + form.error))",
     ),
     (
         "rounding of a region's forms dropped",
         _REGIONS,
-        "reach, 1.01 * error, terms)",
+        "reach, error + (values - values), terms)",
         "reach, 0 * error, terms)",
     ),
     (
@@ -91,7 +97,7 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
         "coefficient * signs[k - 1].on",
         "coefficient * ~signs[k - 1].off",
     ),
-    ("defect dropped", _COLLAPSE, "1.01 * defect.reshape(-1)", "0 * defect.reshape(-1)"),
+    ("defect dropped", _COLLAPSE, " * defect.reshape(-1)", " * 0 * defect.reshape(-1)"),
     ("nearly stable for nothing", _COLLAPSE, " + size @ signs[k - 1].defect", ""),
     (
         "opposites taken for equals",
@@ -105,11 +111,11 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
         "pairs.sign < 0, -moved",
         "pairs.sign < 0, moved",
     ),
-    ("what is dropped costs nothing", _OPPOSITES, "defect + 1.01 * dropped @ most", "defect"),
+    ("what is dropped costs nothing", _OPPOSITES, "defect + grow * dropped @ most", "defect"),
     (
         "defects of merged neurons dropped",
         _OPPOSITES,
-        "defect = defect + 1.01 * moved.abs() @ each",
+        "defect = defect + grow * moved.abs() @ each",
         "defect = defect + 0 * moved.abs() @ each",
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mutated_kernels import KERNELS, Tested
+from mutated_rounding import ROUNDING
 
 
 class Mutation(NamedTuple):
@@ -28,7 +29,6 @@ _CAPS = _in("caps.py", "caps")
 _CLOSEST = _in("search/closest.py", "projections")
 _NEAREST = _in("nearest.py", "nearest")
 _DECOUPLED = _in("decoupled.py", "decoupled", "nearest")
-_DISTANCE = _in("search/distance.py", "radius")
 _REBOUND = _in("search/rebound.py", "rebound")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
@@ -39,6 +39,7 @@ _SPLIT = _in("search/split.py", "split")
 _INPUTS = _in("search/inputs.py", "inputs")
 _LEAVES = _in("search/leaves.py", "leaves")
 _HALFSPACES = _in("halfspaces.py", "halfspaces")
+_POSITIVE = _in("rounding.py", "overflow")
 _OVERFLOW = _in("halfspaces.py", "overflow")
 _WALK = _in("search/walk.py", "overflow")
 _DOMAIN = _in("domain.py", "domain")
@@ -61,6 +62,7 @@ _ACTIVATIONS = _in("certificate/activations.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     *KERNELS,
+    *ROUNDING,
     (
         "clipped on the wrong side",
         _CLIPPING,
@@ -70,8 +72,8 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "clipped without rounding",
         _CLIPPING,
-        " + unit * (reach + radius + center.abs())",
-        " + 0 * unit",
+        "reach - radius + spare",
+        "reach - radius",
     ),
     (
         "clipped to all disjuncts at once",
@@ -86,7 +88,7 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "rows = torch.nonzero(query.disjunct == disjunct).flatten()",
         "rows = torch.nonzero(query.disjunct >= 0).flatten()",
     ),
-    ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "|= best > 0", "|= best > -1e-6"),
+    ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "|= positive(best)", "|= best > -1e-6"),
     (
         "the greatest bound of a neuron's bundles",
         _SHARPEN,
@@ -144,13 +146,13 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "evidence that a tie is empty",
         _HALFSPACES,
-        "proved(nominal(domain, spaces, weights)",
-        "proved(1e-6 + nominal(domain, spaces, weights)",
+        "positive(nominal(domain, spaces, weights)",
+        "positive(1e-6 + nominal(domain, spaces, weights)",
     ),
     (
         "the box's part of a clipped ball dropped",
         _DOMAIN,
-        " + ((size - part) * room).sum(-1)",
+        " + _along(rest, room)",
         "",
     ),
     (
@@ -172,20 +174,30 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "((radius - self.level) * (radius + self.level))",
         "((radius - self.level) * (radius - self.level))",
     ),
-    ("the sum of two half-spaces too high", _CAPS, "total / size * (1 - SHAVE)", "total"),
-    ("overflow taken for a distance", _OVERFLOW, "proved(gap) & reach.isfinite()", "gap > 0"),
-    ("overflow taken for a proof", _OVERFLOW, "(gap > 0) & (gap < torch.inf)", "gap > 0"),
+    (
+        "the level of a half-space not divided by its length",
+        _CAPS,
+        "level = value.unsqueeze(-1) / size",
+        "level = value.unsqueeze(-1)",
+    ),
+    ("overflow taken for a distance", _OVERFLOW, "positive(gap) & reach.isfinite()", "gap > 0"),
+    (
+        "overflow taken for a proof",
+        _in("rounding.py", "overflow"),
+        "(bound > 0) & (bound < inf)",
+        "bound > 0",
+    ),
     (
         "a row that is no number passed over",
         _WALK,
-        "~proved(forms.values[count:] - reach[count:])",
+        "~positive(forms.values[count:] - reach[count:])",
         "(forms.values[count:] <= reach[count:])",
     ),
     (
         "levels measured in the wrong norm",
-        _DISTANCE,
-        "size = dual_norm(self.ball.query.domain, weight)",
-        "size = weight.abs().amax(-1)",
+        _CAPS,
+        "if isinstance(ball, Box):",
+        "if not isinstance(ball, Box):",
     ),
     (
         "bounds of other bundles",
@@ -197,7 +209,7 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ("an empty bundle kept open", _REBOUND, "(lower > upper)", "(lower > upper + 1e30)"),
     ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
-    ("float32 is exact", _ROUNDINGS, "SLACK * (share * terms", "0 * (share * terms"),
+    ("float32 is exact", _ROUNDINGS, "(share * terms + small)", "(0 * terms + small)"),
     (
         "float32 rounds once",
         _ROUNDINGS,

@@ -116,7 +116,9 @@ class Dense(AffineMap):
 
     def lost(self, values: Sequence[Tensor]) -> Lost:
         """Two operations for each entry of a row, or of a column."""
-        read = 1 + sum(value.sum(-1, keepdim=True) for value in values)
+        read = 1 + values[0].sum(-1, keepdim=True)
+        for value in values[1:]:
+            read = read + value.sum(-1, keepdim=True)
         entries = 1 + sum(weight.shape[1] for weight in self.weights)
         return Lost(2 * entries + read, (2 * self.outputs + 2) * read)
 
