@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain import Domain
+from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.property.model import Conjunction
 

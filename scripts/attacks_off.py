@@ -22,9 +22,9 @@ from rich.progress import track
 from rich.table import Table
 
 from fgp_vnn import verify
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
 from fgp_vnn.bench.truth import read_truth
-from fgp_vnn.errors import InputError, UnsupportedError
 
 STATUSES = ("sat", "unsat", "unknown", "timeout", "unsupported")
 

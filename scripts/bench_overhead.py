@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bench.journal import read_records
-from fgp_vnn.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,7 +61,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         easy = repeated(args.benchmark, args.instances, folder / "easy")
-        for verifier in ("fgp_vnn.api:verify", "bench_overhead:wait"):
+        for verifier in ("fgp_vnn:verify", "bench_overhead:wait"):
             measure_jobs(verifier, easy, folder / verifier.partition(":")[2], args.repeat)
         measure_start(folder / "many")
 
@@ -147,7 +147,16 @@ def nothing(model: str, prop: str, *, timeout: float, **settings: object) -> Ver
 def start(folder: Path, out: Path, *arguments: str) -> subprocess.Popen[str]:
     paths = [str(ROOT), str(ROOT / "scripts")]
     return subprocess.Popen(
-        [sys.executable, "-m", "fgp_vnn.cli", "bench", str(folder), "--out", str(out), *arguments],
+        [
+            sys.executable,
+            "-m",
+            "fgp_vnn",
+            "bench",
+            str(folder),
+            "--out",
+            str(out),
+            *arguments,
+        ],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         stdout=subprocess.PIPE,
         text=True,

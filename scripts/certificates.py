@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
 from fgp_vnn.bench.truth import read_truth
-from fgp_vnn.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(instance: Instance) -> Row:
     """Solve an instance, and check its certificate if it has one."""
     from fgp_vnn import verify
-    from fgp_vnn.certificate.check import check_files
-    from fgp_vnn.files import read_bytes
+    from fgp_vnn.base.files import read_bytes
+    from fgp_vnn.certificate.checker.check import check_files
 
     model, prop = Path(instance.network_files[0]), Path(instance.property_file)
     name = f"{Path(instance.onnx).stem} {Path(instance.vnnlib).stem}"

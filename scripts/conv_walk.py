@@ -19,16 +19,16 @@ from pathlib import Path
 
 import torch
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.certifier import margins
-from fgp_vnn.collapse import collapse
-from fgp_vnn.domain import L2Ball
+from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import L2Ball
+from fgp_vnn.engine.certifier import margins
 from fgp_vnn.network import Network, load_network
 from fgp_vnn.query import Query
-from fgp_vnn.reduction import reduce_inputs
-from fgp_vnn.search.outcome import Outcome
-from fgp_vnn.search.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.transform.inputs import reduce_inputs
+from fgp_vnn.transform.stable import collapse
 from training.architectures import build
 from training.export import to_onnx
 

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import read_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
 from fgp_vnn.bench.truth import Truth, read_truth
-from fgp_vnn.errors import InputError
-from fgp_vnn.files import read_bytes
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _rank(truth: Truth, instance: Instance) -> int:
 
 def measure(instance: Instance, timeout: float, memory: float | None) -> Measured:
     """Run the command on an instance."""
-    command = [sys.executable, "-m", "fgp_vnn.cli", "verify"]
+    command = [sys.executable, "-m", "fgp_vnn", "verify"]
     command += [instance.network_files[0], instance.property_file, "--timeout", str(timeout)]
     command += [] if memory is None else ["--memory", str(memory)]
     reader, writer = os.pipe()

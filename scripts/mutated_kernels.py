@@ -5,15 +5,21 @@ from __future__ import annotations
 Tested = tuple[str, tuple[str, ...]]  # a file of the package, and the files in tests/
 
 _BOUNDS: Tested = (
-    "bounds.py",
+    "bounds/backward.py",
     ("test_bounds.py", "test_bounds_bundles.py", "test_bounds_rounding.py"),
 )
-_LINES: Tested = ("lines.py", ("test_bounds.py", "test_bounds_bundles.py", "test_ascent.py"))
-_WITHIN: Tested = ("lines.py", ("test_bounds_bundles.py", "test_bundles.py"))
-_ASCENT: Tested = ("ascent.py", ("test_ascent.py", "test_ascent_weights.py", "test_bundles.py"))
-_REGIONS: Tested = ("regions.py", ("test_regions.py", "test_leaves.py"))
-_COLLAPSE: Tested = ("collapse.py", ("test_collapse.py",))
-_OPPOSITES: Tested = ("opposites.py", ("test_opposites.py",))
+_LINES: Tested = (
+    "bounds/layers.py",
+    ("test_bounds.py", "test_bounds_bundles.py", "test_ascent.py"),
+)
+_WITHIN: Tested = ("bounds/layers.py", ("test_bounds_bundles.py", "test_bundles.py"))
+_ASCENT: Tested = (
+    "bounds/slopes.py",
+    ("test_ascent.py", "test_ascent_weights.py", "test_bundles.py"),
+)
+_REGIONS: Tested = ("regions/forms.py", ("test_regions.py", "test_leaves.py"))
+_COLLAPSE: Tested = ("transform/stable.py", ("test_collapse.py",))
+_OPPOSITES: Tested = ("transform/opposites.py", ("test_opposites.py",))
 
 # The name, where, the text that is there, and what takes its place.
 KERNELS: tuple[tuple[str, Tested, str, str], ...] = (

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from mutated_kernels import Tested
 
-_THEOREM: Tested = ("rounding.py", ("test_rounding.py", "test_rounding_domains.py"))
-_BACKWARD: Tested = ("rounding.py", ("test_bounds_rounding.py", "test_rounding.py"))
+_THEOREM: Tested = ("base/rounding.py", ("test_rounding.py", "test_rounding_domains.py"))
+_BACKWARD: Tested = ("bounds/rounding.py", ("test_bounds_rounding.py", "test_rounding.py"))
 _MAPS: Tested = ("network/model.py", ("test_rounding.py",))
-_INTERVAL: Tested = ("bounds.py", ("test_bounds_rounding.py", "test_rounding.py"))
-_FORWARD: Tested = ("forward.py", ("test_forward.py", "test_rounding.py"))
-_REGIONS: Tested = ("regions.py", ("test_regions.py", "test_rounding.py"))
-_WALK: Tested = ("search/triangular.py", ("test_rounding.py", "test_walk_exact.py"))
-_CONDENSE: Tested = ("condense.py", ("test_rounding.py",))
-_OPPOSITES: Tested = ("opposites.py", ("test_opposites.py", "test_rounding.py"))
-_REDUCTION: Tested = ("reduction.py", ("test_reduction.py", "test_rounding.py"))
-_DOMAIN: Tested = ("domain.py", ("test_rounding_domains.py", "test_domain.py"))
-_CAPS: Tested = ("caps.py", ("test_rounding_domains.py", "test_caps.py"))
-_DEPLOYED: Tested = ("network/roundings.py", ("test_float32_underflow.py",))
+_INTERVAL: Tested = ("bounds/backward.py", ("test_bounds_rounding.py", "test_rounding.py"))
+_FORWARD: Tested = ("bounds/forward.py", ("test_forward.py", "test_rounding.py"))
+_REGIONS: Tested = ("regions/forms.py", ("test_regions.py", "test_rounding.py"))
+_WALK: Tested = ("regions/triangular.py", ("test_rounding.py", "test_walk_exact.py"))
+_CONDENSE: Tested = ("transform/chains.py", ("test_rounding.py",))
+_OPPOSITES: Tested = ("transform/opposites.py", ("test_opposites.py", "test_rounding.py"))
+_REDUCTION: Tested = ("transform/inputs.py", ("test_reduction.py", "test_rounding.py"))
+_DOMAIN: Tested = ("domain/sets.py", ("test_rounding_domains.py", "test_domain.py"))
+_CAPS: Tested = ("domain/caps.py", ("test_rounding_domains.py", "test_caps.py"))
+_DEPLOYED: Tested = ("network/onnx/roundings.py", ("test_float32_underflow.py",))
 
 # The name, where, the text that is there, and what takes its place.
 ROUNDING: tuple[tuple[str, Tested, str, str], ...] = (

@@ -25,40 +25,39 @@ def _in(file: str, *tests: str) -> Tested:
     return file, tuple(f"test_{name}.py" for name in tests)
 
 
-_CAPS = _in("caps.py", "caps")
-_CLOSEST = _in("search/closest.py", "projections")
-_NEAREST = _in("nearest.py", "nearest")
-_DECOUPLED = _in("decoupled.py", "decoupled", "nearest")
+_CAPS = _in("domain/caps.py", "caps")
+_CLOSEST = _in("regions/closest.py", "projections")
+_NEAREST = _in("attack/boundary.py", "nearest")
+_DECOUPLED = _in("attack/decoupled.py", "decoupled", "nearest")
 _REBOUND = _in("search/rebound.py", "rebound")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
 _SHARPEN = _in("search/sharpen.py", "sharpen")
-_REFINE = _in("refine.py", "refine")
+_REFINE = _in("bounds/hidden.py", "refine")
 _BUNDLES = _in("search/bundles.py", "bundles")
 _SPLIT = _in("search/split.py", "split")
 _INPUTS = _in("search/inputs.py", "inputs")
 _LEAVES = _in("search/leaves.py", "leaves")
-_HALFSPACES = _in("halfspaces.py", "halfspaces")
-_POSITIVE = _in("rounding.py", "overflow")
-_OVERFLOW = _in("halfspaces.py", "overflow")
-_WALK = _in("search/walk.py", "overflow")
-_DOMAIN = _in("domain.py", "domain")
-_LP = _in("lp.py", "lp")
+_HALFSPACES = _in("regions/halfspaces.py", "halfspaces")
+_OVERFLOW = _in("regions/halfspaces.py", "overflow")
+_WALK = _in("search/walk/walk.py", "overflow")
+_DOMAIN = _in("domain/sets.py", "domain")
+_LP = _in("regions/lp.py", "lp")
 _FRONTIER = _in("search/frontier.py", "frontier")
 _QUERY = _in("query.py", "query", "split")
-_CONFIRM = _in("confirm.py", "confirm")
-_ROUNDINGS = _in("network/roundings.py", "float32")
-_COMPARE = _in("network/compare.py", "network_compare")
-_AFFINITY = _in("network/affinity.py", "operator_bounds")
+_CONFIRM = _in("attack/confirm.py", "confirm")
+_ROUNDINGS = _in("network/onnx/roundings.py", "float32")
+_COMPARE = _in("network/onnx/compare.py", "network_compare")
+_AFFINITY = _in("network/onnx/affinity.py", "operator_bounds")
 _MODEL = _in("property/model.py", "property_exact")
-_CHECKER = _in("certificate/bounds.py", "certificate_bounds", "certificate_numbers")
-_CHECK = _in("certificate/check.py", "certificate_tampering")
-_UNSAFE = _in("certificate/unsafe.py", "certificate_tampering")
-_TREES = _in("certificate/trees.py", "certificate_trees")
-_READER = _in("certificate/forms.py", "certificate_network")
-_WINDOWS = _in("certificate/windows.py", "certificate_network")
-_MAXIMA = _in("certificate/maxima.py", "certificate_network")
-_ACTIVATIONS = _in("certificate/activations.py", "certificate_network")
+_CHECKER = _in("certificate/checker/bounds.py", "certificate_bounds", "certificate_numbers")
+_CHECK = _in("certificate/checker/check.py", "certificate_tampering")
+_UNSAFE = _in("certificate/checker/unsafe.py", "certificate_tampering")
+_TREES = _in("certificate/checker/trees.py", "certificate_trees")
+_READER = _in("certificate/checker/forms.py", "certificate_network")
+_WINDOWS = _in("certificate/checker/windows.py", "certificate_network")
+_MAXIMA = _in("certificate/checker/maxima.py", "certificate_network")
+_ACTIVATIONS = _in("certificate/checker/activations.py", "certificate_network")
 
 _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     *KERNELS,
@@ -181,12 +180,6 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "level = value.unsqueeze(-1)",
     ),
     ("overflow taken for a distance", _OVERFLOW, "positive(gap) & reach.isfinite()", "gap > 0"),
-    (
-        "overflow taken for a proof",
-        _in("rounding.py", "overflow"),
-        "(bound > 0) & (bound < inf)",
-        "bound > 0",
-    ),
     (
         "a row that is no number passed over",
         _WALK,

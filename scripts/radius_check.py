@@ -25,11 +25,11 @@ from rich.progress import track
 from rich.table import Table
 from small_networks import random_network, random_point
 
-from fgp_vnn import climb
-from fgp_vnn.certifier import Certifier
+from fgp_vnn.attack.robustness import NORMS, Norm
+from fgp_vnn.engine import climb
+from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.engine.radii import Radius, find_radius
 from fgp_vnn.network import Network
-from fgp_vnn.radii import Radius, find_radius
-from fgp_vnn.robustness import NORMS, Norm
 from fgp_vnn.search import distance
 from oracle.network import Array, Chain
 from oracle.radius import TOLERANCE, exact_radius

@@ -23,14 +23,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from fgp_vnn.bounds import root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.domain import Box
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.engine.solve import solve
 from fgp_vnn.query import Query
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.split import Split, split_neurons
-from fgp_vnn.settings import Settings
-from fgp_vnn.solve import solve
 
 Decide = Callable[[Query, Budget], str]
 

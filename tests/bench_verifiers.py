@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fgp_vnn.errors import InputError, UnsupportedError
-from fgp_vnn.verdict import Counterexample, Verdict
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.verdict import Counterexample, Verdict
 
 
 def by_name(onnx: str, vnnlib: str, *, timeout: float, **settings: Any) -> Verdict:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import fgp_vnn
-from fgp_vnn.certificate.proof import Certificate
-from fgp_vnn.files import read_bytes
+from fgp_vnn.base.files import read_bytes
+from fgp_vnn.certificate.checker.proof import Certificate
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARK = ROOT / "vnncomp" / "benchmark"

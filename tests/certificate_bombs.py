@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from fgp_vnn.certificate.check import check
-from fgp_vnn.certificate.network import AffineMap, Network
-from fgp_vnn.certificate.proof import Certificate, Step, decode, encode
-from fgp_vnn.errors import InputError
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.check import check
+from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.proof import Certificate, Step, decode, encode
 from fgp_vnn.property import Case, Conjunction, Property
 
 LIMIT = 4 << 30

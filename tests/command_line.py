@@ -13,7 +13,7 @@ import onnxruntime
 from network_models import Builder
 
 from fgp_vnn.property import load_property
-from fgp_vnn.results import read_results
+from fgp_vnn.property.results import read_results
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARK = ROOT / "vnncomp" / "benchmark"
@@ -22,7 +22,7 @@ SAFE = BENCHMARK / "vnnlib" / "dense_16x2_standard_untargeted_0.01.vnnlib"
 UNSAFE = BENCHMARK / "vnnlib" / "dense_16x2_standard_untargeted_0.06.vnnlib"
 
 ENVIRONMENT: Mapping[str, str] = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-COMMAND = [sys.executable, "-m", "fgp_vnn.cli"]
+COMMAND = [sys.executable, "-m", "fgp_vnn"]
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

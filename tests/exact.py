@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from fgp_vnn.domain import Box, Domain, L1Ball
+from fgp_vnn.domain.sets import Box, Domain, L1Ball
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.query import Query
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain import Box
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 
 Exact = list[Fraction]

@@ -6,8 +6,8 @@ import torch
 from random_networks import generator, normal, random_domain, sample
 from torch import Tensor
 
-from fgp_vnn.domain import Domain
-from fgp_vnn.halfspaces import HalfSpaces
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.regions.halfspaces import HalfSpaces
 
 
 def met_somewhere(

@@ -17,22 +17,22 @@ from pathlib import Path
 import torch
 from small_networks import random_network, robustness_query
 
-from fgp_vnn.ascent import Ascent
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.decide import shrink
-from fgp_vnn.domain import Box, L2Ball
-from fgp_vnn.falsify import Attack, falsify
+from fgp_vnn.attack.descent import Attack, falsify
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.slopes import Ascent
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import Box, L2Ball
+from fgp_vnn.engine.decide import shrink
 from fgp_vnn.query import Query
-from fgp_vnn.refine import refine_layers
+from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.bundles import Splitting
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.leaves import decide_regions
-from fgp_vnn.search.settle import Effort
 from fgp_vnn.search.settled import Ball, Reporter
 from fgp_vnn.search.sharpen import sharpen_layers
 from fgp_vnn.search.split import Split, split_neurons
-from fgp_vnn.search.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import Walk, walk_regions
 
 SMALL, LARGE = Budget(math.inf, 64 << 20), Budget(math.inf, 8 << 30)
 ONCE = Ascent(steps=1)

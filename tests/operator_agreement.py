@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from operator_choices import Drawn
 
-from fgp_vnn.certificate.network import Network, read_network
-from fgp_vnn.errors import InputError
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.program import open_program
+from fgp_vnn.certificate.checker.network import Network, read_network
 from fgp_vnn.network import load_network
-from fgp_vnn.program import open_program
 
 Array = NDArray[np.float64]
 AGREES, REFUSED = "agrees", "refuses"

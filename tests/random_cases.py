@@ -23,11 +23,11 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.domain import Box, Domain
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.verdict import Counterexample
 
 FAMILIES = ("random", "thin", "scaled", "boundary", "tie", "strict tie", "sliver", "l1")
 WIDTHS = ((4, 3), (6,), (3, 2, 2), (5, 4), (2, 3, 2), ())

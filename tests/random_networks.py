@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query
-from fgp_vnn.verdict import Counterexample
 
 KINDS = ("chain", "residual", "degenerate")
 DOMAINS = ("box", "l2", "l1", "clipped l2", "clipped l1", "thin box")

@@ -12,11 +12,12 @@ import torch
 from network_models import Builder
 
 import fgp_vnn
-from fgp_vnn.api import check_fit, pick_device
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.api.verify import check_fit
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.engine.device import pick_device
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
-from fgp_vnn.verdict import Verdict
 
 BENCHMARK = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark"
 with (BENCHMARK / "ground_truth.csv").open(encoding="ascii", newline="") as _file:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from random_networks import DOMAINS, KINDS, output_rows, random_domain, random_network, sample
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend, carry, start
-from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box, Domain
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.bounds.slopes import Ascended, Ascent, Multipliers, ascend, carry, start
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Network
 
 WIDTHS = (5, 4, 3)

@@ -10,10 +10,10 @@ from random_networks import output_rows, random_domain, random_network, sample
 from test_ascent import SHORT, WIDTHS, kinds, never
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascended, ascend, start
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Domain
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.slopes import Ascended, ascend, start
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
 
 

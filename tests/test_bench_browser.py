@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from bench_runs import make_comparison
 
-from fgp_vnn.bench.radius_plots import Radii
-from fgp_vnn.bench.radius_report import RadiusReport, write_radius_report
-from fgp_vnn.bench.report import write_report
-from fgp_vnn.radius_set import PointRadius
+from fgp_vnn.report.radius_plots import Radii
+from fgp_vnn.report.radius_report import RadiusReport, write_radius_report
+from fgp_vnn.report.radius_set import PointRadius
+from fgp_vnn.report.report import write_report
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ import pytest
 from bench_folders import PROPERTY, identity
 from onnx import TensorProto, helper
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.check import OnnxFile, fault
-from fgp_vnn.cli import main
-from fgp_vnn.errors import InputError
+from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 
 
@@ -105,7 +105,13 @@ def test_a_network_that_ends_the_process_in_onnxruntime_is_refused(
     (tmp_path / "prop.vnnlib").write_text(PROPERTY)
     (tmp_path / "results.txt").write_text("sat\n((X_0 1.0)\n(X_1 0.0))\n")
     names = ["results.txt", "split.onnx", "prop.vnnlib"]
-    command = [sys.executable, "-m", "fgp_vnn.cli", "check", *(str(tmp_path / n) for n in names)]
+    command = [
+        sys.executable,
+        "-m",
+        "fgp_vnn",
+        "check",
+        *(str(tmp_path / n) for n in names),
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2 and "2 outputs, but num_outputs 1" in run.stderr
 

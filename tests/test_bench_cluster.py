@@ -13,7 +13,7 @@ from bench_folders import make_folder
 from test_bench_command import command, environment
 
 from fgp_vnn.bench.journal import read_records
-from fgp_vnn.cli import main
+from fgp_vnn.cli.main import main
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from bench_folders import VERIFIER, make_folder
 
 from fgp_vnn.bench.journal import read_records
-from fgp_vnn.cli import main
+from fgp_vnn.cli.main import main
 
 TESTS = Path(__file__).parent
 Bench = Callable[..., int]
@@ -225,7 +225,7 @@ def test_a_run_is_not_gone_on_with_by_another_search(
 
 def command(folder: Path, out: Path, *arguments: str) -> list[str]:
     fixed = ["--verifier", VERIFIER, "--out", str(out)]
-    return [sys.executable, "-m", "fgp_vnn.cli", "bench", str(folder), *fixed, *arguments]
+    return [sys.executable, "-m", "fgp_vnn", "bench", str(folder), *fixed, *arguments]
 
 
 def environment() -> dict[str, str]:

@@ -13,11 +13,11 @@ from bench_folders import make_folder
 from test_bench_command import environment
 from test_bench_leash import child_of, is_alive
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench import tools
 from fgp_vnn.bench.journal import read_records
 from fgp_vnn.bench.tools import find_tool
-from fgp_vnn.cli import main
-from fgp_vnn.errors import InputError
+from fgp_vnn.cli.main import main
 
 SAT = r"printf 'sat\n((X_0 1.0)\n(X_1 0.0)\n(Y_0 1.0)\n(Y_1 0.0))\n' > $5"
 LIE = r"printf 'sat\n((X_0 0.0)\n(X_1 1.0)\n(Y_0 0.0)\n(Y_1 1.0))\n' > $5"
@@ -232,7 +232,7 @@ def test_a_comparison_that_ends_takes_its_tool_along_and_is_resumed(
     tool = make_tool(tmp_path / "tool", waits)
     arguments = ["--tool", f"t={tool}", "--out", str(tmp_path / "out"), "--quiet"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "fgp_vnn.cli", "compare", str(folder), *arguments],
+        [sys.executable, "-m", "fgp_vnn", "compare", str(folder), *arguments],
         env=environment(),
         stderr=subprocess.PIPE,
     )

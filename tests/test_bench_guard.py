@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from bench_folders import VERIFIER, make_instance
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Limits
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
-from fgp_vnn.errors import InputError
 
 TESTS = Path(__file__).parent
 Make = Callable[..., GuardedWorker]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from bench_folders import make_folder
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import read_benchmark, select
-from fgp_vnn.errors import InputError
 
 
 def test_line_ends_quotes_and_float_limits_are_read(tmp_path: Path) -> None:

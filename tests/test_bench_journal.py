@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.journal import open_journal, read_records
 from fgp_vnn.bench.record import Record
-from fgp_vnn.errors import InputError
 
 SETTINGS = {"timeout": 5.0, "device": "cpu"}
 

@@ -11,8 +11,8 @@ from matplotlib.image import imread
 
 from fgp_vnn.bench.compare import read_runs
 from fgp_vnn.bench.instances import read_benchmark
-from fgp_vnn.bench.pictures import Layout, image_layout, nominal_input, picture, png
 from fgp_vnn.property.model import Case
+from fgp_vnn.report.pictures import Layout, image_layout, nominal_input, picture, png
 
 
 @pytest.mark.parametrize(

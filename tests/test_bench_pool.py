@@ -5,10 +5,10 @@ from contextlib import closing
 
 import pytest
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.pool import Finished, Started, run_all
-from fgp_vnn.errors import InputError
 
 
 def instance(number: int) -> Instance:

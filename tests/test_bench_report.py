@@ -10,13 +10,13 @@ import pytest
 from bench_folders import make_folder
 from bench_runs import HOSTILE, make_comparison
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.report import write_report
 from fgp_vnn.bench.score import Disagreement
-from fgp_vnn.bench.sections import disagreement_section
-from fgp_vnn.cli import main
-from fgp_vnn.errors import InputError
+from fgp_vnn.cli.main import main
+from fgp_vnn.report.report import write_report
+from fgp_vnn.report.sections import disagreement_section
 
 
 class Tags(HTMLParser):

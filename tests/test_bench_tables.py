@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.tables import instance_key, read_results_table, read_rows, result_word
-from fgp_vnn.errors import InputError
 
 
 @pytest.mark.parametrize(

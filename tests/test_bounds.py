@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_networks import DOMAINS, KINDS, output_rows, random_domain, random_network, sample
 
-from fgp_vnn.bounds import (
+from fgp_vnn.bounds.backward import (
     LayerBounds,
     Lines,
     Rounding,
@@ -18,8 +18,8 @@ from fgp_vnn.bounds import (
     interval_step,
     root_bounds,
 )
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 domain_kinds = pytest.mark.parametrize("domain_kind", DOMAINS)

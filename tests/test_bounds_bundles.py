@@ -12,9 +12,9 @@ from random_networks import generator, output_rows, random_domain, random_networ
 from test_bounds import WIDTHS, domain_kinds, kinds, seeds
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 
 

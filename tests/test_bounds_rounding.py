@@ -18,9 +18,9 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.bounds import Rounding, backward, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box, Domain
+from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask
 

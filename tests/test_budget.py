@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_networks import random_network, robustness_query
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import GIGABYTE, LEAST, UNLIMITED, USUAL, Budget
-from fgp_vnn.domain import Box, Domain, L1Ball, L2Ball
-from fgp_vnn.halfspaces import HalfSpaces
-from fgp_vnn.host import free_memory, group_limits, total_memory
-from fgp_vnn.search.closest import nearest, nearest_in_norm
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import GIGABYTE, LEAST, UNLIMITED, USUAL, Budget
+from fgp_vnn.budget.host import free_memory, group_limits, total_memory
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
+from fgp_vnn.regions.closest import nearest, nearest_in_norm
+from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.search.last_boxes import Parts, walk_boxes
 
 PACKAGE = Path(__file__).resolve().parent.parent / "fgp_vnn"
@@ -137,9 +137,9 @@ def test_without_files_of_control_groups_there_is_no_limit(
 def test_a_group_limits_what_is_free_and_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = SimpleNamespace(total=10 << 40, available=9 << 40)
     monkeypatch.setattr("psutil.virtual_memory", lambda: machine)
-    monkeypatch.setattr("fgp_vnn.host.group_limits", lambda *paths: iter([(3000, 1000)]))
+    monkeypatch.setattr("fgp_vnn.budget.host.group_limits", lambda *paths: iter([(3000, 1000)]))
     assert (total_memory(), free_memory()) == (3000, 2000)
-    monkeypatch.setattr("fgp_vnn.host.group_limits", lambda *paths: iter([(3000, 4000)]))
+    monkeypatch.setattr("fgp_vnn.budget.host.group_limits", lambda *paths: iter([(3000, 4000)]))
     assert free_memory() == 0
 
 

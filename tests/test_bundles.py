@@ -20,9 +20,9 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascent
-from fgp_vnn.bounds import root_bounds
-from fgp_vnn.budget import UNLIMITED
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.slopes import Ascent
+from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import Bundles, Setting, Splitting, bound, choose, halves, set_out
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.caps import Caps, both, dual_norm
-from fgp_vnn.domain import Box, L1Ball, L2Ball
+from fgp_vnn.domain.caps import Caps, both, dual_norm
+from fgp_vnn.domain.sets import Box, L1Ball, L2Ball
 
 
 def normals(count: int, inputs: int, seed: int) -> Tensor:

@@ -22,11 +22,11 @@ from bundled_certificates import (
 from network_models import Builder
 
 import certificates
-from fgp_vnn.certificate.check import check_files
-from fgp_vnn.certificate.proof import decode, encode
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.check import check_files
+from fgp_vnn.certificate.checker.proof import decode, encode
 from fgp_vnn.certificate.prove import NoCertificateError, prove
-from fgp_vnn.cli import main
-from fgp_vnn.errors import InputError
+from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 
 

@@ -18,11 +18,11 @@ from bundled_certificates import BENCHMARK, DEEP, contents, deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fgp_vnn.certificate.check import check, understood
-from fgp_vnn.certificate.network import AffineMap, Network
-from fgp_vnn.certificate.proof import ARRAYS, Certificate, Step, decode, encode
-from fgp_vnn.cli import main
-from fgp_vnn.errors import MOST, InputError
+from fgp_vnn.base.errors import MOST, InputError
+from fgp_vnn.certificate.checker.check import check, understood
+from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, Step, decode, encode
+from fgp_vnn.cli.main import main
 from fgp_vnn.property import Case, Conjunction, Property
 
 TESTS = Path(__file__).resolve().parent

@@ -14,8 +14,8 @@ from network_models import Builder
 from operator_agreement import values
 from operator_cases import CASES, Case
 
-from fgp_vnn.certificate.network import read_network
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.certificate.checker.network import read_network
 from fgp_vnn.network import load_network
 
 NETWORKS = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark" / "onnx"

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from fgp_vnn.certificate.bounds import Enclosure
-from fgp_vnn.certificate.check import check
-from fgp_vnn.certificate.network import AffineMap, Network, read_network
-from fgp_vnn.certificate.proof import Certificate, Step
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.certificate.checker.bounds import Enclosure
+from fgp_vnn.certificate.checker.check import check
+from fgp_vnn.certificate.checker.network import AffineMap, Network, read_network
+from fgp_vnn.certificate.checker.proof import Certificate, Step
 from fgp_vnn.certificate.prove import typed
-from fgp_vnn.errors import InputError, UnsupportedError
 from fgp_vnn.property import Case, Conjunction, Property
 
 Array = NDArray[np.float64]

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from operator_cases import CASES
 
 import fgp_vnn
-from fgp_vnn.certificate.bounds import Enclosure
-from fgp_vnn.certificate.check import check_files, digest
-from fgp_vnn.certificate.network import read_network
-from fgp_vnn.certificate.proof import decode, encode
-from fgp_vnn.errors import InputError
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.bounds import Enclosure
+from fgp_vnn.certificate.checker.check import check_files, digest
+from fgp_vnn.certificate.checker.network import read_network
+from fgp_vnn.certificate.checker.proof import decode, encode
 
 NAMES = [
     "abs",

@@ -10,13 +10,13 @@ import pytest
 from network_models import Builder
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.check import check, check_files
-from fgp_vnn.certificate.network import AffineMap, Network
-from fgp_vnn.certificate.proof import Certificate, Step
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.check import check, check_files
+from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.proof import Certificate, Step
+from fgp_vnn.certificate.checker.trees import LEAF
 from fgp_vnn.certificate.prove import prove
 from fgp_vnn.certificate.repair import repair_boxes
-from fgp_vnn.certificate.trees import LEAF
-from fgp_vnn.errors import InputError
 from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Case, Conjunction, Property
 

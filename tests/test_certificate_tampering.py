@@ -17,12 +17,12 @@ from bundled_certificates import BENCHMARK, DEEP, SAT, changed, contents, deep
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgp_vnn.certificate.check import check, check_files, digest
-from fgp_vnn.certificate.network import read_network
-from fgp_vnn.certificate.proof import Certificate, Step, decode, encode
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.check import check, check_files, digest
+from fgp_vnn.certificate.checker.network import read_network
+from fgp_vnn.certificate.checker.proof import Certificate, Step, decode, encode
 from fgp_vnn.certificate.prove import typed
-from fgp_vnn.cli import main
-from fgp_vnn.errors import InputError
+from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 
 

@@ -12,9 +12,9 @@ from small_networks import random_network, random_point, save_onnx
 from torch import nn
 
 import fgp_vnn
-from fgp_vnn.certifier import Certifier
+from fgp_vnn.attack.robustness import Norm, Robustness, within
+from fgp_vnn.engine.certifier import Certifier
 from fgp_vnn.network import Dense, Network
-from fgp_vnn.robustness import Norm, Robustness, within
 
 NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
 

@@ -30,8 +30,8 @@ from command_line import (
 )
 from network_models import Builder
 
-from fgp_vnn.cli import main
-from fgp_vnn.results import read_results
+from fgp_vnn.cli.main import main
+from fgp_vnn.property.results import read_results
 
 
 def test_supports_accepts_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,7 +166,7 @@ def test_an_interrupt_between_commands_is_130(
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fgp_vnn.api.verify", interrupted)
+    monkeypatch.setattr("fgp_vnn.api.verify.verify", interrupted)
     assert main(["verify", str(MODEL), str(SAFE)]) == 130
     assert capsys.readouterr().err == "fgp-vnn: interrupted\n"
 
@@ -182,7 +182,7 @@ def test_a_timeout_is_a_verdict(tmp_path: Path) -> None:
 def real_tool(tmp_path: Path) -> Mapping[str, str]:
     """The environment in which the competition scripts find this checkout."""
     path = tmp_path / "fgp-vnn"
-    path.write_text(f'#!/usr/bin/env bash\nexec "{sys.executable}" -m fgp_vnn.cli "$@"\n')
+    path.write_text(f'#!/usr/bin/env bash\nexec "{sys.executable}" -m fgp_vnn "$@"\n')
     path.chmod(0o755)
     return {**ENVIRONMENT, "FGP_VNN": str(path), "TMPDIR": str(tmp_path)}
 

@@ -20,7 +20,7 @@ import pytest
 from bench_folders import make_folder
 from command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, one_clear_line
 
-from fgp_vnn.cli import COMMANDS, main
+from fgp_vnn.cli.main import COMMANDS, main
 
 HUGE = "9" * 40
 NO_NUMBER = ["", "nan", "-nan", "inf", "-inf", "1e400", "-1", "x", "0x10", "1,5"]
@@ -75,7 +75,7 @@ def usual(tmp_path: Path) -> dict[str, list[str]]:
 
 def options(command: str) -> Iterator[argparse.Action]:
     parser = argparse.ArgumentParser()
-    import_module(f"fgp_vnn.commands.{command.replace('-', '_')}").add_arguments(parser)
+    import_module(f"fgp_vnn.cli.{command.replace('-', '_')}").add_arguments(parser)
     yield from (action for action in parser._actions if action.option_strings)
 
 

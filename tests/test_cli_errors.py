@@ -21,7 +21,7 @@ from command_line import (
     small_property,
 )
 
-from fgp_vnn.cli import main
+from fgp_vnn.cli.main import main
 
 Damage = Callable[[Path], list[str | Path]]
 

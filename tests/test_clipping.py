@@ -13,9 +13,9 @@ from random_networks import KINDS, normal, random_domain, random_network, random
 from random_networks import generator as seeded
 from torch import Tensor
 
-from fgp_vnn.bounds import Backward, Rounding, backward, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box
+from fgp_vnn.bounds.backward import Backward, Rounding, backward, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask

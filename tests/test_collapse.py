@@ -22,12 +22,12 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.collapse import collapse
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.transform.stable import collapse
 
 SMALL = 0.15  # of the domain: most neurons are stable then
 

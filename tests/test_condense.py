@@ -8,10 +8,10 @@ import pytest
 import torch
 from small_networks import balls, bounds_of, random_network, random_point, robustness_query, sample
 
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.condense import Condensed, condense, is_chain
-from fgp_vnn.decide import shrink
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.engine.decide import shrink
 from fgp_vnn.query import Query
+from fgp_vnn.transform.chains import Condensed, condense, is_chain
 
 KINDS = ("l2", "l1", "linf", "clipped")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_networks import KINDS, random_domain, random_network, random_rows, sample
 from test_clipping import batch_of, linear_query, pass_of
 
-from fgp_vnn.domain import Box
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.conjunctions import Combined, combine

@@ -9,16 +9,16 @@ import pytest
 import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
-from fgp_vnn import first_ends
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.certifier import Certifier
-from fgp_vnn.decoupled import Decoupled, decouple
-from fgp_vnn.domain import Box, L1Ball, L2Ball
-from fgp_vnn.nearest import ORDERS, Starts, Target, polish, starts
+from fgp_vnn.attack.boundary import ORDERS, Starts, Target, polish, starts
+from fgp_vnn.attack.decoupled import Decoupled, decouple
+from fgp_vnn.attack.robustness import NORMS, Norm, other_class
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import Box, L1Ball, L2Ball
+from fgp_vnn.engine import first_ends
+from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.engine.radii import find_radius
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.radii import find_radius
-from fgp_vnn.regions import gradient
-from fgp_vnn.robustness import NORMS, Norm, other_class
+from fgp_vnn.regions.forms import gradient
 from oracle.network import Chain
 from oracle.radius import exact_radius
 from reference_walk import layers_of

@@ -9,7 +9,7 @@ import pytest
 
 import demo
 import fgp_vnn
-from fgp_vnn.verdict import Status, Verdict
+from fgp_vnn.base.verdict import Status, Verdict
 
 
 @pytest.fixture

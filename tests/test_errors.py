@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from fgp_vnn.errors import MOST, InputError, UnsupportedError, one_line, plain
+from fgp_vnn.base.errors import MOST, InputError, UnsupportedError, one_line, plain
 
 
 @pytest.mark.parametrize(

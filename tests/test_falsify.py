@@ -16,11 +16,11 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.falsify import Attack, descend, falsify
+from fgp_vnn.attack.descent import Attack, descend, falsify
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.verdict import Counterexample
 
 LONG = Attack(restarts=8, steps=40)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fgp_vnn import files
-from fgp_vnn.errors import InputError, UnsupportedError
-from fgp_vnn.files import read_bytes
+from fgp_vnn.base import files
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.files import read_bytes
 from fgp_vnn.property import load_property
 
 CONTENT = bytes(range(256)) * 20

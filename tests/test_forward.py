@@ -9,9 +9,9 @@ import torch
 from random_networks import KINDS, random_network
 from test_sharpen import check_overflow
 
-from fgp_vnn.bounds import LayerBounds, interval_step
-from fgp_vnn.domain import Box
-from fgp_vnn.forward import Forward, pays
+from fgp_vnn.bounds.backward import LayerBounds, interval_step
+from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 

@@ -8,8 +8,8 @@ import pytest
 from half_spaces import met_nowhere, met_somewhere
 from random_networks import DOMAINS
 
-from fgp_vnn.gaps import FAILED, Gap, describe
-from fgp_vnn.lp import solve_region
+from fgp_vnn.regions.gaps import FAILED, Gap, describe
+from fgp_vnn.regions.lp import solve_region
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from random_networks import DOMAINS, rationals
 from torch import Tensor
 
-from fgp_vnn.domain import Box, Domain, L1Ball
-from fgp_vnn.halfspaces import HalfSpaces, binding, contradiction
+from fgp_vnn.domain.sets import Box, Domain, L1Ball
+from fgp_vnn.regions.halfspaces import HalfSpaces, binding, contradiction
 
 ANY = st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 10)
 

@@ -11,13 +11,13 @@ from exact import TOLERANCE, least_worst, polytope
 from random_cases import exact_confirm, random_case, sliver, tie, wrong
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
 
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.domain import Box
+from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.inputs import Subdivision, split_inputs
-from fgp_vnn.search.outcome import Outcome
 
 
 def random_query(seed: int, domain_kind: str = "box") -> Query:

@@ -9,13 +9,13 @@ from random_cases import exact_confirm
 from random_networks import KINDS, random_domain, random_network, random_rows, sample
 from torch import Tensor
 
-from fgp_vnn.budget import UNLIMITED, Budget
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.query import Query, ask
-from fgp_vnn.regions import affine_forms
+from fgp_vnn.regions.forms import affine_forms
+from fgp_vnn.regions.refute import Refuter
+from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.leaves import decide_regions, leaf_effort, settle_regions
-from fgp_vnn.search.refute import Refuter
-from fgp_vnn.search.settle import Effort
-from fgp_vnn.verdict import Counterexample
 
 WIDTHS = (4, 3)
 ONLY_LP = Effort(0, lp=True)

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from random_networks import DOMAINS, generator, normal, random_domain
 from scipy.optimize import linprog
 
-from fgp_vnn.domain import Box, Clipped, Domain
-from fgp_vnn.halfspaces import HalfSpaces, contradiction
-from fgp_vnn.lp import Answer, solve_region
-from fgp_vnn.programs import Optimum, Program, solve
+from fgp_vnn.domain.sets import Box, Clipped, Domain
+from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction
+from fgp_vnn.regions.lp import Answer, solve_region
+from fgp_vnn.regions.programs import Optimum, Program, solve
 
 
 def meets(domain: Domain, spaces: HalfSpaces, answer: Answer, tolerance: float) -> bool:
@@ -92,7 +92,7 @@ def test_a_solver_that_lies_closes_nothing(kind: str, seed: int, noise: int) -> 
 
     domain, spaces, _ = met_somewhere(seed, kind)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fgp_vnn.lp.solve", lie)
+        patch.setattr("fgp_vnn.regions.lp.solve", lie)
         answer = solve_region(domain, spaces, 1)
     assert answer.multipliers is None
 

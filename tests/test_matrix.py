@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fgp_vnn.network.matrix import LEAST_ENTRIES, compressed
+from fgp_vnn.network.maps.matrix import LEAST_ENTRIES, compressed
 from fgp_vnn.network.model import Dense
 
 

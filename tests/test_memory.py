@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memory_peaks import LARGE, PARTS, SMALL
 from small_networks import random_network
 
-from fgp_vnn import memory
+from fgp_vnn.budget import capacity as memory
 
 OVERHEAD = 24 << 20  # bytes: weights, caches of kernels, what the allocator keeps
 TESTS = Path(__file__).resolve().parent

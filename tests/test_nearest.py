@@ -8,11 +8,11 @@ import pytest
 import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.decoupled import Decoupled, decouple
-from fgp_vnn.domain import Box
-from fgp_vnn.nearest import Approach, Starts, Target, approach, polish, starts
-from fgp_vnn.robustness import NORMS, Norm
+from fgp_vnn.attack.boundary import Approach, Starts, Target, approach, polish, starts
+from fgp_vnn.attack.decoupled import Decoupled, decouple
+from fgp_vnn.attack.robustness import NORMS, Norm
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box
 from oracle.network import Chain
 from oracle.radius import exact_radius
 from reference_walk import layers_of

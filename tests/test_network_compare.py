@@ -13,11 +13,11 @@ import pytest
 import torch
 from network_models import Builder
 
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network import load_network
-from fgp_vnn.network.compare import Reading, compare, sample
 from fgp_vnn.network.model import Dense
-from fgp_vnn.network.roundings import Loss
+from fgp_vnn.network.onnx.compare import Reading, compare, sample
+from fgp_vnn.network.onnx.roundings import Loss
 
 INPUTS = 6
 
@@ -65,7 +65,7 @@ def saved(tmp_path: Path, network: Callable[[Builder], str]) -> Path:
 def test_a_weight_that_is_off_by_a_thousandth_is_noticed(
     name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loading: Any = import_module("fgp_vnn.network.load")
+    loading: Any = import_module("fgp_vnn.network.onnx.load")
     path = saved(tmp_path, NETWORKS[name])
     load_network(path)
     right = loading.normal_form

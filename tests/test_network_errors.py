@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from network_models import Builder
 from onnx import TensorProto
 
-from fgp_vnn.certificate.network import read_network
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.certificate.checker.network import read_network
 from fgp_vnn.network import load_network
 
 SHAPE = [1, 4]

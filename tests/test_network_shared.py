@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from fgp_vnn.commands.networks import find_networks
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.cli.networks import find_networks
 from fgp_vnn.network import load_network
 
 BENCHMARKS = (

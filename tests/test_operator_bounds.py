@@ -19,18 +19,18 @@ from operator_cases import CASES
 from small_networks import robustness_query, sample
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.collapse import collapse
-from fgp_vnn.domain import Box, L2Ball
-from fgp_vnn.memory import rows_at_once
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.domain.sets import Box, L2Ball
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.engine.solve import solve
 from fgp_vnn.network import Network, Operator, load_network
 from fgp_vnn.query import Query
-from fgp_vnn.regions import gradient
-from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.settings import Settings
-from fgp_vnn.solve import solve
-from fgp_vnn.verdict import Counterexample
+from fgp_vnn.regions.forms import gradient
+from fgp_vnn.transform.stable import collapse
 
 SHAPE = (1, 2, 6, 6)
 Body = Callable[[Builder], str]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from random_networks import random_domain, random_network, random_rows, sample
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.opposites import merge_opposites
 from fgp_vnn.query import Query, ask
+from fgp_vnn.transform.opposites import merge_opposites
 
 WIDTHS = (6, 7, 5)
 

@@ -10,17 +10,17 @@ import torch
 from random_cases import exact_confirm, random_case
 from random_networks import confirm_in, random_domain, random_network
 
-from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
-from fgp_vnn.halfspaces import HalfSpaces, binding, contradiction, part_of
+from fgp_vnn.base.rounding import positive
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.engine.solve import solve
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.rounding import positive
-from fgp_vnn.search.patterns import Patterns
-from fgp_vnn.settings import Settings
-from fgp_vnn.solve import solve
+from fgp_vnn.regions.halfspaces import HalfSpaces, binding, contradiction, part_of
+from fgp_vnn.search.walk.patterns import Patterns
 
 ONE = torch.ones(1, dtype=torch.float64)
 DOMAINS: dict[str, Domain] = {

@@ -10,7 +10,7 @@ from torch import nn
 import paper_tables
 import radius_table
 import walk_speed
-from fgp_vnn.radius_set import PointRadius
+from fgp_vnn.report.radius_set import PointRadius
 from paper_results import LOWER_BOUNDS, NETWORKS, Published
 from training.architectures import build
 

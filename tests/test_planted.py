@@ -11,7 +11,7 @@ import pytest
 import attacks_off
 import planted
 from fgp_vnn import verify
-from fgp_vnn.verdict import Verdict
+from fgp_vnn.base.verdict import Verdict
 from planting.instance import Planted
 from planting.spikes import conv_spike, dense_spike
 from planting.trained import train_planted

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fgp_vnn.errors import InputError
-from fgp_vnn.points import read_points
+from fgp_vnn.api.points import read_points
+from fgp_vnn.base.errors import InputError
 
 
 def packed(path: Path) -> bytes:

@@ -13,15 +13,15 @@ from random_networks import KINDS, confirm_in, random_domain, random_network, ra
 from scipy.optimize import linprog
 from torch import Tensor
 
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box, L1Ball, L2Ball
-from fgp_vnn.halfspaces import HalfSpaces
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box, L1Ball, L2Ball
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.closest import nearest, nearest_in_norm
+from fgp_vnn.regions.closest import nearest, nearest_in_norm
+from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.search.leaves import leaf_effort, settle_regions
-from fgp_vnn.search.refute import Refuter
-from fgp_vnn.verdict import Counterexample
 from oracle.radius import least_distance
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property import Case, Property, Variable, load_property, normal
 
 UNIT_BOX = "(assert (>= X_0 0)) (assert (<= X_0 1))"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property import load_property, sexpr
 
 HEAD = "(declare-const X_0 Real) (declare-const X_1 Real)\n(declare-const Y_0 Real)\n"

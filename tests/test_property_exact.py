@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fgp_vnn.errors import MOST, InputError, UnsupportedError
+from fgp_vnn.base.errors import MOST, InputError, UnsupportedError
 from fgp_vnn.property import Conjunction, Property
 from fgp_vnn.property.load import parse_property
 

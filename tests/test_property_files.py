@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property import Case, Property, load_property
 
 # Inputs that a benchmark has; None where they differ from file to file.

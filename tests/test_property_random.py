@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fgp_vnn.errors import InputError
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.load import parse_property
 
 INPUTS, OUTPUTS = 2, 2

@@ -12,11 +12,11 @@ import pytest
 from small_networks import random_network, random_point, save_onnx
 
 import fgp_vnn
-from fgp_vnn.certifier import Certifier
-from fgp_vnn.cli import main
-from fgp_vnn.errors import InputError
-from fgp_vnn.radii import Radius, find_radius
-from fgp_vnn.robustness import NORMS, Norm, other_class
+from fgp_vnn.attack.robustness import NORMS, Norm, other_class
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.cli.main import main
+from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.engine.radii import Radius, find_radius
 from fgp_vnn.search import distance
 from fgp_vnn.search.rebound import over_caps
 from radius_check import ENGINES, MAXIMUM, as_if_large, case, results, wrong
@@ -37,7 +37,7 @@ def test_the_exact_radius_lies_between_the_ends_of_every_engine(norm: Norm, numb
 def test_the_ends_are_valid_with_hardly_any_memory(
     norm: Norm, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fgp_vnn.budget.LEAST", 0)
+    monkeypatch.setattr("fgp_vnn.budget.budget.LEAST", 0)
     for number in range(2000, 2004):
         made = case(number, norm)
         certifier = Certifier.of(made.network, memory=1e-9)

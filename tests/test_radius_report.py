@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fgp_vnn.bench.pictures import Layout, draw
-from fgp_vnn.bench.plots import PAGE, PAPER, inline_svg
-from fgp_vnn.bench.radius_plots import Radii, bin_edges, curve, histogram, save_both
-from fgp_vnn.bench.radius_report import RadiusReport, render
-from fgp_vnn.radius_set import PointRadius
+from fgp_vnn.report.pictures import Layout, draw
+from fgp_vnn.report.plots import PAGE, PAPER, inline_svg
+from fgp_vnn.report.radius_plots import Radii, bin_edges, curve, histogram, save_both
+from fgp_vnn.report.radius_report import RadiusReport, render
+from fgp_vnn.report.radius_set import PointRadius
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgp_vnn.errors import InputError
-from fgp_vnn.radius_set import (
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.report.radius_set import (
     PointRadius,
     certified_curve,
     describe,

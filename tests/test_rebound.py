@@ -7,10 +7,10 @@ import torch
 from small_networks import random_network, random_point
 from test_caps import in_ball, normals
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.caps import Caps
-from fgp_vnn.domain import L2Ball
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.caps import Caps
+from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
 
 LEVELS = (0.0, 0.3, 0.6)

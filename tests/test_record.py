@@ -11,19 +11,19 @@ import torch
 from small_networks import random_network, save_onnx
 
 import fgp_vnn
-from fgp_vnn.ascent import Ascent
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.certificate.bounds import Enclosure
-from fgp_vnn.certificate.check import Checked, check_files, check_lemma
-from fgp_vnn.certificate.network import read_network
-from fgp_vnn.certificate.proof import Step
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.slopes import Ascent
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.certificate.checker.bounds import Enclosure
+from fgp_vnn.certificate.checker.check import Checked, check_files, check_lemma
+from fgp_vnn.certificate.checker.network import read_network
+from fgp_vnn.certificate.checker.proof import Step
 from fgp_vnn.certificate.prove import typed
-from fgp_vnn.domain import Box
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.record import Record
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.record import Record
-from fgp_vnn.refine import refine_layers
 from fgp_vnn.search.bundles import CLIMB, Splitting
 from fgp_vnn.search.sharpen import sharpen_layers
 

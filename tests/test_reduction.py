@@ -18,14 +18,14 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.bounds import root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box, L2Ball
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.network.model import AffineMap, Dense
 from fgp_vnn.query import Query, ask
-from fgp_vnn.reduction import reduce_inputs
-from fgp_vnn.search.walk import Walk, walk_regions
-from fgp_vnn.verdict import Counterexample
+from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.transform.inputs import reduce_inputs
 
 
 def wide_query(seed: int, domain_kind: str, kind: str = "chain", inputs: int = 8) -> Query:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from random_networks import DOMAINS, KINDS
 from test_sharpen import check_exact_range, check_overflow, check_samples, make_query
 
-import fgp_vnn.refine
-from fgp_vnn.ascent import Ascent
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
+import fgp_vnn.bounds.hidden
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.slopes import Ascent
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.query import Query
-from fgp_vnn.refine import refine_layers
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -66,7 +66,7 @@ def test_neurons_in_chunks_are_bounded_as_all_at_once(monkeypatch: pytest.Monkey
     query = make_query(1)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     whole = refine(query, before)
-    monkeypatch.setattr(fgp_vnn.refine, "CHUNK_ENTRIES", 1)
+    monkeypatch.setattr(fgp_vnn.bounds.hidden, "CHUNK_ENTRIES", 1)
     for side in ("lower", "upper"):
         parts = zip(getattr(whole, side), getattr(refine(query, before), side), strict=True)
         for a, b in parts:

@@ -21,14 +21,14 @@ from small_networks import random_network as deep_network
 from test_leaves import ONLY_LP, WIDTHS, signs_of
 from torch import Tensor
 
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.domain import Box, Domain
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.regions import affine_forms
+from fgp_vnn.regions.forms import affine_forms
+from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.search.leaves import settle_regions
-from fgp_vnn.search.refute import Refuter
 
 
 def make_query(seed: int, domain: Domain, network: Network | None = None) -> Query:

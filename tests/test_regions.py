@@ -20,10 +20,10 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.domain import Box, Domain
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask
-from fgp_vnn.regions import Forms, affine_forms, empty, gradient, input_columns
+from fgp_vnn.regions.forms import Forms, affine_forms, empty, gradient, input_columns
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 seeds = st.integers(0, 10_000)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fgp_vnn.errors import InputError
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.verdict import Counterexample, Status, Verdict
 from fgp_vnn.property import Property, Variable
-from fgp_vnn.results import format_results, read_results, write_results
-from fgp_vnn.verdict import Counterexample, Status, Verdict
+from fgp_vnn.property.results import format_results, read_results, write_results
 
 OLD = Property((), 2, 1)
 NEW = Property(

@@ -21,19 +21,19 @@ from extreme_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, Rounding, backward, interval_step, root_bounds
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.collapse import collapse, undecided
-from fgp_vnn.condense import condense
-from fgp_vnn.domain import Box, Domain
-from fgp_vnn.forward import Forward
+from fgp_vnn.base.rounding import above, below, positive, unit
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, interval_step, root_bounds
+from fgp_vnn.bounds.forward import Forward
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Combination, Dense, Network
-from fgp_vnn.opposites import merge_opposites
 from fgp_vnn.query import Query
-from fgp_vnn.reduction import reduce_inputs
-from fgp_vnn.regions import affine_forms, empty
-from fgp_vnn.rounding import above, below, positive, unit
-from fgp_vnn.search.triangular import triangular
+from fgp_vnn.regions.forms import affine_forms, empty
+from fgp_vnn.regions.triangular import triangular
+from fgp_vnn.transform.chains import condense
+from fgp_vnn.transform.inputs import reduce_inputs
+from fgp_vnn.transform.opposites import merge_opposites
+from fgp_vnn.transform.stable import collapse, undecided
 
 SEEDS = range(30)
 

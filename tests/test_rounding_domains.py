@@ -9,8 +9,8 @@ import pytest
 import torch
 from extreme_networks import DTYPES, Exact, dot, exact, matrix
 
-from fgp_vnn.caps import Caps, both, half_space
-from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.caps import Caps, both, half_space
+from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
 
 
 def root(value: Fraction) -> Fraction:

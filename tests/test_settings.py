@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import fgp_vnn
-from fgp_vnn.errors import InputError
-from fgp_vnn.settings import Settings, make_settings
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.engine.settings import Settings, make_settings
 
 
 def test_settings_are_the_fields_of_settings() -> None:

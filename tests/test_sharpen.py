@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_networks import DOMAINS, KINDS, random_domain, random_network, random_rows, sample
 
-from fgp_vnn.ascent import Ascent
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.slopes import Ascent
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import Splitting

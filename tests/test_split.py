@@ -10,12 +10,12 @@ import torch
 from random_cases import FAMILIES, exact_confirm, oracle, random_case, sliver, tie, wrong
 from random_networks import random_domain, random_network, random_rows, sample
 
-from fgp_vnn.ascent import Ascent
-from fgp_vnn.bounds import root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
+from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.slopes import Ascent
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.outcome import Outcome
 from fgp_vnn.search.split import Split, split_neurons
 
 QUICK = Split(Ascent(steps=4), bundles=200)

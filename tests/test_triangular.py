@@ -6,13 +6,13 @@ import pytest
 import torch
 from small_networks import balls, bounds_of, random_network, random_point, robustness_query, sample
 
-from fgp_vnn.budget import UNLIMITED
-from fgp_vnn.collapse import collapse
-from fgp_vnn.domain import L2Ball
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.search.joint import excluded, misses, press
-from fgp_vnn.search.triangular import triangular
+from fgp_vnn.regions.joint import excluded, misses, press
+from fgp_vnn.regions.triangular import triangular
+from fgp_vnn.transform.stable import collapse
 
 KINDS = ("l2", "l1", "linf", "clipped")
 

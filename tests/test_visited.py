@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgp_vnn.search.visited import Visited, flip_words, pack, unpack
+from fgp_vnn.search.walk.visited import Visited, flip_words, pack, unpack
 
 CPU = torch.device("cpu")
 NEURONS = [0, 1, 5, 61, 62, 63, 64, 124, 125, 130, 200]

@@ -9,15 +9,15 @@ from exact import TOLERANCE, least_worst, polygon, polytope
 from random_networks import KINDS, confirm_in, random_domain, random_network, random_rows, sample
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import UNLIMITED, Budget
-from fgp_vnn.domain import Box, L2Ball
+from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.outcome import Outcome
-from fgp_vnn.search.walk import Walk, walk_regions
-from fgp_vnn.verdict import Counterexample
+from fgp_vnn.search.walk.walk import Walk, walk_regions
 
 PAST = Budget.of(0.0, None)
 

@@ -9,11 +9,11 @@ from exact import TOLERANCE, least_worst, polytope
 from random_networks import KINDS, grid_weights, random_domain, random_network
 from test_walk import walk
 
-from fgp_vnn.domain import Box, Domain
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import ask
-from fgp_vnn.search.walk import Walk
+from fgp_vnn.search.walk.walk import Walk
 
 
 def exact_unit_network() -> Network:

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 from command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, hard_instance, loaded, run
 
-from fgp_vnn.cli import main
+from fgp_vnn.cli.main import main
 
 # A search that has forgotten the time, in Python and in one long kernel.
 ASLEEP = "time.sleep(600)"
 KERNEL = "print(flush=True); torch.linalg.eigvals(torch.rand(4000, 4000, dtype=torch.float64))"
 STUCK = """
 import sys, time, torch
-import fgp_vnn.api
+import fgp_vnn.api.verify
 def stuck(*files, **settings):
     {body}
-fgp_vnn.api.verify = stuck
-from fgp_vnn.cli import main
+fgp_vnn.api.verify.verify = stuck
+from fgp_vnn.cli.main import main
 sys.exit(main())
 """
 

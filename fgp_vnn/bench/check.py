@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.errors import InputError, one_line
-from fgp_vnn.files import read_bytes
-from fgp_vnn.program import open_program
+from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.program import open_program
 from fgp_vnn.property.model import Case, Property
-from fgp_vnn.results import read_results
+from fgp_vnn.property.results import read_results
 
 Vector = NDArray[np.float32]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.errors import InputError, one_line
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.errors import InputError, one_line
 
 EMBEDDED = "local"
 _LOOPBACK = "127.0.0.1"

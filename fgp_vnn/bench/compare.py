@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Answer, as_record
 from fgp_vnn.bench.check import OnnxFile, check_results
 from fgp_vnn.bench.facts import machine
@@ -26,7 +27,6 @@ from fgp_vnn.bench.score import Runs
 from fgp_vnn.bench.tables import read_results_table
 from fgp_vnn.bench.tools import Tool, run_tool, unpacked
 from fgp_vnn.bench.truth import Truth
-from fgp_vnn.errors import InputError
 from fgp_vnn.property import load_property
 
 COMPARISON = "compare.json"

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Answer, Limits
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.errors import InputError
 
 _START_SECONDS = 300.0  # a cold disk may take long over torch
 _POLL_SECONDS = 0.05

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.tables import VERSIONS, Key, instance_key, read_rows
-from fgp_vnn.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.records import agree
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key
-from fgp_vnn.errors import InputError, one_line
-from fgp_vnn.records import agree
 
 JSON_LINES = "results.jsonl"
 TABLE = "results.csv"

@@ -18,7 +18,7 @@ from fgp_vnn.bench.pool import Finished, run_all
 from fgp_vnn.bench.progress import view
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.truth import Truth
-from fgp_vnn.host import total_memory
+from fgp_vnn.budget.host import total_memory
 
 
 @dataclass(frozen=True)

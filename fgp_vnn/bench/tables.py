@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from fgp_vnn.errors import InputError
+from fgp_vnn.base.errors import InputError
 
 Key = tuple[str, str, str]  # category, network, property, in the spelling of `instance_key`
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench import leash
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.errors import InputError
 
 PREPARE_SECONDS = 600.0
 EXTRA_SECONDS = 60.0  # past the time limit, until a run is killed

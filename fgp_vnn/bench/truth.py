@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.tables import Key, instance_key, read_rows, result_word
-from fgp_vnn.errors import InputError
 
 GROUND_TRUTH = "ground_truth.csv"
 

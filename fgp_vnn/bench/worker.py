@@ -21,10 +21,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.bench.warmup import warm_up
-from fgp_vnn.errors import InputError, UnsupportedError
 
 Verify = Callable[..., Any]
 
@@ -119,7 +119,7 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
     """Add the counterexample as it will be written, and what onnxruntime says of it."""
     from fgp_vnn.bench.check import OnnxFile, check_results
     from fgp_vnn.property import load_property
-    from fgp_vnn.results import format_results
+    from fgp_vnn.property.results import format_results
 
     start = time.perf_counter()
     loaded = load_property(Path(prop))

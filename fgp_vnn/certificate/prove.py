@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fgp_vnn.certificate.check import Checked, check, digest, understood
-from fgp_vnn.certificate.network import Network
-from fgp_vnn.certificate.proof import ARRAYS, Certificate, Step, decode, encode
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.check import Checked, check, digest, understood
+from fgp_vnn.certificate.checker.network import Network
+from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, Step, decode, encode
 from fgp_vnn.certificate.repair import MARGIN, repair_boxes
-from fgp_vnn.errors import InputError
 from fgp_vnn.property.model import Property
 
 

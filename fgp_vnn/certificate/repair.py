@@ -14,13 +14,13 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.bounds import Enclosure
-from fgp_vnn.certificate.check import BATCH, box_bounds
-from fgp_vnn.certificate.forms import Array
-from fgp_vnn.certificate.network import Network
-from fgp_vnn.certificate.proof import Step
-from fgp_vnn.certificate.trees import LEAF, box_levels
-from fgp_vnn.certificate.unsafe import Unsafe
+from fgp_vnn.certificate.checker.bounds import Enclosure
+from fgp_vnn.certificate.checker.check import BATCH, box_bounds
+from fgp_vnn.certificate.checker.forms import Array
+from fgp_vnn.certificate.checker.network import Network
+from fgp_vnn.certificate.checker.proof import Step
+from fgp_vnn.certificate.checker.trees import LEAF, box_levels
+from fgp_vnn.certificate.checker.unsafe import Unsafe
 from fgp_vnn.property.model import Case
 
 MARGIN = 1e-9  # what a bound should be above 0: another processor may round otherwise

@@ -1,9 +1,9 @@
 """ONNX networks in the normal form of affine maps joined by ReLU layers."""
 
-from fgp_vnn.network.load import LoadedNetwork, load_network
+from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.model import AffineMap, Dense, Network
-from fgp_vnn.network.operator import Operator
-from fgp_vnn.network.runtime import Runtime
+from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
+from fgp_vnn.network.onnx.runtime import Runtime
 
 __all__ = [
     "AffineMap",

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.network.matrix import Compressed, compressed
-from fgp_vnn.rounding import rounded_down
+from fgp_vnn.base.rounding import rounded_down
+from fgp_vnn.network.maps.matrix import Compressed, compressed
 
 
 class Lost(NamedTuple):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from fgp_vnn.errors import InputError, UnsupportedError, plain
+from fgp_vnn.base.errors import InputError, UnsupportedError, plain
 from fgp_vnn.property.model import Limit
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

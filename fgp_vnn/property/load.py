@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fgp_vnn.errors import InputError, UnsupportedError
-from fgp_vnn.files import read_bytes
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.files import read_bytes
 from fgp_vnn.property.model import Property
 from fgp_vnn.property.normal import to_cases
 from fgp_vnn.property.sexpr import MAX_TEXT, read_expressions, text_lines

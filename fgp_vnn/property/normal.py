@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fgp_vnn.errors import UnsupportedError
+from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
 from fgp_vnn.property.model import Case, Conjunction
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias, Union
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 
 MAX_DEPTH = 100  # what follows a tree may recurse: this keeps it far from Python's own limit
 MAX_TEXT = 50_000_000  # bytes; 150,528 inputs take 17 million

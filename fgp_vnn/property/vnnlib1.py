@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from fgp_vnn.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property.formula import (
     And,
     Bound,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from fgp_vnn.errors import InputError, UnsupportedError, one_line
+from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.property.formula import (
     And,
     Bound,

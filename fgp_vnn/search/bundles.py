@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascended, Ascent, Multipliers, ascend, carry
-from fgp_vnn.bounds import LayerBounds, backward
-from fgp_vnn.budget import Budget
-from fgp_vnn.domain import Domain
+from fgp_vnn.bounds.backward import LayerBounds, backward
+from fgp_vnn.bounds.slopes import Ascended, Ascent, Multipliers, ascend, carry
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import Backward
-from fgp_vnn.domain import Box
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import Backward
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
-from fgp_vnn.rounding import unit
 
 
 def clip(query: Query, box: Box, passed: Backward, closed: Tensor) -> tuple[Box, Tensor]:

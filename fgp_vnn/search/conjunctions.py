@@ -13,10 +13,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import Backward
-from fgp_vnn.domain import Domain
+from fgp_vnn.base.rounding import below, positive, unit
+from fgp_vnn.bounds.backward import Backward
+from fgp_vnn.domain.sets import Domain
 from fgp_vnn.query import Query
-from fgp_vnn.rounding import below, positive, unit
 
 ROUNDS = 16
 

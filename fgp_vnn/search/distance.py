@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.caps import Caps, both, half_space
-from fgp_vnn.domain import L2Ball
-from fgp_vnn.memory import ascents_at_once, parts, polyhedra_at_once
+from fgp_vnn.base.rounding import positive, unit
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
+from fgp_vnn.domain.caps import Caps, both, half_space
+from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.network.model import Network
-from fgp_vnn.rounding import positive, unit
 from fgp_vnn.search.bundles import (
     Bounded,
     Bundles,

@@ -14,18 +14,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import Backward, LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.domain import Box
-from fgp_vnn.falsify import Attack, descend, offer
-from fgp_vnn.forward import Forward, pays
-from fgp_vnn.memory import boxes_at_once
+from fgp_vnn.attack.descent import Attack, descend, offer
+from fgp_vnn.base.outcome import Confirm, Outcome
+from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import boxes_at_once
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
-from fgp_vnn.search.outcome import Confirm, Outcome
 
 DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
 DESCENT = Attack(steps=12, first_step=0.1, last_step=0.002)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.domain import Box
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
-from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.search.walk import Walk, walk_regions
-from fgp_vnn.verdict import Counterexample
+from fgp_vnn.search.walk.walk import Walk, walk_regions
 
 SMALL = 2.0**-10  # parts of the root's sides from which on a box may be among the last
 SMALLEST = 2.0**-20  # and from which on it is, whatever is unstable in it

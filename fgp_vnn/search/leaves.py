@@ -8,18 +8,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.falsify import offer
-from fgp_vnn.gaps import Gap
-from fgp_vnn.halfspaces import HalfSpaces, binding
-from fgp_vnn.memory import regions_at_once
+from fgp_vnn.attack.descent import offer
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
-from fgp_vnn.regions import Forms, affine_forms, empty
-from fgp_vnn.search.outcome import Confirm
-from fgp_vnn.search.refute import Refuter
-from fgp_vnn.search.settle import Effort, Settled, settle
-from fgp_vnn.verdict import Counterexample
+from fgp_vnn.regions.forms import Forms, affine_forms, empty
+from fgp_vnn.regions.gaps import Gap
+from fgp_vnn.regions.halfspaces import HalfSpaces, binding
+from fgp_vnn.regions.refute import Refuter
+from fgp_vnn.regions.settle import Effort, Settled, settle
 
 STEPS = 2000  # of alternating projections
 BEFORE_LP = 200  # where an LP comes after them

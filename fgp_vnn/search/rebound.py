@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds, root_bounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.caps import Caps
+from fgp_vnn.base.rounding import above, below, unit
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.caps import Caps
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.rounding import above, below, unit
 from fgp_vnn.search.bundles import bounds_at
 
 

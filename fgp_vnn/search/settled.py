@@ -14,14 +14,14 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.domain import Box, Clipped, Domain, L1Ball, L2Ball
-from fgp_vnn.halfspaces import HalfSpaces
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.query import Query
-from fgp_vnn.rounding import unit
-from fgp_vnn.search.closest import nearest, nearest_in_norm
-from fgp_vnn.search.projections import alternate
+from fgp_vnn.regions.closest import nearest, nearest_in_norm
+from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.projections import alternate
 
 STEPS = (400, 4000)  # at first, and where that was not enough
 Number = TypeVar("Number", float, Tensor)

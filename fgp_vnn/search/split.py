@@ -13,21 +13,21 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.ascent import Ascent
-from fgp_vnn.bounds import LayerBounds
-from fgp_vnn.budget import Budget
-from fgp_vnn.falsify import offer
-from fgp_vnn.gaps import Gap
-from fgp_vnn.memory import ascents_at_once, parts
+from fgp_vnn.attack.descent import offer
+from fgp_vnn.base.outcome import Confirm, Outcome
+from fgp_vnn.base.rounding import positive
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.slopes import Ascent
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import ascents_at_once, parts
 from fgp_vnn.query import Query
-from fgp_vnn.rounding import positive
+from fgp_vnn.regions.gaps import Gap
+from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, choose, halves
 from fgp_vnn.search.bundles import set_out as set_out_bundles
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
-from fgp_vnn.search.outcome import Confirm, Outcome
-from fgp_vnn.search.settle import Effort, why_open
-from fgp_vnn.verdict import Counterexample
 
 HARDLY_CLOSED = 0.8  # the part of the leaves that is open if so few have been closed
 

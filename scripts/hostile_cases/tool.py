@@ -67,7 +67,7 @@ def fgp_vnn_tool(limit: float) -> Tool:
         return Answer(first.status, *((found.x, found.y) if found else (None, None)))
 
     def check(certificate: Path, model: Path, prop: Path) -> Answer:
-        from fgp_vnn.cli import main
+        from fgp_vnn.cli.main import main
 
         with contextlib.redirect_stdout(io.StringIO()) as out, _quiet() as err:
             code = main(["check-certificate", str(certificate), str(model), str(prop)])

@@ -1,0 +1,93 @@
+"""Inputs to certify, from .npy, .npz and .csv files."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.base.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Inputs, flat, with their true classes where the file gives them."""
+
+    x: NDArray[Any]  # [points, inputs]
+    y: NDArray[np.int64] | None  # [points]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def read_points(path: Path, inputs: int) -> Points:
+    """The points of a file for a network with so many inputs; raises InputError."""
+    readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
+    if path.suffix not in readers:
+        raise InputError(f"{path}: points are read from .npy, .npz and .csv files")
+    try:
+        x, y = readers[path.suffix](path)
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    if x.dtype.kind not in "fiu":
+        raise InputError(f"{path}: points must be numbers, not {x.dtype}")
+    x = x.reshape(1, -1) if x.size == inputs else x.reshape(len(x), -1)
+    if y is None and path.suffix == ".csv" and x.shape[1] == inputs + 1:
+        x, y = x[:, 1:], x[:, 0]
+    if x.shape[1] != inputs:
+        raise InputError(
+            f"{path}: points with {x.shape[1]} values each do not fit a network with {inputs} "
+            "inputs"
+        )
+    if not np.isfinite(x).all():
+        raise InputError(f"{path}: has values that are not finite")
+    return Points(x, None if y is None else _classes(path, y, len(x)))
+
+
+def _classes(path: Path, y: NDArray[Any], count: int) -> NDArray[np.int64]:
+    if y.shape != (count,) or not (y == np.floor(y)).all():
+        raise InputError(f"{path}: y must hold one class number for each of the {count} points")
+    return y.astype(np.int64)
+
+
+def _read_npy(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    with path.open("rb") as file:
+        return np.atleast_1d(np.load(file, allow_pickle=False)), None
+
+
+def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    # Opened here, as above, since numpy leaves a file open that turns out to be no archive.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        if "x" not in archive:
+            raise InputError(f"{path}: has no array x (it has {', '.join(archive) or 'none'})")
+        return np.atleast_1d(archive["x"]), archive.get("y", None)
+
+
+def _read_csv(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Rows of numbers, below a header or not; with one column too many the first is the class."""
+    with path.open(newline="") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if rows and not _is_number(rows[0][0]):
+        rows = rows[1:]
+    if not rows:
+        raise InputError(f"{path}: has no points")
+    widths = {len(row) for row in rows}
+    if len(widths) > 1:
+        raise InputError(f"{path}: its rows have {min(widths)} to {max(widths)} values")
+    return np.array(rows, dtype=np.float64), None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

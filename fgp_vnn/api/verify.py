@@ -1,0 +1,194 @@
+"""The library's functions: files and arrays in, verdicts out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fgp_vnn.attack.confirm import Judge
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.budget.budget import Budget, check_seconds
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.record import Record
+from fgp_vnn.engine.settings import Settings, make_settings
+from fgp_vnn.engine.solve import solve
+from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
+from fgp_vnn.property import Property, load_property
+from fgp_vnn.query import ask
+from fgp_vnn.transform.float32 import deployed, received
+
+
+def verify(
+    model: str | Path,
+    prop: str | Path,
+    *,
+    timeout: float | None = None,
+    certificate: str | Path | None = None,
+    **settings: Any,
+) -> Verdict:
+    """Decide a VNN-LIB property of an ONNX network; settings are the fields of `Settings`.
+
+    The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
+    be done, the verdict's `certificate` stays empty and its `reason` says why.
+    """
+    begin, moment = time.perf_counter(), time.monotonic()
+    seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
+    if certificate is not None and chosen.float32_semantics:
+        raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
+    loaded_property = load_property(Path(prop))
+    loaded = load_network(Path(model), points=asked_about(loaded_property))
+    check_fit(loaded, loaded_property, str(model), str(prop))
+    load = time.perf_counter() - begin
+    budget = Budget.of(seconds, chosen.memory, since=moment)
+    records: list[Record] | None = None if certificate is None else []
+    if chosen.float32_semantics:
+        verdict = _solve_deployed(model, loaded, loaded_property, chosen, budget)
+    else:
+        verdict = solve_property(loaded, loaded_property, chosen, budget, records=records)
+    if certificate is not None and records is not None and verdict.status == "unsat":
+        files = Path(model), Path(prop)
+        verdict = _with_certificate(verdict, records, files, loaded_property, certificate, budget)
+    spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
+    return replace(verdict, seconds=spent)
+
+
+def asked_about(prop: Property) -> NDArray[np.float32]:
+    """A few inputs [points, inputs] that a property is about: the ends and the middle of a box."""
+    boxes = [(case.lower, case.upper) for case in prop.cases[:1]]
+    rows = [[low, high, low / 2 + high / 2] for low, high in boxes]
+    with np.errstate(over="ignore"):
+        points = np.reshape(rows, (-1, prop.inputs)).astype(np.float32)
+    return points[np.isfinite(points).all(1)]
+
+
+def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> None:
+    """Refuse a property that is about another network."""
+    network = loaded.network
+    for what, has, wants in (
+        ("inputs", network.inputs, prop.inputs),
+        ("outputs", network.outputs, prop.outputs),
+    ):
+        if has != wants:
+            raise InputError(
+                f"{path} is about a network with {wants} {what}, but {model} has {has}: "
+                "the two files do not belong together"
+            )
+    if loaded.comparisons_only and not _compares_only(prop):
+        raise UnsupportedError(
+            f"{model} ends in a softmax, so only comparisons of outputs with each other can be "
+            f"decided; {path} asks for more"
+        )
+
+
+def solve_property(
+    loaded: LoadedNetwork,
+    prop: Property,
+    settings: Settings,
+    budget: Budget,
+    deployment: Deployment | None = None,
+    records: list[Record] | None = None,
+) -> Verdict:
+    """Decide a property box by box: broken if one is, proved if all are.
+
+    With a deployment, proofs are about every float32 evaluation of the network. `records` gets,
+    case by case, what a proof consists of.
+    """
+    device = pick_device(settings.device, settings.precision)
+    dtype = getattr(torch, settings.precision)
+    network = loaded.network.to(device, dtype)
+    verdicts: list[Verdict] = []
+    for number, case in enumerate(prop.cases):
+        domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+        if deployment is not None:
+            domain = received(domain)
+            with torch.no_grad():
+                network = deployed(loaded.network, domain, deployment, budget=budget)
+            network = network.to(device, dtype)
+        judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
+        query = ask(network, domain, case.unsafe)
+        record = None if records is None else Record(query, number)
+        if records is not None and record is not None:
+            records.append(record)
+        verdicts.append(solve(query, judge, settings, budget, record))
+        if verdicts[-1].status == "sat":
+            break
+    return _combine(verdicts)
+
+
+def _solve_deployed(
+    model: str | Path, loaded: LoadedNetwork, prop: Property, settings: Settings, budget: Budget
+) -> Verdict:
+    """A verdict on every float32 evaluation; `sat` or `unknown` where these cannot be bounded."""
+    try:
+        deployment = read_deployment(model)
+        return solve_property(loaded, prop, settings, budget, deployment)
+    except UnsupportedError as error:
+        tried = solve_property(loaded, prop, replace(settings, engine="attack"), budget)
+        return replace(tried, reason=str(error)) if tried.status == "unknown" else tried
+
+
+def _with_certificate(
+    verdict: Verdict,
+    records: list[Record],
+    files: tuple[Path, Path],
+    prop: Property,
+    path: str | Path,
+    budget: Budget,
+) -> Verdict:
+    """The verdict with its proof written to a file, or with the reason why it is not."""
+    from fgp_vnn.certificate.prove import NoCertificateError, prove
+
+    def watch() -> None:
+        if budget.expired():
+            raise NoCertificateError("time was up before the proof was checked")
+
+    begin = time.perf_counter()
+    network, text = (read_bytes(f, w) for f, w in zip(files, ("network", "property"), strict=True))
+    try:
+        if gaps := [record.gap for record in records if record.gap]:
+            raise NoCertificateError(gaps[0])
+        steps = [step for record in records for step in record.steps]
+        data, _ = prove(steps, network, text, prop, watch)
+    except NoCertificateError as error:
+        return replace(verdict, reason=f"no certificate: {error}")
+    write_bytes(path, data, "certificate")
+    seconds = verdict.seconds | {"certificate": time.perf_counter() - begin}
+    return replace(verdict, certificate=str(path), seconds=seconds)
+
+
+def _combine(verdicts: list[Verdict]) -> Verdict:
+    if not verdicts:
+        return Verdict("unsat", "property", reason="the input set is empty")
+    order = ("sat", "timeout", "unknown", "unsat")
+    chosen = min(verdicts, key=lambda verdict: order.index(verdict.status))
+    if chosen.status == "unsat":
+        chosen = max(verdicts, key=lambda verdict: sum(verdict.seconds.values()))
+    seconds: dict[str, float] = {}
+    statistics: dict[str, int] = {}
+    for verdict in verdicts:
+        for name, value in verdict.seconds.items():
+            seconds[name] = seconds.get(name, 0.0) + value
+        for name, count in verdict.statistics.items():
+            statistics[name] = statistics.get(name, 0) + count
+    return replace(chosen, seconds=seconds, statistics=statistics)
+
+
+def _compares_only(prop: Property) -> bool:
+    """Whether each row is y_i - y_j against 0, which a softmax does not change."""
+    for case in prop.cases:
+        for conjunction in case.unsafe:
+            if conjunction.limits.any() or conjunction.rows.sum(axis=1).any():
+                return False
+            if ((conjunction.rows != 0).sum(axis=1) > 2).any():
+                return False
+    return True

@@ -1,0 +1,236 @@
+"""A minimum-norm attack: projections onto decision boundaries, from many starts at once.
+
+At x the network is affine, so the boundary with a class is a hyperplane there. A step goes to a mix
+of two projections onto it, of x itself and of the centre; from the other side of the boundary it
+goes back towards the centre (the attack FAB, Croce and Hein, 2020). The best points, of this attack
+or another, are then polished: along the boundary towards the centre's projection, and on the ray
+from the centre by bisection.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.robustness import Norm
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.model import Network
+from fgp_vnn.regions.forms import gradient
+
+ORDERS: dict[Norm, float] = {"l2": 2.0, "linf": math.inf, "l1": 1.0}
+ROUGH, FINE = 14, 40  # bisections of a ray
+ROUNDS = 6  # of an active set, for a projection in a box
+SHARES = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
+
+
+@dataclass(frozen=True)
+class Approach:
+    """How to attack."""
+
+    steps: int = 40
+    bias: float = 0.1  # of the centre's projection in a step, at most
+    overshoot: float = 1.05
+    back: float = 0.95  # of the distance, after the boundary was crossed
+    kept: int = 2  # points
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A network whose outputs are margins of the centre's class, all of them positive there."""
+
+    network: Network
+    center: Tensor  # [inputs]
+    norm: Norm
+    clip: Box | None = None  # where counterexamples have to lie
+
+    def distance(self, points: Tensor) -> Tensor:
+        """From the centre, [points]."""
+        result: Tensor = torch.linalg.vector_norm(points - self.center, ORDERS[self.norm], dim=-1)
+        return result
+
+
+class Starts(NamedTuple):
+    """Where an attack begins, and the margin that it pushes down from there."""
+
+    points: Tensor  # [starts, inputs]
+    rows: Tensor  # [starts, outputs] of the identity
+
+    def first(self, count: int) -> Starts:
+        return Starts(self.points[:count], self.rows[:count])
+
+
+def starts(target: Target, *, least: int = 32, seed: int = 0) -> Starts:
+    """At least four for each class: first the centre for all, then farther and farther out."""
+    count = target.network.outputs
+    times = max(4, -(-least // count))
+    rows = torch.eye(count).to(target.center).repeat(times, 1)
+    shape = (len(rows), len(target.center))
+    generator = torch.Generator(device="cpu").manual_seed(seed)
+    noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(target.center)
+    noise = noise / target.distance(target.center + noise).unsqueeze(-1).clamp(min=1e-30)
+    scales = [0.0, *(0.5 * 2.0 ** (k % 4) for k in range(times - 1))]
+    spread = torch.tensor(scales).to(target.center).repeat_interleave(count).unsqueeze(-1)
+    points = target.center + _outlook(target) * spread * noise
+    return Starts(points if target.clip is None else target.clip.project(points), rows)
+
+
+def _outlook(target: Target) -> Tensor:
+    """How far away the nearest boundary is if the network is as it is at the centre."""
+    rows = torch.eye(target.network.outputs).to(target.center)
+    center = target.center.expand(len(rows), -1)
+    values, slope = gradient(target.network, center, rows)
+    projected = _onto(target, center, slope, values.diagonal())
+    return target.distance(projected).min()
+
+
+def polish(
+    target: Target, points: Tensor, budget: Budget, *, count: int = 6, rounds: int = 12
+) -> Tensor:
+    """The nearest of some points of other classes, moved nearer along their boundaries.
+
+    Every round projects the centre onto the boundary's hyperplane at each point, and goes some part
+    of the way there; what is on the other side of the boundary is pulled in along its ray.
+    """
+    points = first_of(target, points, count)
+    if not len(points):
+        return points
+    points = _pulled(target, points, ROUGH, budget)
+    for _ in range(rounds):
+        if budget.expired():
+            break
+        outputs = target.network(points)
+        rows = torch.nn.functional.one_hot(outputs.argmin(-1), outputs.shape[-1]).to(points)
+        values, slope = gradient(target.network, points, rows)
+        center = target.center.expand_as(points)
+        at_center = values.amin(-1) + ((center - points) * slope).sum(-1)
+        goal = _onto(target, center, slope, at_center)
+        moved = [torch.lerp(points, goal, share) for share in SHARES]
+        trial = _pulled(target, torch.cat(moved), ROUGH, budget).view(len(SHARES), *points.shape)
+        length = target.distance(trial)  # [shares, points]
+        best = length.argmin(0)
+        index = torch.arange(len(points), device=best.device)
+        gained = length[best, index] < target.distance(points) * (1 - 1e-6)
+        points = torch.where(gained.unsqueeze(-1), trial[best, index], points)
+        if not bool(gained.any()):
+            break
+    return first_of(target, _pulled(target, points, FINE, budget), count)
+
+
+def first_of(target: Target, points: Tensor, count: int) -> Tensor:
+    """The nearest of the points, in order, without those that are infinite."""
+    points = points[points.isfinite().all(-1)]
+    return points[target.distance(points).argsort()[:count]]
+
+
+def nearer(target: Target, old: Tensor, new: Tensor, outputs: Tensor) -> Tensor:
+    """Each new point if it is nearer than the old one and its outputs are those of another class;
+    an infinite point stands for none."""
+    better = (outputs.amin(-1) <= 0) & (target.distance(new) < target.distance(old))
+    return torch.where(better.unsqueeze(-1), new, old)
+
+
+def approach(target: Target, begin: Starts, budget: Budget, attack: Approach) -> Tensor:
+    """The nearest points [points, inputs] of other classes that the starts come to, in order."""
+    x, rows = begin
+    center = target.center
+    found = torch.full_like(x, torch.inf)
+    for _ in range(attack.steps):
+        outputs, slope = gradient(target.network, x, rows)
+        found = nearer(target, found, x, outputs)
+        if budget.expired():
+            break
+        crossed = outputs.amin(-1, keepdim=True) <= 0
+        value = (outputs * rows).sum(-1)
+        back = torch.where(crossed, attack.back, 1.0).to(x)
+        value = value + ((back - 1) * (x - center) * slope).sum(-1)
+        x = torch.lerp(center.expand_as(x), x, back)
+        x = _mixed(target, x, slope, value, attack)
+    return first_of(target, found, attack.kept)
+
+
+def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Approach) -> Tensor:
+    """A step to the projections of x and of the centre, the more of the centre's the nearer."""
+    center = target.center.expand_as(x)
+    own = _onto(target, x, slope, value) - x
+    central = _onto(target, center, slope, value + ((center - x) * slope).sum(-1)) - center
+    order = ORDERS[target.norm]
+    near = torch.linalg.vector_norm(own, order, dim=-1)
+    far = torch.linalg.vector_norm(central, order, dim=-1)
+    tiny = torch.finfo(x.dtype).tiny
+    share = (near / (near + far).clamp(min=tiny)).clamp(max=attack.bias).unsqueeze(-1)
+    step = torch.lerp(x + attack.overshoot * own, center + attack.overshoot * central, share)
+    return step if target.clip is None else target.clip.project(step)
+
+
+def _onto(target: Target, points: Tensor, slope: Tensor, values: Tensor) -> Tensor:
+    """The nearest points, in the target's norm and box, at which a function is 0 whose value at
+    `points` is `values` [points] and whose slope is `slope` [points, inputs]."""
+    values = values.unsqueeze(-1)
+    if target.clip is not None:
+        direction = -values.sign() * slope.sign()
+        ahead = torch.where(direction > 0, target.clip.upper - points, points - target.clip.lower)
+        room, size = ahead.clamp(min=0), slope.abs()
+        find = _by_largest if target.norm == "l1" else _evenly
+        return points + direction * find(target, size, values.abs(), room)
+    tiny = torch.finfo(slope.dtype).tiny
+    if target.norm == "l2":
+        return points - values / slope.square().sum(-1, keepdim=True).clamp(min=tiny) * slope
+    if target.norm == "linf":
+        return points - values / slope.abs().sum(-1, keepdim=True).clamp(min=tiny) * slope.sign()
+    steepest = slope.abs().argmax(-1, keepdim=True)
+    along = slope.gather(-1, steepest)
+    along = torch.where(along == 0, tiny, along)
+    return points.scatter_add(-1, steepest, -values / along)
+
+
+def _by_largest(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
+    """Moves that gain `need` = sum size * move with the least sum: the steepest inputs first."""
+    order = size.argsort(dim=-1, descending=True)
+    steep, space = size.gather(-1, order), room.gather(-1, order)
+    gain = torch.where(steep > 0, steep * space, 0.0)
+    before = torch.nn.functional.pad(gain.cumsum(-1)[..., :-1], (1, 0))
+    tiny = torch.finfo(size.dtype).tiny
+    left = (need - before).clamp(min=0) / steep.clamp(min=tiny)
+    move = torch.where(steep > 0, torch.minimum(left, space), 0.0)
+    return torch.zeros_like(size).scatter(-1, order, move)
+
+
+def _evenly(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
+    """Moves that gain `need` with the least l2 or l-infinity norm: all inputs by a multiple of the
+    norm's own direction, those without room as far as they can go."""
+    pace = size if target.norm == "l2" else (size > 0).to(size)
+    tiny = torch.finfo(size.dtype).tiny
+    move = torch.zeros_like(size)
+    free = torch.ones_like(size, dtype=torch.bool)
+    for _ in range(ROUNDS):
+        stuck = torch.where(free, 0.0, size * room).sum(-1, keepdim=True)
+        gain = torch.where(free, size * pace, 0.0).sum(-1, keepdim=True).clamp(min=tiny)
+        move = torch.where(free, pace * ((need - stuck).clamp(min=0) / gain), room)
+        free = free & (move < room)
+        move = torch.minimum(move, room)
+    return move
+
+
+def _pulled(target: Target, points: Tensor, bisections: int, budget: Budget) -> Tensor:
+    """Each point of another class moved along its ray to the boundary; others stay away."""
+    center = target.center
+    low, high = points.new_zeros(len(points), 1), points.new_ones(len(points), 1)
+    outside = target.network(points).amin(-1, keepdim=True) > 0
+    # A point that has not crossed yet may do so a little farther out.
+    high = torch.where(outside, 1.25, high)
+    for _ in range(bisections):
+        if budget.expired():
+            break
+        middle = (low + high) / 2
+        crossed = target.network(center + middle * (points - center)).amin(-1, keepdim=True) <= 0
+        low, high = torch.where(crossed, low, middle), torch.where(crossed, middle, high)
+    pulled = center + high * (points - center)
+    good = target.network(pulled).amin(-1, keepdim=True) <= 0
+    if target.clip is not None:
+        good = good & target.clip.contains(pulled).unsqueeze(-1)
+    return torch.where(good, pulled, torch.full_like(pulled, torch.inf))

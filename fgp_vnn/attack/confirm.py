@@ -1,0 +1,58 @@
+"""The last word on a counterexample: its digits in the domain, and confirmed by onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fgp_vnn.base.verdict import Counterexample
+
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Decides whether a point breaks the property, as the competition's scorer would.
+
+    `lower` and `upper` are the box around the domain, `breaks(x, y)` says with no tolerance
+    whether the written values break the property.
+    """
+
+    lower: Doubles  # [inputs]
+    upper: Doubles  # [inputs]
+    run: Callable[[Floats], Floats]  # the original network, [inputs] -> [outputs]
+    breaks: Callable[[Doubles, Doubles], bool]
+
+    def __call__(self, points: Tensor) -> Counterexample | None:
+        """The first of the points [points, inputs] that breaks the property."""
+        for point in points.detach().cpu().double().numpy():
+            x = snap(point, self.lower, self.upper)
+            with np.errstate(over="ignore", under="ignore"):
+                single = x.astype(np.float32)
+            if not np.isfinite(single).all():
+                continue
+            y = self.run(single)
+            if np.isfinite(y).all() and self.breaks(x, y.astype(np.float64)):
+                return Counterexample(x, y)
+        return None
+
+
+def snap(point: Doubles, lower: Doubles, upper: Doubles) -> Doubles:
+    """The float32 nearest to each coordinate, moved inside [lower, upper] where it rounded out.
+
+    Where no float32 lies in between, as for an input that is fixed at 0.1, the float64 itself is
+    what is written, and the float32 that it is read as is what the network gets.
+    """
+    inside = np.clip(point, lower, upper)
+    with np.errstate(over="ignore", under="ignore"):  # past the largest float32 lies infinity
+        x = inside.astype(np.float32)
+        up = np.nextafter(x, np.float32(np.inf))
+        x = np.where((x < lower) & (up <= upper), up, x)
+        down = np.nextafter(x, np.float32(-np.inf))
+        x = np.where((x > upper) & (down >= lower), down, x)
+    return np.where((lower <= x) & (x <= upper), x.astype(np.float64), inside)

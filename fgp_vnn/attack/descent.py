@@ -1,0 +1,133 @@
+"""A short batched attack: gradient steps from the centre, corners and random points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import parts, points_at_once
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.query import Query
+from fgp_vnn.regions.forms import gradient
+
+MANY_INPUTS = 1000  # from here on single precision pays
+NEAR = 1e-4  # how far from the unsafe set, relative to g's size, a candidate is still worth a run
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Projected gradient descent with momentum towards every disjunct at once."""
+
+    restarts: int = 1  # starts per disjunct; the first is the centre
+    steps: int = 10
+    first_step: float = 0.5  # as a part of the domain's size
+    last_step: float = 0.02
+    momentum: float = 0.7
+    seed: int = 0
+
+
+def falsify(
+    query: Query, confirm: Confirm, budget: Budget, attack: Attack
+) -> Counterexample | None:
+    """Look for a point of the domain that meets a disjunct; as many disjuncts at a time as fit into
+    the memory."""
+    fit = max(1, points_at_once(query.network, budget.at_once) // attack.restarts)
+    if fit >= query.disjuncts:
+        return _falsify(query, confirm, budget, attack)
+    for some in parts(query.disjuncts, fit):
+        part = query.only(range(query.disjuncts)[some])
+        found = _falsify(part, confirm, budget, attack)
+        if found is not None or budget.expired():
+            return found
+    return None
+
+
+def _falsify(
+    query: Query, confirm: Confirm, budget: Budget, attack: Attack
+) -> Counterexample | None:
+    if not query.disjuncts:
+        return None
+    if query.network.inputs >= MANY_INPUTS and query.network.dtype == torch.float64:
+        exact = query.domain
+        coarse = query.to(query.network.device, torch.float32)
+        starts = _starts(coarse.domain, query.disjuncts, attack)
+
+        def into_domain(x: Tensor) -> Counterexample | None:
+            return confirm(exact.project(x.double()))
+
+        return descend(coarse, into_domain, budget, attack, starts)
+    starts = _starts(query.domain, query.disjuncts, attack)
+    return descend(query, confirm, budget, attack, starts)
+
+
+def descend(
+    query: Query, confirm: Confirm, budget: Budget, attack: Attack, starts: Tensor
+) -> Counterexample | None:
+    """Gradient steps from starts [disjuncts * points, inputs]: as many for each disjunct."""
+    domain, x = query.domain, starts
+    target = torch.arange(query.disjuncts, device=query.disjunct.device)
+    target = target.repeat_interleave(len(starts) // query.disjuncts)
+    mine = query.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
+    velocity = torch.zeros_like(x)
+    scale = domain.box().radius.unsqueeze(0)
+    ratio = (attack.last_step / attack.first_step) ** (1 / max(attack.steps - 1, 1))
+    length = attack.first_step
+    outputs = query.network(x)
+    for _ in range(attack.steps):
+        found = offer(query, confirm, x, outputs)
+        if found is not None or budget.expired():
+            return found
+        if not outputs.shape[-1]:
+            return None  # no row to push down: every point meets the disjuncts, and none was good
+        rows = _weights(outputs, mine)
+        _, slope = gradient(query.network, x, rows)
+        velocity = attack.momentum * velocity + _unit(domain, slope)
+        x = domain.project(x - length * scale * _unit(domain, velocity))
+        outputs = query.network(x)
+        length *= ratio
+    return offer(query, confirm, x, outputs)
+
+
+def _starts(domain: Domain, disjuncts: int, attack: Attack) -> Tensor:
+    """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
+    center = domain.center
+    box = domain.box()
+    generator = torch.Generator(device="cpu").manual_seed(attack.seed)
+    shape = (disjuncts, attack.restarts, center.shape[-1])
+    noise = 2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1
+    noise[:, 1::2] = noise[:, 1::2].sign()
+    points = box.center + noise.to(center.device, center.dtype) * box.radius
+    points[:, 0] = center
+    return domain.project(points.flatten(0, 1))
+
+
+def _weights(outputs: Tensor, mine: Tensor) -> Tensor:
+    """The rows that a point still has to push down: those above 0, or else its greatest."""
+    values = outputs.masked_fill(~mine, -torch.inf)
+    above = mine & (values > 0)
+    greatest = values == values.amax(-1, keepdim=True)
+    return torch.where(above.any(-1, keepdim=True), above, greatest & mine).to(outputs.dtype)
+
+
+def _unit(domain: Domain, direction: Tensor) -> Tensor:
+    """The direction as a step of unit length in the norm of the domain."""
+    if isinstance(domain, Box):
+        return direction.sign()
+    size: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
+    return direction / size.clamp(min=torch.finfo(direction.dtype).tiny)
+
+
+def offer(query: Query, confirm: Confirm, x: Tensor, outputs: Tensor) -> Counterexample | None:
+    """Hand over the points that meet a disjunct, or almost do, the clearest first."""
+    worst = query.worst(outputs).amin(-1)  # [points]
+    size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
+    near = torch.nonzero(worst <= NEAR * size).flatten()
+    if not len(near):
+        return None
+    order = near[worst[near].argsort()][:8]
+    return confirm(x[order])

@@ -1,0 +1,109 @@
+"""Files as bytes: plain or gzip, with a limit, and every failure said in one line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import tempfile
+import zlib
+from pathlib import Path
+
+from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
+
+MAX_BYTES = 1 << 30  # after decompression: a small .gz can unpack to any size
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
+    """The content of a file, unpacked if it is gzip; `what` names its role in an error.
+
+    What is longer than `most` bytes is refused as soon as that is seen.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{what} {path} is a directory")
+        if not stat.S_ISREG(mode):  # a pipe or a device may never end
+            raise InputError(f"{what} {path} is not a regular file")
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP_MAGIC
+        if path.suffix == ".gz" and not packed:
+            raise InputError(f"{what} {path} is named .gz, but it is not a gzip file")
+        return _read_all(path, packed, what, MAX_BYTES if most is None else most)
+    except FileNotFoundError:
+        raise InputError(f"{what} {path} does not exist") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{what} {path} is a broken gzip file: {one_line(error)}") from None
+    except OSError as error:
+        reason = error.strerror or one_line(error)
+        raise InputError(f"{what} {path} cannot be read: {reason}") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{what} {str(path)!r} is not a path: {one_line(error)}") from None
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Say before the work, not after it, that its result could not be written."""
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise InputError(f"{what} {path} is a directory")
+        if not target.parent.is_dir():
+            raise InputError(f"{what} {path}: the folder {path.parent} does not exist")
+        if not target.exists() or target.is_file():  # replaced by renaming a file in its folder
+            if not os.access(target.parent, os.W_OK):
+                raise InputError(f"{what} {path}: the folder {path.parent} is not writable")
+        elif not os.access(target, os.W_OK):
+            raise InputError(f"{what} {path} is not writable")
+        path.stat()  # a loop of links is found here
+    except FileNotFoundError:
+        return
+    except (OSError, RuntimeError) as error:  # a name that is too long, a loop of links
+        reason = getattr(error, "strerror", None) or one_line(error)
+        raise InputError(f"{what} {path} cannot be written: {reason}") from None
+
+
+def write_bytes(path: str | Path, data: bytes, what: str) -> None:
+    """Write a file in one step: a reader finds the old content or all of the new."""
+    try:
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)  # /dev/stdout and its like cannot be replaced
+            return
+        _replace(target, data)
+    except (OSError, ValueError, RuntimeError) as error:  # also a zero byte, a loop of links
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{what} {path} cannot be written: {reason}") from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write beside the target, then rename over it."""
+    if target.is_dir():
+        raise IsADirectoryError(21, "it is a directory")
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _read_all(path: Path, packed: bool, what: str, most: int) -> bytes:
+    content = io.BytesIO()  # whose value is not copied at the end
+    with gzip.open(path, "rb") if packed else path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            content.write(chunk)
+            if content.tell() > most:
+                unpacked = " when unpacked" if packed else ""
+                raise UnsupportedError(f"{what} {path} is larger than {most:,} bytes{unpacked}")
+    return content.getvalue()

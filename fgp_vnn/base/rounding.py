@@ -1,0 +1,107 @@
+"""What rounding does to a computed number: one theorem.
+
+Let u be the unit roundoff of a precision and t its smallest normal number. Every operation gives
+(a op b)(1 + d) + e with |d| <= u and |e| <= t, whether small results lose digits or are flushed to
+zero. Where small operands are flushed too, computed ones are normal already; what is not computed
+(weights, centres, biases, or their casts to a lower precision) may be off by t.
+
+*Theorem.* Let a result be a sum of terms, of which each passes through at most T roundings, and let
+S be the sum of the terms' absolute values, N the number of all operations, and R the sum of the
+absolute values of what is multiplied by numbers that are not computed. If T u <= 1/8, then the
+result is off by at most
+
+    share(T) S + lost (N + R),    share(T) = 2 T u,    lost = 8 t,
+
+and so is what this bound itself is computed to, from S, with at most T roundings of each term.
+
+*Proof.* A term is off by at most (1 + u)^T - 1 <= T u / (1 - T u) <= (8/7) T u of its size. A sum
+loses up to 3 t, with its operands, and a product by x up to (1 + |x|) t; what comes after makes
+that at most 8/7 times larger: (24/7) t (N + R). Computing S loses as much, of which share(T) <= 1/4
+counts, and the roundings of S make it smaller by (8/7) T u <= 1/7 of itself: so share(T) S is at
+least 2 T u (6/7) S, which is more than (8/7) T u S, less (6/7) t (N + R). And 24/7 + 6/7 < 8.
+
+What a result has lost is multiplied by what it is multiplied by later: `AffineMap.lost` follows
+that. A sum of bounds that have no such room, as defects, is multiplied by `grow(T)`. A sum that is
+too long, or that overflows, has an infinite error or none that is a number; `below` makes that no
+bound at all, and a comparison with it proves nothing.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Unit(NamedTuple):
+    """The constants of the theorem in one precision."""
+
+    eps: float  # twice the unit roundoff
+    tiny: float  # the smallest normal number
+
+    @property
+    def lost(self) -> float:
+        """What each operation may lose to underflow, and the room to compute that."""
+        return 8 * self.tiny
+
+    def root(self, count: int) -> float:
+        """What underflow of their squares takes from the norm of so many numbers, at most."""
+        return sqrt(4 * self.lost * count)
+
+    def share(self, operations: float) -> float:
+        """The relative error of so many roundings; infinite if they are too many to bound."""
+        return operations * self.eps if operations * self.eps <= 0.25 else inf
+
+    def grow(self, operations: float) -> float:
+        """What a sum of nonnegative terms is multiplied by to be an upper bound of it."""
+        return 1 + self.share(operations)
+
+
+def unit(dtype: torch.dtype) -> Unit:
+    """The constants of a precision."""
+    info = torch.finfo(dtype)
+    return Unit(info.eps, info.tiny)
+
+
+def below(bound: Tensor) -> Tensor:
+    """A lower bound as it is where it is one: what overflowed, either way, bounds nothing."""
+    return torch.where(bound < inf, bound, -inf)
+
+
+def above(bound: Tensor) -> Tensor:
+    """The same for an upper bound."""
+    return torch.where(bound > -inf, bound, inf)
+
+
+def positive(bound: Tensor) -> Tensor:
+    """Which lower bounds prove something to be above 0: none that overflowed.
+
+    Whatever is closed, dropped or passed over by a comparison is so by this one.
+    """
+    return (bound > 0) & (bound < inf)
+
+
+def rounded_down(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """The values in another precision, rounded down to normal numbers or 0."""
+    cast, tiny = values.to(dtype), unit(dtype).tiny
+    cast = torch.where(cast > values, cast.nextafter(torch.full_like(cast, -torch.inf)), cast)
+    flushed = torch.where(values < 0, -tiny, 0.0).to(dtype)
+    return torch.where(cast.abs() < tiny, flushed, cast)
+
+
+def moved_center(
+    center: Tensor, device: torch.device | str, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """A centre in another precision, and how far each coordinate has moved, in float64."""
+    cast = center.to(device, dtype)
+    return cast, (cast.to("cpu", torch.float64) - center.cpu().double()).abs()
+
+
+def larger_radius(radius: float, moved: float, inputs: int, dtype: torch.dtype) -> float:
+    """A radius with room for a centre that has moved; the root of a sum of squares is the length
+    of that, with as many roundings as inputs and three more."""
+    if moved:
+        radius = (radius + moved) * unit(torch.float64).grow(inputs + 8)
+    return max(radius, unit(dtype).tiny) if radius else radius

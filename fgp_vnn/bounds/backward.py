@@ -1,0 +1,233 @@
+"""Linear bounds of a batch of bundles: what holds in all regions of a bundle at once.
+
+Backward from the rows of a target map: at a ReLU with l <= z <= u a positive coefficient takes the
+lower line (slope alpha in [0, 1]) and a negative one the chord. A closed neuron of sign s takes
+slope 1 or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0. What arrives at the
+input is a linear function whose least value over the domain is a lower bound of the row in the
+bundle, for every choice of alpha and beta.
+
+Shapes: rows [batch, rows, outputs of the target]; bounds of layer k [batch or 1, n_k]; slopes and
+multipliers of layer k [batch or 1, rows or 1, n_k].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import above, below, unit
+from fgp_vnn.bounds.layers import LayerBounds as LayerBounds
+from fgp_vnn.bounds.layers import Lines as Lines
+from fgp_vnn.bounds.rounding import Rounding as Rounding
+from fgp_vnn.bounds.rounding import dot
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.network.model import AffineMap, Dense, Network
+
+
+class Backward(NamedTuple):
+    """row . target >= weight . (x - center) + constant in the bundle."""
+
+    weight: Tensor  # [batch, rows, inputs]
+    constant: Tensor  # [batch, rows]
+    least: Tensor  # [batch, rows] the least value over the domain; with rounding, proved and finite
+    nominal: Tensor  # [batch, rows] the same without the rounding error taken off
+    coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
+
+
+def backward(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    lines: Sequence[Lines],
+    *,
+    beta: Sequence[Tensor | None] | None = None,
+    rounding: Rounding | None = None,
+) -> Backward:
+    """Bound the rows of map number `target` (0 is F_1, K is F_out) from below.
+
+    `beta` holds signed multipliers s*beta per layer. With `rounding` the error of this computation
+    itself is taken off, so that `least` is a proved bound.
+    """
+    affine = network.maps[target]
+    waiting: dict[int, Tensor] = {}
+    _add(waiting, affine, affine.adjoint(rows))
+    error = None if rounding is None else rounding.of_map(target, rows)
+    begun = _Begun(target, waiting, rows @ affine.bias, error)
+    return _descend(network, domain, begun, lines, beta, rounding)
+
+
+def backward_neurons(
+    network: Network,
+    domain: Domain,
+    target: int,
+    neurons: Tensor,
+    lines: Sequence[Lines],
+    *,
+    rounding: Rounding,
+) -> tuple[Tensor, Tensor]:
+    """Proved lower and upper bounds [batch, m] of the neurons [batch, m] of a map.
+
+    The same as `backward` with the rows e_j and -e_j, which need no product to begin with.
+    """
+    affine = network.maps[target]
+    waiting: dict[int, Tensor] = {}
+    parts = tuple(torch.cat([part, -part], dim=-2) for part in affine.rows_at(neurons))
+    _add(waiting, affine, parts)
+    bias = affine.bias[neurons]
+    error = rounding.of_neurons(target, neurons)
+    begun = _Begun(
+        target, waiting, torch.cat([bias, -bias], dim=-1), torch.cat([error, error], dim=-1)
+    )
+    least = _descend(network, domain, begun, lines, None, rounding).least
+    low, high = least.chunk(2, dim=-1)
+    return low, -high
+
+
+class _Begun(NamedTuple):
+    """A backward pass that has gone through its target map."""
+
+    target: int
+    waiting: dict[int, Tensor]  # coefficients of what the map reads
+    constant: Tensor  # [batch, rows]
+    error: Tensor | None  # [batch, rows]
+
+
+def _descend(
+    network: Network,
+    domain: Domain,
+    begun: _Begun,
+    lines: Sequence[Lines],
+    beta: Sequence[Tensor | None] | None,
+    rounding: Rounding | None,
+) -> Backward:
+    """The way from the target's sources down to the input."""
+    target, waiting, constant, error = begun
+    maps = network.maps
+    kept: dict[int, Tensor] = {}
+    for k in range(target, 0, -1):
+        coefficient = waiting.pop(k, None)
+        if coefficient is None:
+            continue
+        kept[k] = coefficient
+        low, chord, intercept = lines[k - 1]
+        negative = coefficient.clamp(max=0)
+        constant = constant + dot(negative, intercept)
+        through = torch.addcmul(negative * chord, coefficient.clamp(min=0), low)
+        multiplier = None if beta is None else beta[k - 1]
+        if multiplier is not None:
+            through = through - multiplier
+        constant = constant + through @ maps[k - 1].bias
+        if rounding is not None and error is not None:
+            size = coefficient.abs() if multiplier is None else coefficient.abs() + multiplier.abs()
+            error = error + rounding.of_layer(k, size)
+        _add(waiting, maps[k - 1], maps[k - 1].adjoint(through))
+    weight = waiting.get(0)
+    if weight is None:
+        weight = constant.new_zeros(*constant.shape, network.inputs)
+    constant = constant + dot(weight, domain.center.unsqueeze(-2))
+    reach = domain.support(-weight)
+    least = nominal = constant - reach
+    if rounding is not None and error is not None:
+        least = below(nominal - (error + rounding.of_input(weight, reach)))
+    return Backward(weight, constant, least, nominal, kept)
+
+
+def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...]) -> None:
+    for source, part in zip(affine.sources, parts, strict=True):
+        waiting[source] = waiting[source] + part if source in waiting else part
+
+
+def interval_step(
+    network: Network, domain: Domain, bounds: LayerBounds, index: int
+) -> tuple[Tensor, Tensor]:
+    """Interval bounds of map number `index` from the bounds of the layers before it.
+
+    The value in the middle has `operations` roundings, and how far it moves to either side twice
+    as many; middle and spread themselves have two each, and a support has those of `unsure`.
+    """
+    affine, size_of = network.maps[index], unit(network.dtype)
+    share, lost = size_of.share(2 * affine.operations + 12), size_of.lost
+    box = domain.box()
+    if isinstance(affine, Dense) and affine.sources == (0,):
+        center = affine([domain.center])  # [..., n_k]
+        reach = domain.reach(affine.weights[0])
+        sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+        reach = reach + domain.unsure(affine.weights[0], reach)
+    else:
+        uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
+        lowers = [box.lower, *(lo.clamp(min=0) for lo in bounds.lower)]
+        middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
+        spread = [(uppers[s] - lowers[s]) / 2 + lost for s in affine.sources]
+        center = affine(middle)
+        reach = affine.spread(spread)
+        sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
+    error = share * affine.magnitude(sizes) + lost * (3 * affine.lost(sizes).forward + 8)
+    if affine.defect is not None:
+        error = error + size_of.grow(8) * affine.defect
+    return below(center - reach - error), above(center + reach + error)
+
+
+def root_bounds(
+    network: Network,
+    domain: Domain,
+    *,
+    known: LayerBounds | None = None,
+    prior: LayerBounds | None = None,
+    backward_pass: bool = True,
+    budget: Budget,
+) -> LayerBounds:
+    """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
+    neurons that the intervals leave unstable, as many at a time as fit into the memory.
+
+    `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
+    that hold anyway. When time is up, what is left keeps its intervals.
+    """
+    rounding = None
+    bounds = known or LayerBounds((), ())
+    for k in range(len(bounds.lower), len(network.layers)):
+        lower, upper = interval_step(network, domain, bounds, k)
+        lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
+        if prior is not None:
+            lower = torch.maximum(lower, prior.lower[k])
+            upper = torch.minimum(upper, prior.upper[k])
+        # Of an operator, intervals know the box around a ball only.
+        exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
+        if backward_pass and not exact:
+            rounding = Rounding(network, domain, bounds, rounding)
+            lower, upper = _tighten(network, rounding, bounds, k, lower, upper, budget)
+        bounds = bounds.followed_by(lower, upper)
+    return bounds
+
+
+def _tighten(
+    network: Network,
+    rounding: Rounding,
+    bounds: LayerBounds,
+    k: int,
+    lower: Tensor,
+    upper: Tensor,
+    budget: Budget,
+) -> tuple[Tensor, Tensor]:
+    """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
+    crossing = (lower < 0) & (upper > 0)  # [batch, n_k]
+    most = int(crossing.sum(-1).max()) if len(crossing) else 0
+    if not most or budget.expired():
+        return lower, upper
+    # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
+    chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
+    lines, domain = bounds.lines(), rounding.domain
+    lower, upper = lower.clone(), upper.clone()
+    some = rows_at_once(network, k, 2 * len(crossing), budget.at_once)  # two rows for a neuron
+    for part in torch.split(chosen, some, dim=-1):
+        low, high = backward_neurons(network, domain, k, part, lines, rounding=rounding)
+        lower.scatter_(-1, part, torch.maximum(lower.gather(-1, part), low))
+        upper.scatter_(-1, part, torch.minimum(upper.gather(-1, part), high))
+        if budget.expired():
+            break
+    return lower, upper

@@ -1,0 +1,83 @@
+"""Tighter bounds of the hidden layers over the whole domain, by optimised slopes.
+
+Each unstable neuron gets slopes of its own. What becomes stable is then left out of the network,
+so that everything after it is smaller as well as tighter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.slopes import Ascended, Ascent, ascend
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import ascents_at_once
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.model import Network
+from fgp_vnn.query import Query
+
+CHUNK_ENTRIES = 2_000_000  # slopes that are optimised at once; more would not be faster
+
+
+# Takes a layer, neurons of it [m], and the slopes [2 m, n_k] of each earlier layer that gave lower
+# bounds of z and then of -z.
+KeepSlopes = Callable[[int, Tensor, Sequence[Tensor]], None]
+
+
+def refine_layers(
+    query: Query,
+    bounds: LayerBounds,
+    ascent: Ascent,
+    budget: Budget,
+    keep: KeepSlopes | None = None,
+) -> LayerBounds:
+    """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
+    time as fit into the memory."""
+    lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
+    coarse = query.coarse()
+    for k in range(1, len(lower)):
+        if budget.expired():
+            break
+        crossing = torch.nonzero(((lower[k] < 0) & (upper[k] > 0))[0]).flatten()
+        known = LayerBounds(tuple(lower[:k]), tuple(upper[:k]))
+        before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
+        fit = ascents_at_once(query.network, k, budget.at_once)
+        rows = min(CHUNK_ENTRIES // max(1, before), fit)
+        for neurons in torch.split(crossing, max(1, rows // 2)):  # two rows for a neuron
+            if budget.expired() or not len(neurons):
+                break
+            result = _bound_neurons(query, coarse, known, k, neurons, ascent, budget)
+            if keep is not None:
+                keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
+            low, high = result.least[0].chunk(2)
+            # What overflowed to NaN is no bound, and fmax and fmin pass it over.
+            lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
+            upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
+    return LayerBounds(tuple(lower), tuple(upper))
+
+
+def _bound_neurons(
+    query: Query,
+    coarse: tuple[Network, Domain] | None,
+    known: LayerBounds,
+    k: int,
+    neurons: Tensor,
+    ascent: Ascent,
+    budget: Budget,
+) -> Ascended:
+    unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])
+    unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
+    rows = torch.cat([unit, -unit]).unsqueeze(0)
+    return ascend(
+        query.network,
+        query.domain,
+        k,
+        rows,
+        known,
+        coarse=coarse,
+        ascent=ascent,
+        done=lambda least: budget.expired(),
+    )

@@ -1,0 +1,104 @@
+"""What rounding does to a backward pass, by the theorem in `base.rounding`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.model import Network
+
+if TYPE_CHECKING:
+    from fgp_vnn.bounds.layers import LayerBounds
+
+
+class Rounding:
+    """Bounds on the rounding error of a backward pass.
+
+    After each step the computed coefficients count as exact, and what their errors do to the bound
+    is charged at once: a coefficient of a_k or z_k that is off by e moves the bound by at most
+    e |z_k|, and |z_k| is bounded by the layer bounds. So an error made at one layer never grows
+    with depth. `_terms` [batch or 1, n] are weighed by the rows that a map is applied to, and
+    `_floors` [batch or 1, 1] are not.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        domain: Domain,
+        bounds: LayerBounds,
+        before: Rounding | None = None,
+    ) -> None:
+        """`before` is the same for the bounds of fewer layers."""
+        self._unit = unit(network.dtype)
+        self.domain = domain
+        read_by = [0] * len(network.maps)  # how many maps read each source
+        for source in (s for affine in network.maps for s in affine.sources):
+            read_by[source] += 1
+        lost, box = self._unit.lost, domain.box()
+        sizes = [torch.maximum(box.lower.abs(), box.upper.abs()), *bounds.sizes()]
+        self._sizes = [size.reshape(-1, size.shape[-1]) + lost for size in sizes]
+        self._terms: list[Tensor] = [] if before is None else [*before._terms]
+        self._floors: list[Tensor] = [] if before is None else [*before._floors]
+        for index, affine in enumerate(network.maps):
+            if index < len(self._terms):
+                continue
+            if any(source >= len(sizes) for source in affine.sources):
+                break
+            read = [self._sizes[s] for s in affine.sources]
+            # A coefficient is then added to those of other maps, and what a map adds to the
+            # constant passes through two sums for each layer below it and four at the input.
+            merged = max(read_by[s] for s in affine.sources)
+            steps = affine.operations + affine.outputs + max(merged, 2 * index + 4)
+            gone = affine.lost(read)
+            terms = self._unit.share(steps) * affine.magnitude(read) + lost * (gone.forward + 1)
+            if affine.defect is not None:
+                terms = terms + self._unit.grow(steps) * affine.defect
+            self._terms.append(terms)
+            self._floors.append(lost * (gone.backward + 4 * affine.outputs + _sum(terms)))
+
+    def of_map(self, index: int, rows: Tensor) -> Tensor:
+        """Of applying map number `index` to rows [batch, rows, outputs]."""
+        return dot(rows.abs(), _wide(self._terms[index])) + self._floors[index]
+
+    def of_neurons(self, index: int, neurons: Tensor) -> Tensor:
+        """Of the rows [batch, m] of single neurons."""
+        terms = self._terms[index].expand(len(neurons), -1)
+        return terms.gather(-1, neurons) + self._floors[index]
+
+    def of_layer(self, layer: int, size: Tensor) -> Tensor:
+        """Of the ReLUs of a layer and of the map below it, for coefficients of this size.
+
+        Slopes are at most 1, so what goes through a ReLU is no larger than what came to it: three
+        roundings of each coefficient, weighed by |z|. Intercepts are at most |z| as well; each
+        takes three operations, and their product with the coefficients has 2 n of them.
+        """
+        lost, sizes, width = self._unit.lost, self._sizes[layer], size.shape[-1]
+        share = self._unit.share(width + 2 * layer + 8)
+        terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
+        floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
+        return dot(size, _wide(terms)) + floor
+
+    def of_input(self, weight: Tensor, reach: Tensor) -> Tensor:
+        """Of the value at the domain's centre and of the support `reach` [batch, rows]."""
+        inputs, lost = weight.shape[-1], self._unit.lost
+        terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
+        error = dot(weight.abs(), _wide(terms)) + self.domain.unsure(weight, reach)
+        return error + lost * (4 * inputs + 4 + _sum(terms))
+
+
+def _wide(vectors: Tensor) -> Tensor:
+    """[n] or [batch, n] as [batch or 1, 1, n]."""
+    return vectors.reshape(-1, 1, vectors.shape[-1])
+
+
+def _sum(vectors: Tensor) -> Tensor:
+    return vectors.sum(-1, keepdim=True)
+
+
+def dot(rows: Tensor, vector: Tensor) -> Tensor:
+    """row . vector for rows [batch, rows, n] and one vector [batch or 1, 1, n] for each batch."""
+    return (rows @ vector.transpose(-1, -2)).squeeze(-1)

@@ -1,0 +1,271 @@
+"""Slopes and multipliers of linear bounds, chosen by gradient ascent.
+
+A bound is the least value of a linear function over the domain. By the envelope theorem its
+derivatives need only the minimiser x*, carried forward through the lines that the backward pass
+chose: with z the value that arrives at a neuron and A the coefficient of its output,
+d bound / d alpha = max(A, 0) * z and d bound / d beta = -s * z. No graph is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.model import Network
+
+
+class Multipliers(NamedTuple):
+    """Lower slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
+
+    alpha: tuple[Tensor, ...]  # in [0, 1]
+    beta: tuple[Tensor, ...]  # at least 0
+    weights: Tensor | None = None  # [batch, m] at least 0: of rows that are bounded as one sum
+
+    def to(self, dtype: torch.dtype) -> Multipliers:
+        """In another precision; slopes stay in [0, 1] and the others at least 0."""
+        return Multipliers(
+            tuple(a.to(dtype) for a in self.alpha),
+            tuple(b.to(dtype) for b in self.beta),
+            None if self.weights is None else self.weights.to(dtype),
+        )
+
+    def storable(self) -> Multipliers:
+        """Rounded to what a certificate holds: slopes to 1/255, the others to float32."""
+        return Multipliers(
+            tuple((255 * a).round() / 255 for a in self.alpha),
+            tuple(b.float().to(b.dtype) for b in self.beta),
+            None if self.weights is None else self.weights.float().to(self.weights.dtype),
+        )
+
+    def mix(self, rows: Tensor) -> Tensor:
+        """The rows [batch, m, outputs] as they are, or their weighed sum [batch, 1, outputs]."""
+        return rows if self.weights is None else self.weights.unsqueeze(-2) @ rows
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """How many steps to take, and how long they are."""
+
+    steps: int = 20
+    rate: float = 0.25
+    decay: float = 0.95
+    beta_rate: float = 0.1  # relative to the mean coefficient of the layer
+    storable: bool = False  # the result is rounded to what a certificate holds
+
+
+class Ascended(NamedTuple):
+    """The best bounds found, proved, and what gives them."""
+
+    least: Tensor  # [batch, rows]
+    multipliers: Multipliers
+    points: Tensor  # [batch, rows, inputs]
+    coefficients: dict[int, Tensor]  # of a_k, [batch, rows, n_k]
+    linear: Backward | None = None  # the linear function below the rows, proved
+
+
+def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
+    """The slopes of a plain backward pass, and no multipliers."""
+    batch, count = rows.shape[:2]
+    alpha, beta = [], []
+    for lo, up in zip(bounds.lower, bounds.upper, strict=True):
+        slope = (up > -lo).to(rows.dtype).unsqueeze(-2)
+        alpha.append(slope.expand(batch, count, -1).contiguous())
+        beta.append(rows.new_zeros(batch, count, lo.shape[-1]))
+    return Multipliers(tuple(alpha), tuple(beta))
+
+
+def ascend(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    bounds: LayerBounds,
+    *,
+    signs: Sequence[Tensor] | None = None,
+    begin: Multipliers | None = None,
+    coarse: tuple[Network, Domain] | None = None,
+    ascent: Ascent,
+    done: Callable[[Tensor], bool],
+) -> Ascended:
+    """Raise the bounds of `rows` of map `target`; `signs` [batch, n_k] are those of closed neurons.
+
+    If `begin` has weights, what is bounded is the weighed sum of the rows, and the weights are
+    chosen as well: where it is positive, not all of the rows can be at most 0.
+
+    Stops early when `done(least)` says so. The steps are taken on `coarse`, the same network and
+    domain in a lower precision, if it is given; the result is evaluated in full precision, with
+    its rounding error.
+    """
+    if coarse is not None:
+        best = _climb(
+            *coarse,
+            target,
+            rows.to(coarse[0].dtype),
+            bounds.to(coarse[0].dtype),
+            signs,
+            None if begin is None else begin.to(coarse[0].dtype),
+            ascent,
+            done,
+        )
+        best = best._replace(multipliers=best.multipliers.to(network.dtype))
+    else:
+        best = _climb(network, domain, target, rows, bounds, signs, begin, ascent, done)
+    if ascent.storable:
+        best = best._replace(multipliers=best.multipliers.storable())
+    return _proved(network, domain, target, rows, bounds, signs, best)
+
+
+def _climb(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    bounds: LayerBounds,
+    signs: Sequence[Tensor] | None,
+    begin: Multipliers | None,
+    ascent: Ascent,
+    done: Callable[[Tensor], bool],
+) -> Ascended:
+    now = begin or start(network, rows, bounds)
+    used = range(target)
+    crossing = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
+    closed = None if signs is None else [s.unsqueeze(-2).to(rows.dtype) for s in signs[:target]]
+    moments = _Moments(now, target, with_beta=closed is not None)
+    best: Ascended | None = None
+    for step in range(ascent.steps + 1):
+        lines = bounds.lines(now.alpha)
+        beta = _signed(now, closed)
+        passed = backward(network, domain, target, now.mix(rows), lines, beta=beta)
+        points = domain.maximiser(-passed.weight)
+        best = _better(best, passed, now, points)
+        if step == ascent.steps or done(best.least):
+            break
+        values, _, arrived = carry(network, target, points, lines, passed.coefficients)
+        rate = ascent.rate * ascent.decay**step
+        beta_rate = ascent.beta_rate * ascent.decay**step
+        alpha_new, beta_new = list(now.alpha), list(now.beta)
+        moments.tick()
+        for k in used:
+            if k + 1 not in values:
+                continue
+            z, coefficient = values[k + 1], passed.coefficients[k + 1]
+            gradient = coefficient.clamp(min=0) * z * crossing[k]
+            alpha_new[k] = (now.alpha[k] + rate * moments.alpha(k, gradient)).clamp(0, 1)
+            if closed is not None:
+                size = coefficient.abs().mean(-1, keepdim=True)
+                move = moments.beta(k, -closed[k] * z)
+                beta_new[k] = (now.beta[k] + beta_rate * size * move).clamp(min=0)
+        weights = _reweigh(now.weights, rows, arrived, rate)
+        now = Multipliers(tuple(alpha_new), tuple(beta_new), weights)
+    if best is None:
+        raise AssertionError("at least one pass is made")
+    return best
+
+
+def carry(
+    network: Network,
+    target: int,
+    points: Tensor,
+    lines: Sequence[Lines],
+    coefficients: dict[int, Tensor],
+) -> tuple[dict[int, Tensor], dict[int, Tensor], Tensor]:
+    """z_k and a_k [batch, rows, n_k] and the target's outputs at points [batch, rows, inputs],
+    under the lines that the backward pass chose."""
+    values = {0: points}
+    result = {}
+    for k in range(1, target + 1):
+        if k not in coefficients:
+            continue
+        layer = network.layers[k - 1]
+        z = layer([values[s] for s in layer.sources])
+        low, chord, intercept = lines[k - 1]
+        values[k] = torch.where(coefficients[k] >= 0, low * z, chord * z + intercept)
+        result[k] = z
+    affine = network.maps[target]
+    return result, values, affine([values[s] for s in affine.sources])
+
+
+def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float) -> Tensor | None:
+    """More weight for the rows that are greatest where the sum is least (Hedge)."""
+    if weights is None:
+        return None
+    value = (rows * arrived).sum(-1)  # [batch, m]
+    size = value.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(value.dtype).tiny)
+    grown = weights * torch.exp(4 * rate * value / size)
+    return grown / grown.sum(-1, keepdim=True)
+
+
+def _signed(now: Multipliers, closed: list[Tensor] | None) -> list[Tensor] | None:
+    if closed is None:
+        return None
+    return [sign * beta for sign, beta in zip(closed, now.beta, strict=False)]
+
+
+def _better(best: Ascended | None, passed: Backward, now: Multipliers, points: Tensor) -> Ascended:
+    if best is None:
+        return Ascended(passed.least, now, points, passed.coefficients)
+    higher = passed.least > best.least
+    wide = higher.unsqueeze(-1)
+
+    def pick(new: Sequence[Tensor], old: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return tuple(torch.where(wide, a, b) for a, b in zip(new, old, strict=True))
+
+    old = best.multipliers
+    weights = None
+    if now.weights is not None and old.weights is not None:
+        weights = torch.where(higher, now.weights, old.weights)
+    kept = Multipliers(pick(now.alpha, old.alpha), pick(now.beta, old.beta), weights)
+    least = torch.where(higher, passed.least, best.least)
+    return Ascended(least, kept, points, passed.coefficients)
+
+
+def _proved(
+    network: Network,
+    domain: Domain,
+    target: int,
+    rows: Tensor,
+    bounds: LayerBounds,
+    signs: Sequence[Tensor] | None,
+    best: Ascended,
+) -> Ascended:
+    rounding = Rounding(network, domain, bounds)
+    closed = None if signs is None else [s.unsqueeze(-2).to(rows.dtype) for s in signs[:target]]
+    beta = _signed(best.multipliers, closed)
+    lines = bounds.lines(best.multipliers.alpha)
+    mixed = best.multipliers.mix(rows)
+    passed = backward(network, domain, target, mixed, lines, beta=beta, rounding=rounding)
+    points = domain.maximiser(-passed.weight)
+    kept = best._replace(least=passed.least, points=points, linear=passed)
+    return kept._replace(coefficients=passed.coefficients)
+
+
+class _Moments:
+    """Adam's running means of the gradients, without its graph and hooks."""
+
+    def __init__(self, like: Multipliers, target: int, *, with_beta: bool) -> None:
+        self._alpha = [(torch.zeros_like(a), torch.zeros_like(a)) for a in like.alpha[:target]]
+        kinds = like.beta[:target] if with_beta else ()
+        self._beta = [(torch.zeros_like(b), torch.zeros_like(b)) for b in kinds]
+        self._step = 0
+
+    def tick(self) -> None:
+        self._step += 1
+
+    def alpha(self, k: int, gradient: Tensor) -> Tensor:
+        return self._direction(self._alpha[k], gradient)
+
+    def beta(self, k: int, gradient: Tensor) -> Tensor:
+        return self._direction(self._beta[k], gradient)
+
+    def _direction(self, moments: tuple[Tensor, Tensor], gradient: Tensor) -> Tensor:
+        first, second = moments
+        first.mul_(0.9).add_(gradient, alpha=0.1)
+        second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        scale = (second / (1 - 0.999**self._step)).sqrt_().add_(1e-12)
+        return (first / (1 - 0.9**self._step)) / scale

@@ -1,0 +1,58 @@
+"""Piecewise-linear operators on affine forms, made of ReLU layers.
+
+A certificate speaks of these layers by number: each node makes its own in the order written here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.certificate.checker.call import Call
+from fgp_vnn.certificate.checker.forms import Constant, Form, as_form, plus, times
+
+NO_BOUND = float(np.finfo(np.float32).max)  # a bound as large as float32 goes is none
+
+
+def leaky_relu(call: Call) -> Form:
+    return _sloped(call, np.asarray(call.attributes.get("alpha", np.float32(0.01))))
+
+
+def prelu(call: Call) -> Form:
+    slope = call.constant(1)
+    if slope is None:
+        raise UnsupportedError("a slope that is missing")
+    return _sloped(call, slope)
+
+
+def _sloped(call: Call, slope: Constant) -> Form:
+    """slope * z + (1 - slope) * relu(z)."""
+    form, real = call.form(), np.asarray(slope, dtype=np.float64)
+    if np.broadcast_shapes(form.shape, real.shape) != form.shape:
+        raise UnsupportedError("slopes of another shape than what they are for")
+    active = times(call.relu(form), 1 - real, np.multiply, 3)  # 1 - slope is rounded too
+    return plus(times(form, real, np.multiply, 1), active)
+
+
+def absolute(call: Call) -> Form:
+    """2 * relu(z) - z."""
+    form = call.form()
+    return plus(times(call.relu(form), np.asarray(2.0), np.multiply, 1), form, -1.0)
+
+
+def clip(call: Call) -> Form:
+    """low + relu(z - low) - relu(z - high), without the bounds that are none."""
+    low, high = call.number("min", 1, -np.inf), call.number("max", 2, np.inf)
+    if not low <= high:
+        raise UnsupportedError("a lower bound that is not below the upper one")
+    form = result = call.form()
+    if low > -NO_BOUND:
+        result = plus(_above(call, form, low), as_form(np.asarray(low)))
+    if high < NO_BOUND:
+        result = plus(result, _above(call, form, high), -1.0)
+    return result
+
+
+def _above(call: Call, form: Form, level: float) -> Form:
+    shifted = form if level == 0 else plus(form, as_form(np.asarray(level)), -1.0)
+    return call.relu(shifted)

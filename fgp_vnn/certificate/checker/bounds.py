@@ -1,0 +1,284 @@
+"""Linear bounds in float64, with a bound on their own rounding error: all the arithmetic of the
+checker.
+
+A row r of a map F_t is bounded from below by going backward. At a ReLU with l <= z <= u a positive
+coefficient of relu(z) takes a line s*z with 0 <= s <= 1, which lies below; a negative one takes a
+line c*z + m that lies above at both ends of [l, u], and so between them, relu being convex. A
+neuron that is known, or assumed, to be on or off is linear. An assumption sign*z >= 0 may also
+enter with a multiplier b >= 0: r >= r - b*sign*z wherever it holds. At the input the least value of
+a linear function over a box is read off.
+
+Rounding. Let u = 2^-53 and gamma(n) = n*u / (1 - n*u). A sum of n products computed in any order
+is off by at most gamma(n) times the sum of their absolute values (Higham, Accuracy and Stability
+of Numerical Algorithms, section 3.1), and by 2^-1075 more for each product that underflows.
+
+What stands at each layer of a backward pass is an inequality with the coefficients as computed. If
+those of a vector are off by e in the next one, the bound moves by at most e * max|vector|, and the
+vectors, x and all z_k, are bounded: so nothing that is lost at one layer grows at another. What a
+layer adds to the error is |coefficients| . E_k for a vector E_k that is computed once:
+- applying a map of m outputs to n inputs: m products for each coefficient and for the bias, n in
+  the sizes; twice the steps that its entries were composed by, theirs and those of their sizes;
+- the lines of n neurons: three roundings of each coefficient, and n products with intercepts;
+- at the input of n numbers: n products on either side;
+- sums: a coefficient is added to others once for each map at most, a constant twice for each map,
+  and at the end three times. 4 * maps + 16 covers that.
+All counts are doubled in `gamma`, and errors are taken 1 % larger: that covers the rounding of the
+error bounds themselves.
+
+Underflow. Inside of an E_k it is covered by SMALL, which is added to it and to each number that its
+sizes are made of: the halves in an interval are off by 2^-1075, times weights of any size. All
+others move a bound by less than 2^-1074 times a vector each. TINY covers them as long as no vector
+exceeds LARGE; beyond it nothing is proved. Overflow: a constant that is not finite stays so, and a
+coefficient makes the error infinite or NaN, since no E_k is 0; such a bound is none (`proved`).
+
+Shapes: rows [batch, rows, n]; bounds, slopes, signs and multipliers [batch or 1, n].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.certificate.checker.forms import Array
+from fgp_vnn.certificate.checker.network import AffineMap, Network
+
+UNIT = 2.0**-53
+LARGE = 1e100
+TINY = 1e-200
+SMALL = 2.0**-1022  # more than what an underflow takes away
+ENTRIES = 4_000_000  # coefficients that are held at once
+
+Signs = NDArray[np.int8]
+
+
+class Lines(NamedTuple):
+    """The lines around the ReLUs of one layer, each [batch or 1, n]."""
+
+    low: Array  # slope of the line below, through the origin
+    chord: Array  # slope of the line above
+    intercept: Array  # of the line above
+
+
+class Leaf(NamedTuple):
+    """What a batch of bounds assumes and chooses in one layer, each [batch, n]."""
+
+    slopes: Array  # in [0, 1], of the line below; nan for the usual one
+    signs: Signs  # +1: z >= 0 is assumed, -1: z <= 0, 0: nothing
+    multipliers: Array  # at least 0, of these assumptions
+
+
+def gamma(count: int) -> float:
+    """A bound on the relative error of `count` roundings; the count is doubled first."""
+    return 2 * count * UNIT / (1 - 2 * count * UNIT)
+
+
+def proved(bound: Array) -> Array:
+    """The bounds that count: what is infinite or NaN says nothing, which is -inf."""
+    return np.where(np.isfinite(bound), bound, -np.inf)
+
+
+def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
+    """Lines around relu(z) for lower <= z <= upper."""
+    crossing = (lower < 0) & (upper > 0)
+    on = np.where(lower >= 0, 1.0, 0.0)
+    low = np.where(upper > -lower, 1.0, 0.0)
+    if leaf is not None:
+        crossing = crossing & (leaf.signs == 0)
+        on = np.where(leaf.signs == 0, on, np.where(leaf.signs > 0, 1.0, 0.0))
+        low = np.where(np.isnan(leaf.slopes), low, leaf.slopes)
+    chord = np.clip(upper / np.where(crossing, upper - lower, 1.0), 0.0, 1.0)
+    # Above relu at both ends, whatever the slope: c*l + m >= 0 and c*u + m >= u, rounded up.
+    intercept = np.maximum(-chord * lower, (1 - chord) * upper) * (1 + 8 * UNIT) + SMALL
+    return Lines(
+        np.where(crossing, low, on),
+        np.where(crossing, chord, on),
+        np.where(crossing, intercept, 0.0),
+    )
+
+
+class Enclosure:
+    """Bounds of every ReLU layer over each of a batch of boxes.
+
+    Intervals first; then, for neurons that these do not show to be off, a backward pass each. Signs
+    [batch, neurons] that are known already, as of a box around, are believed.
+    """
+
+    def __init__(
+        self, network: Network, lower: Array, upper: Array, known: Signs | None = None
+    ) -> None:
+        self.network = network
+        self._known = known
+        self.box = lower, upper  # [batch, inputs] each
+        self._lines: list[Lines] = []  # the usual ones, for each layer
+        self.lower: list[Array] = []  # of z_k, [batch, n_k]
+        self.upper: list[Array] = []
+        self._sizes = [np.maximum(np.abs(lower), np.abs(upper))]  # of x, then of a_k
+        self._errors: list[Array] = []  # of applying a map, per coefficient of its outputs
+        self.output_size = np.zeros(0)
+        if not (self._sizes[0] <= LARGE).all():
+            raise OverflowError("inputs beyond 1e100")
+        with np.errstate(all="ignore"):
+            for target, affine in enumerate(network.maps):
+                self._reach(target, affine)
+
+    def _reach(self, target: int, affine: AffineMap) -> None:
+        """Bounds of a map's outputs, from those of what it reads."""
+        read = [(s, self._sizes[s]) for s in affine.weights]
+        size = affine.bias_size + np.zeros((len(self.box[0]), 1))
+        for s, value in read:
+            size = size + (value + SMALL) @ affine.sizes[s].T
+        terms = affine.outputs + sum(w.shape[1] for w in affine.weights.values())
+        count = terms + 2 * affine.steps + 4 * len(self.network.maps) + 16
+        error = 1.01 * gamma(count) * size + SMALL
+        self._errors.append(error)
+        if not (size <= LARGE).all():
+            raise OverflowError("values beyond 1e100 in the network")
+        if target == len(self.network.maps) - 1:
+            self.output_size = size
+            return
+        low, high = self._interval(affine)
+        low, high = low - error, high + error
+        if self._known is not None:
+            begin = sum(self.network.widths[:target])
+            signs = self._known[:, begin : begin + affine.outputs]
+            low = np.where(signs > 0, np.maximum(low, 0), low)
+            high = np.where(signs < 0, np.minimum(high, 0), high)
+        self.lower.append(low)
+        self.upper.append(high)
+        if target > 0:
+            self._tighten(target)
+        self._sizes.append(np.maximum(self.upper[-1], 0))
+        self._lines.append(lines(self.lower[-1], self.upper[-1]))
+
+    def _interval(self, affine: AffineMap) -> tuple[Array, Array]:
+        below = [self.box[0], *(np.maximum(b, 0) for b in self.lower)]
+        above = [self.box[1], *(np.maximum(b, 0) for b in self.upper)]
+        middle, reach = affine.bias, np.zeros(1)
+        for s, weight in affine.weights.items():
+            middle = middle + ((below[s] + above[s]) / 2) @ weight.T
+            reach = reach + ((above[s] - below[s]) / 2) @ np.abs(weight).T
+        return middle - reach, middle + reach
+
+    def _tighten(self, target: int) -> None:
+        """A backward pass for the neurons that the intervals do not show to be off.
+
+        Those that are on are linear whatever their bounds are, but the intervals of later layers
+        are read off these bounds.
+        """
+        wanted = self.upper[target] > 0
+        most = int(wanted.sum(-1).max(initial=0))
+        # Boxes with fewer such neurons than others get some more rows, which are not used: so what
+        # is found in a box does not depend on the others in the batch.
+        chosen = np.argsort(~wanted, axis=-1, kind="stable")[:, :most]
+        some = max(1, ENTRIES // (2 * len(wanted) * max(self.widths)))
+        for begin in range(0, most, some):
+            part = chosen[:, begin : begin + some]
+            least = self._descend(self._of_neurons(target, part), self._lines)
+            least[~np.tile(np.take_along_axis(wanted, part, -1), 2)] = np.nan
+            self.learn(target, part, least[:, : part.shape[1]])
+            self.learn(target, part, least[:, part.shape[1] :], below=True)
+
+    def signs(self) -> Signs:
+        """What is known of the signs of all neurons, [batch, neurons]: 0 where nothing is."""
+        pairs = zip(self.lower, self.upper, strict=True)
+        parts = [np.where(low >= 0, 1, np.where(high <= 0, -1, 0)) for low, high in pairs]
+        none = np.zeros((len(self.box[0]), 0))
+        return np.hstack([none, *parts]).astype(np.int8)
+
+    @property
+    def widths(self) -> list[int]:
+        return [self.network.inputs, *self.network.widths]
+
+    def learn(
+        self, layer: int, neurons: NDArray[np.int64], least: Array, *, below: bool = False
+    ) -> None:
+        """z >= least, or -z >= least if `below`, for the neurons [batch, m], where it is finite."""
+        known, sign = (self.upper[layer], -1.0) if below else (self.lower[layer], 1.0)
+        old = sign * np.take_along_axis(known, neurons, -1)
+        np.put_along_axis(known, neurons, sign * np.maximum(proved(least), old), -1)
+
+    def least(self, target: int, rows: Array, leaves: Sequence[Leaf] | None = None) -> Array:
+        """Lower bounds [batch, rows] of rows [batch, rows, outputs] of a map, proved."""
+        with np.errstate(all="ignore"):
+            given: Sequence[Leaf | None] = leaves or [None] * target
+            known = zip(self.lower, self.upper, given, strict=False)
+            chosen = [lines(low, high, leaf) for low, high, leaf in known]
+            return self._descend(self._of_rows(target, rows), chosen, leaves)
+
+    def _of_rows(self, target: int, rows: Array) -> _Begun:
+        affine = self.network.maps[target]
+        parts = {s: _product(rows, weight) for s, weight in affine.weights.items()}
+        return _Begun(target, parts, rows @ affine.bias, _weigh(np.abs(rows), self._errors[target]))
+
+    def _of_neurons(self, target: int, neurons: NDArray[np.int64]) -> _Begun:
+        """The rows e_j, then the rows -e_j, of the neurons j [batch, m]."""
+        affine = self.network.maps[target]
+        parts = {s: _both(weight[neurons]) for s, weight in affine.weights.items()}
+        error = np.take_along_axis(self._errors[target], neurons, -1)
+        return _Begun(target, parts, _both(affine.bias[neurons]), np.abs(_both(error)))
+
+    def _descend(
+        self, begun: _Begun, chosen: Sequence[Lines], leaves: Sequence[Leaf] | None = None
+    ) -> Array:
+        """From what the target reads down to the input."""
+        target, waiting, constant, error = begun
+        for layer in range(target - 1, -1, -1):
+            coefficient = waiting.pop(layer + 1, None)
+            if coefficient is None:
+                continue
+            low, chord, intercept = chosen[layer]
+            constant = constant + _weigh(np.minimum(coefficient, 0), intercept)
+            through = coefficient * np.where(coefficient > 0, low[:, None], chord[:, None])
+            size = np.abs(coefficient)
+            if leaves is not None:
+                multiplier = leaves[layer].multipliers[:, None]
+                through = through - multiplier * leaves[layer].signs[:, None]
+                size = size + multiplier
+            affine = self.network.maps[layer]
+            constant = constant + through @ affine.bias
+            error = error + _weigh(size, self._errors[layer] + self._relu_error(layer))
+            for s, weight in affine.weights.items():
+                part = _product(through, weight)
+                waiting[s] = waiting[s] + part if s in waiting else part
+        if 0 in waiting:
+            lower, upper = self.box
+            slope = waiting[0]
+            constant = constant + _weigh(np.maximum(slope, 0), lower)
+            constant = constant + _weigh(np.minimum(slope, 0), upper)
+            count = 2 * slope.shape[-1] + 4 * len(self.network.maps) + 16
+            error = error + _weigh(np.abs(slope), gamma(count) * self._sizes[0] + SMALL)
+        return proved(constant - 1.01 * error - TINY)
+
+    def _relu_error(self, layer: int) -> Array:
+        """Of the lines of a layer: what |z| is at most, times the roundings of their products."""
+        lower, upper = self.lower[layer], self.upper[layer]
+        count = lower.shape[-1] + 4 * len(self.network.maps) + 16
+        return gamma(count) * np.maximum(np.abs(lower), np.abs(upper)) + SMALL
+
+
+class _Begun(NamedTuple):
+    """A backward pass that has gone through its target map."""
+
+    target: int
+    waiting: dict[int, Array]  # coefficients of what the map reads
+    constant: Array  # [batch, rows]
+    error: Array  # [batch, rows]
+
+
+def _both(values: Array) -> Array:
+    return np.concatenate([values, -values], axis=1)
+
+
+def _product(rows: Array, weight: Array) -> Array:
+    """rows [batch, rows, n] @ weight [n, m]."""
+    flat = rows.reshape(-1, rows.shape[-1]) @ weight
+    return flat.reshape(*rows.shape[:-1], weight.shape[1])
+
+
+def _weigh(rows: Array, vector: Array) -> Array:
+    """rows [batch, rows, n] . vector [batch or 1, n]."""
+    result: Array = (rows @ vector[:, :, None])[..., 0]
+    return result

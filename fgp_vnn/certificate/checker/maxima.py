@@ -1,0 +1,67 @@
+"""Max pools on affine forms, by max(a, b) = b + relu(a - b).
+
+The members of all windows meet in rounds: the first half of them against the second, an odd one in
+the middle going through. A round is one ReLU layer with a neuron for each pair (a, b), in their
+order as numbers; a pair that several windows share is there once.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.certificate.checker.call import Call
+from fgp_vnn.certificate.checker.forms import Form, joined, linear, plus, taken
+from fgp_vnn.certificate.checker.windows import pool_window
+
+ABSENT = -1  # the number of a member outside of the image
+
+Numbers = NDArray[np.int64]
+
+
+def max_pool(call: Call) -> Form:
+    given = call.attributes
+    if call.outputs > 1 or given.get("ceil_mode", 0):
+        raise UnsupportedError("indices beside the maxima, or windows that go beyond the padding")
+    return _pooled(call, list(given["kernel_shape"]))
+
+
+def global_max_pool(call: Call) -> Form:
+    return _pooled(call, list(call.form().shape[2:]))
+
+
+def _pooled(call: Call, kernel: list[int]) -> Form:
+    form = call.form()
+    window = pool_window(call.attributes, kernel, form.shape[2:])
+    numbers = np.arange(prod(form.shape)).reshape(form.shape)
+    seen = window.patches(numbers, kernel, ABSENT)
+    shape = seen.shape[: len(form.shape)]
+    groups: Numbers = seen.reshape(prod(shape), prod(kernel)).T  # [members, windows]
+    if not (groups != ABSENT).any(0).all():
+        raise UnsupportedError("a window outside of the image")
+    current = linear(form, lambda block, _: block.reshape(len(block), -1))
+    while len(groups) > 1:
+        current, groups = _round(call, current, groups)
+    return linear(taken(current, groups[0], 0), lambda b, _: b.reshape(len(b), *shape))
+
+
+def _round(call: Call, values: Form, groups: Numbers) -> tuple[Form, Numbers]:
+    """The larger ones of each pair, and the groups [members, windows] as numbers of these."""
+    half = len(groups) // 2
+    first, second = groups[:-half], groups[-half:]
+    second = np.concatenate([second, first[half:]])  # the odd one meets itself
+    first, second = np.where(first < 0, second, first), np.where(second < 0, first, second)
+    both = np.stack([first.reshape(-1), second.reshape(-1)])
+    pairs, number = np.unique(both[:, both[0] != ABSENT], axis=1, return_inverse=True)
+    alone = pairs[0] == pairs[1]
+    parts = [taken(values, pairs[0, alone], 0)]
+    if not alone.all():
+        a, b = (taken(values, side, 0) for side in pairs[:, ~alone])
+        parts.insert(0, plus(b, call.relu(plus(a, b, -1.0))))
+    place = np.argsort(np.argsort(alone, kind="stable"))  # the pairs first, then those alone
+    result = np.full(both.shape[1], ABSENT)
+    result[both[0] != ABSENT] = place[number.reshape(-1)]
+    return joined(parts, 0), result.reshape(first.shape)

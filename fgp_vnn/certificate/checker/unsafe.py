@@ -1,0 +1,68 @@
+"""The unsafe set of a case as the checker bounds it: sums of rows with weights of a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.bounds import SMALL, Enclosure, Leaf, gamma, proved
+from fgp_vnn.certificate.checker.forms import Array
+from fgp_vnn.certificate.checker.proof import Step
+from fgp_vnn.property.model import Case
+
+Numbers = NDArray[np.int64]
+Weights = NDArray[np.float32]
+
+
+class Unsafe:
+    """The rows of all disjuncts of a case."""
+
+    def __init__(self, case: Case) -> None:
+        self.count = len(case.unsafe)
+        self.rows = np.concatenate([part.rows for part in case.unsafe])  # [rows, outputs]
+        self.limits = np.concatenate([part.limits for part in case.unsafe])
+        self.owner = np.repeat(np.arange(self.count), [len(p.limits) for p in case.unsafe])
+
+    def disjuncts(self, step: Step) -> Numbers:
+        """The disjuncts that a step is about, each of them once."""
+        numbers: Numbers = step.arrays["disjuncts"].astype(np.int64)
+        if not len(numbers) or not ((numbers >= 0) & (numbers < self.count)).all():
+            raise InputError("it is about a disjunct that the property does not have")
+        if len(np.unique(numbers)) < len(numbers):
+            raise InputError("it names a disjunct twice")
+        return numbers
+
+    def weights(self, step: Step, leaves: int) -> Weights:
+        """The weights [leaves, rows] of a step."""
+        weights: Weights = step.arrays["weights"]
+        if weights.shape != (leaves, len(self.limits)):
+            raise InputError("there are not as many weights as leaves and rows")
+        return at_least_zero(weights, "weight")
+
+    def mixed(self, weights: NDArray[Any], disjuncts: Numbers) -> Array:
+        """The weights [batch, rows] with 0 for the rows of other disjuncts than those of
+        [batch or 1, sums]; [batch, sums, rows]."""
+        mine = self.owner == disjuncts[..., None]
+        return np.where(mine, weights[:, None].astype(np.float64), 0.0)
+
+    def least(
+        self, enclosure: Enclosure, weights: Array, chosen: Sequence[Leaf] | None = None
+    ) -> Array:
+        """Lower bounds [batch, sums] of sums of rows with weights [batch, sums, rows]."""
+        with np.errstate(all="ignore"):
+            rows = weights @ self.rows
+            least = enclosure.least(len(enclosure.network.widths), rows, chosen)
+            # The sums of rows are rounded too: what that is worth, by the size of the outputs.
+            size = enclosure.output_size @ np.abs(self.rows).T + np.abs(self.limits) + SMALL
+            error = gamma(2 * len(self.limits) + 16) * (weights @ size[..., None])[..., 0]
+            return proved(least - weights @ self.limits - 1.01 * error)
+
+
+def at_least_zero(values: Weights, what: str) -> Weights:
+    if not ((values >= 0) & (values < np.inf)).all():
+        raise InputError(f"a {what} is negative or not finite")
+    return values

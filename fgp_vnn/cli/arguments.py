@@ -1,0 +1,132 @@
+"""Arguments that several commands have, and what is said before the work when they are wrong."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from typing import Any
+
+from fgp_vnn.engine.settings import DEVICES, ENGINES, PRECISIONS, SEEDS, VARIANTS
+
+_SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
+POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
+MOST_SECONDS = 1e9
+MOST_GIGABYTES = 1e9
+MOST_THREADS = 256
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """Fields of `Settings`, the same wherever something is searched for."""
+    parser.add_argument("--engine", choices=ENGINES, default="auto")
+    parser.add_argument("--variant", choices=VARIANTS, default="full-queue", help="of the walk")
+    add_device(parser)
+    parser.add_argument(
+        "--no-attack", dest="attack", action="store_false", help="search without attacks"
+    )
+    parser.add_argument(
+        "--no-alternate",
+        dest="alternate",
+        action="store_false",
+        help="leave inconclusive boundaries unknown, as the paper does",
+    )
+    parser.add_argument(
+        "--lp",
+        action="store_true",
+        help="settle by HiGHS and Clarabel what projections leave inconclusive",
+    )
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Where to compute, and what decides random choices."""
+    parser.add_argument("--device", choices=DEVICES, default="auto")
+    parser.add_argument("--seed", type=seed, default=0, help="of the attack's random starts")
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Fields for what decides VNN-LIB properties."""
+    parser.add_argument("--precision", choices=PRECISIONS, default="float64")
+    parser.add_argument(
+        "--float32-semantics",
+        action="store_true",
+        help="unsat only if it holds for every order of evaluation in float32",
+    )
+
+
+def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
+    """The fields of `Settings` that all searches have, and those that are named."""
+    return {name: getattr(args, name) for name in (*_SEARCH, *more)}
+
+
+def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> None:
+    """Time and memory of a search in this process."""
+    parser.add_argument("--timeout", type=seconds, help=f"seconds until {answer} has to be there")
+    parser.add_argument(
+        "--memory",
+        type=gigabytes,
+        help="gigabytes for everything; if not given, half of what is free",
+    )
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--threads", type=threads, default=1, help="of torch; more pay only for large networks"
+    )
+
+
+def set_threads(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def seconds(text: str) -> float:
+    return _number(text, POSITIVE, MOST_SECONDS, "a positive number of seconds, at most 1e9")
+
+
+def gigabytes(text: str) -> float:
+    return _number(text, POSITIVE, MOST_GIGABYTES, "a positive number of gigabytes, at most 1e9")
+
+
+def radius(text: str) -> float:
+    return _number(text, 0.0, FINITE, "a number of at least 0")
+
+
+def positive(text: str) -> float:
+    return _number(text, POSITIVE, FINITE, "a positive number")
+
+
+def finite(text: str) -> float:
+    return _number(text, -FINITE, FINITE, "a number")
+
+
+def seed(text: str) -> int:
+    return _integer(text, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
+
+
+def count(text: str) -> int:
+    return _integer(text, 1, sys.maxsize, "a positive whole number")
+
+
+def threads(text: str) -> int:
+    return _integer(text, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
+
+
+def _number(text: str, least: float, most: float, wanted: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return value
+
+
+def _integer(text: str, least: int, most: int, wanted: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:  # also digits by the thousand
+        value = least - 1
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text[:50]!r} is not {wanted}")
+    return value

@@ -1,0 +1,195 @@
+"""fgp-vnn bench: run a folder of instances, and resume it where it was left."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.bench.answer import Limits, Solver
+from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
+from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
+from fgp_vnn.bench.progress import Terminal
+from fgp_vnn.bench.run import Plan, default_memory
+from fgp_vnn.bench.run import run as run_plan
+from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.budget.budget import GIGABYTE
+from fgp_vnn.cli.arguments import (
+    add_precision,
+    add_search_arguments,
+    count,
+    gigabytes,
+    search_settings,
+    seconds,
+)
+from fgp_vnn.cli.output import complain
+from fgp_vnn.engine.settings import make_settings, unusual
+
+VERIFY = "fgp_vnn:verify"
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The arguments that choose instances, the same for bench and compare."""
+    parser.add_argument(
+        "benchmark",
+        type=Path,
+        help="a folder with instances.csv, a tree of such folders, or a csv file",
+    )
+    parser.add_argument("--timeout", type=seconds, help="seconds, in place of the csv's limits")
+    parser.add_argument("--filter", metavar="REGEX", help="only rows whose names match")
+    parser.add_argument("--limit", type=count, metavar="N", help="only the first N")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn by SEED")
+    parser.add_argument("--expect", type=Path, metavar="CSV", help="a table of known answers")
+    parser.add_argument("--out", type=Path, help="folder for the results (runs/NAME)")
+    parser.add_argument("--keep-going", action="store_true", help="run what a bad folder has left")
+    parser.add_argument("--quiet", action="store_true", help="say only what is wrong")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
+    add_search_arguments(parser)
+    add_precision(parser)
+    parser.add_argument("--memory", type=gigabytes, metavar="GB", help="limit of one instance")
+    parser.add_argument(
+        "--grace",
+        type=seconds,
+        default=10.0,
+        help="seconds over time until a kill (10)",
+    )
+    parser.add_argument(
+        "--cluster",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help="run on a Ray cluster (ray://head:10001), or on one inside this machine",
+    )
+    parser.add_argument("--retry-errors", action="store_true", help="run instances in error again")
+    parser.add_argument("--dry-run", action="store_true", help="list the instances and stop")
+    parser.add_argument(
+        "--verifier", default=VERIFY, metavar="MODULE:FUNCTION", help="what to call (%(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
+    settings = _settings(args)
+    if args.cluster == "":
+        raise InputError("--cluster: an address, or nothing at all, not an empty text")
+    benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
+    if report_problems(benchmark, keep_going=args.keep_going):
+        return 2
+    instances = selected(benchmark, args)
+    if args.dry_run:
+        for instance in instances:
+            print(f"{instance} {instance.timeout:g}")
+        return 0
+    plan = Plan(
+        instances=instances,
+        truth=read_truth(benchmark.folders, args.expect),
+        out=args.out or default_out(args.benchmark),
+        settings={
+            "benchmark": str(args.benchmark.resolve()),
+            "timeout": args.timeout,
+            "verifier": args.verifier,
+            **settings,
+        },
+        retry_errors=args.retry_errors,
+        quiet=args.quiet,
+    )
+    stop_on_termination()
+    console = Terminal()
+    try:
+        with ExitStack() as stack:
+            summary = run_plan(plan, _solvers(args, settings, plan.out, stack), console)
+    except (KeyboardInterrupt, OSError):
+        complain(f"what is done is in {plan.out}: the same command goes on")
+        raise
+    if not args.quiet:
+        print(f"{summary}: {plan.out}")
+    if summary.contradictions:
+        print(f"{len(summary.contradictions)} wrong verdicts", file=sys.stderr)
+    return 1 if summary.contradictions else 0
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What the verifier is called with: the device, and whatever else was asked for."""
+    settings = search_settings(args, "precision", "float32_semantics")
+    make_settings("verify", settings)  # says now, once, what cannot be done
+    return {"device": args.device, **unusual(settings)}
+
+
+def _solvers(
+    args: argparse.Namespace, settings: dict[str, Any], out: Path, stack: ExitStack
+) -> Callable[[int], Sequence[Solver]]:
+    """Makes as many workers as asked for, here or on a cluster, but no more than instances."""
+
+    def spec(jobs: int) -> WorkerSpec:
+        cores = os.cpu_count() or 1
+        chosen = os.environ.get("OMP_NUM_THREADS")
+        memory = int(args.memory * GIGABYTE) if args.memory else default_memory(jobs)
+        return WorkerSpec(
+            verifier=args.verifier,
+            settings=settings,
+            limits=Limits(grace=args.grace, memory=memory),
+            threads=0 if chosen or args.cluster else max(1, cores // jobs),
+        )
+
+    def here(waiting: int) -> Sequence[Solver]:
+        jobs = min(args.jobs or 1, waiting)
+        logs = out / "logs"
+        logs.mkdir(exist_ok=True)
+        return [GuardedWorker(spec(jobs), logs / f"worker-{slot}.log") for slot in range(jobs)]
+
+    def on_cluster(waiting: int) -> Sequence[Solver]:
+        from fgp_vnn.bench.cluster import RayWorker, connected
+
+        most = None if args.jobs is None else min(args.jobs, waiting)
+        cluster = stack.enter_context(connected(args.cluster, most, args.device))
+        jobs = min(cluster.capacity, waiting)
+        return [RayWorker(spec(jobs), cluster) for _ in range(jobs)]
+
+    return on_cluster if args.cluster else here
+
+
+def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
+    """List all that is wrong with a benchmark at once; True if that is a reason to stop."""
+    if not benchmark.problems:
+        return False
+    print(f"fgp-vnn: {len(benchmark.problems)} problems:", file=sys.stderr)
+    for problem in benchmark.problems:
+        print(f"  {problem}", file=sys.stderr)
+    if not benchmark.instances:
+        print("nothing to run", file=sys.stderr)
+    elif not keep_going:
+        left = len(benchmark.instances)
+        print(f"nothing was run; --keep-going runs the other {left} instances", file=sys.stderr)
+    return not (keep_going and benchmark.instances)
+
+
+def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, ...]:
+    instances = select(
+        benchmark.instances, pattern=args.filter, limit=args.limit, shuffle=args.shuffle
+    )
+    if not instances:
+        raise InputError(f"{args.benchmark}: no instance matches --filter {args.filter!r}")
+    return instances
+
+
+def default_out(benchmark: Path) -> Path:
+    return Path("runs") / benchmark.resolve().name.removesuffix(".csv")
+
+
+def stop_on_termination() -> None:
+    """Let SIGTERM end a run as Ctrl-C does: workers stopped, results kept."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

@@ -1,0 +1,177 @@
+"""fgp-vnn certify: local robustness at many inputs, verified robust accuracy."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fgp_vnn.cli.arguments import (
+    add_limits,
+    add_search_arguments,
+    count,
+    radius,
+    search_settings,
+)
+from fgp_vnn.cli.point_runs import (
+    add_point_arguments,
+    ball_options,
+    check_point_arguments,
+    fixed_columns,
+    load,
+    new_rows,
+    open_records,
+)
+from fgp_vnn.engine.settings import unusual
+
+if TYPE_CHECKING:
+    from fgp_vnn.api.points import Points
+    from fgp_vnn.engine.certifier import Certifier
+
+SEARCH_SHARE = 0.95  # of a point's time; the rest is for an attack on what stays open
+LEAST_SECONDS = 0.001
+STATUSES = ("robust", "not_robust", "unknown", "timeout")
+HEURISTICS = ("alternate", "cache_first", "joint", "reduce", "signed", "stable")
+# The same in every row; `options` are those of the search that are not as usual.
+RUN = ("network", "data", "norm", "epsilon", "clip", "timeout", "options")
+COLUMNS = (
+    "point",
+    "y",
+    "label",
+    "status",
+    "decided_by",
+    "seconds",
+    "regions",
+    "attacked",
+    "witness_label",
+    "witness",
+    "reason",
+    "lps",
+    *RUN,
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_point_arguments(parser)
+    parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
+    add_limits(parser, "the answer for a point")
+    add_search_arguments(parser)
+    parser.add_argument(
+        "--without",
+        action="append",
+        choices=HEURISTICS,
+        default=[],
+        help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
+    )
+    parser.add_argument(
+        "--batch", type=count, default=4096, help="regions that the walk takes at once"
+    )
+    parser.add_argument(
+        "--paper",
+        action="store_true",
+        help="the paper's algorithm: --engine walk, and none of the heuristics it does not have",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    check_point_arguments(args)
+    settings = _settings(args)
+    certifier, points = load(args, settings)
+    options = ball_options(args) | {"epsilon": args.epsilon}
+    fixed = run_settings(args.model, args.points, options, settings)
+    records = open_records(args, COLUMNS, fixed)
+    rows = list(records.done) if records else []
+    rows += new_rows(
+        len(points), records, lambda number, _: certify_point(certifier, points, number, options)
+    )
+    summary = summarise(rows)
+    print(json.dumps(summary) if args.json else describe(summary))
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    settings = search_settings(args, "memory", "batch")
+    settings.update(dict.fromkeys(args.without, False))
+    if args.paper:
+        settings.update(engine="walk", attack=False)
+        settings.update(dict.fromkeys(("alternate", "joint", "signed", "stable"), False))
+    return settings
+
+
+def run_settings(
+    model: Path, data: Path, options: dict[str, Any], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """The columns RUN. A device changes only how long things take."""
+    asked = unusual(settings)
+    asked.pop("device", None)
+    return fixed_columns(model, data, **options, options=asked)
+
+
+def certify_point(
+    certifier: Certifier, points: Points, number: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """One row of the output. Where nothing was decided an attack has its say, for the accuracy,
+    in the time that is left for it."""
+    x, timeout = points.x[number].astype("float64"), options["timeout"]
+    begin = time.monotonic()
+    search = None if timeout is None else SEARCH_SHARE * timeout
+    result = certifier.certify(x, **(options | {"timeout": search}))
+    row: dict[str, Any] = {
+        "point": number,
+        "y": None if points.y is None else int(points.y[number]),
+        "label": result.label,
+        "status": result.status,
+        "decided_by": result.decided_by,
+        "seconds": round(result.seconds, 6),
+        "regions": result.statistics.get("regions", 0),
+        "reason": result.reason,
+        "lps": result.statistics.get("lps"),
+    }
+    witness = result.witness
+    if result.status in ("unknown", "timeout"):
+        left = None if timeout is None else max(begin + timeout - time.monotonic(), LEAST_SECONDS)
+        witness = certifier.attack(x, **(options | {"timeout": left}))
+        row["attacked"] = "broken" if witness is not None else "stands"
+    if witness is not None:
+        from fgp_vnn.attack.robustness import other_class
+
+        row["witness_label"] = other_class(witness.y, result.label)
+        row["witness"] = [float(value) for value in witness.x]
+    return row
+
+
+def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Counts, times, and what share of the points is verified; its upper bound by attacks."""
+    count = len(rows)
+    summary: dict[str, Any] = {"points": count}
+    for status in STATUSES:
+        summary[status] = sum(row["status"] == status for row in rows)
+    seconds = [float(row["seconds"]) for row in rows]
+    summary["median_seconds"] = statistics.median(seconds) if seconds else 0.0
+    lps = [int(row["lps"]) for row in rows if row.get("lps") not in (None, "")]
+    if lps:
+        summary["lps"] = sum(lps)
+    if count and all(row.get("y") not in (None, "") for row in rows):
+        right = [row for row in rows if int(row["y"]) == int(row["label"])]
+        broken = [r for r in right if r["status"] == "not_robust" or r.get("attacked") == "broken"]
+        summary["accuracy"] = len(right) / count
+        summary["vra"] = sum(row["status"] == "robust" for row in right) / count
+        summary["vra_upper_bound"] = (len(right) - len(broken)) / count
+    return summary
+
+
+def describe(summary: dict[str, Any]) -> str:
+    """The summary in a few lines."""
+    counts = ", ".join(f"{summary[s]} {s.replace('_', ' ')}" for s in STATUSES)
+    lines = [f"{summary['points']} points: {counts}; median {summary['median_seconds']:.4f} s"]
+    if "lps" in summary:
+        lines[0] += f"; {summary['lps']} LPs"
+    if "vra" in summary:
+        lines.append(
+            f"accuracy {summary['accuracy']:.3f}, verified robust accuracy {summary['vra']:.3f}, "
+            f"at most {summary['vra_upper_bound']:.3f}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""fgp-vnn check-certificate: check the proof of an unsat, apart from the verifier."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import read_bytes
+
+if TYPE_CHECKING:
+    from fgp_vnn.certificate.checker.check import Checked
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("certificate", type=Path, help="what verify --certificate has written")
+    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
+    parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 for a certificate that proves the property, 1 for one that does not."""
+    from rich.console import Console
+
+    begin = time.perf_counter()
+    certificate = read_bytes(args.certificate, "certificate")
+    network, prop = read_bytes(args.model, "network"), read_bytes(args.property, "property")
+    try:
+        with Console(stderr=True).status("checking the certificate"):
+            from fgp_vnn.certificate.checker.check import check_files
+
+            checked = check_files(certificate, network, prop)
+    except InputError as error:
+        print(f"certificate refused: {' '.join(str(error).split())}")
+        return 1
+    except (MemoryError, RecursionError) as error:
+        print(f"certificate refused: it is too large to be checked ({type(error).__name__})")
+        return 1
+    print(f"network {args.model} and property {args.property} are those that it names")
+    print(_describe(checked))
+    print(f"certificate accepted: unsat is proved ({time.perf_counter() - begin:.2f} s)")
+    return 0
+
+
+def _describe(checked: Checked) -> str:
+    """What was checked, in one line."""
+    return (
+        f"checked: {checked.cases} input boxes, {checked.disjuncts} ways to break the property, "
+        f"{checked.lemmas} bounds of hidden neurons, {checked.leaves} leaves; every bound was "
+        f"computed anew, the smallest that had to be above 0 is {checked.margin:.3g}"
+    )

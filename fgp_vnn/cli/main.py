@@ -1,0 +1,101 @@
+"""The command line: one module of `fgp_vnn.cli` per command, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from fgp_vnn import __version__
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
+from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
+
+# Each command is a module with add_arguments(parser) and run(args) -> exit code.
+COMMANDS = {
+    "verify": "decide one VNN-LIB property of one ONNX network",
+    "certify": "decide local robustness at the points of a file",
+    "radius": "bound the distance to the nearest input of another class",
+    "supports": "say whether a network and a property can be read, without analysing them",
+    "networks": "list the networks of folders with their sizes, or why they cannot be read",
+    "bench": "run a folder of instances, and resume it where it was left",
+    "compare": "run several tools on the same instances, and check their counterexamples",
+    "report": "make one HTML page of a run or a comparison",
+    "check": "check the counterexample of a results file with onnxruntime",
+    "check-certificate": "check the proof of an unsat, apart from the verifier",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 for every verdict, 2 for bad input and for what cannot be written, 130 for
+    Ctrl-C, 141 if nobody reads any longer what it prints."""
+    if argv is None:
+        _prepare_output()
+    try:
+        return _run(argv)
+    except InputError as error:
+        complain(str(error))
+    except KeyboardInterrupt:
+        complain(MESSAGE)
+        return EXIT_CODE
+    except BrokenPipeError:
+        if not reader_has_gone():
+            raise
+        return NOBODY_READS
+    except OSError as error:
+        complain(fault(error))
+    return 2
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        args = _parser(argv).parse_args(argv)
+        return int(_module(args.command).run(args))
+    finally:  # also after --help
+        sys.stdout.flush()
+
+
+def _prepare_output() -> None:
+    """An output that is closed swallows everything, and any name of a file can be printed."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the command line in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Without passing over what goes wrong, as the original does."""
+        (file or sys.stderr).write(message)
+
+
+def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="fgp-vnn", description="Verify neural networks by Fast Geometric Projections."
+    )
+    parser.set_defaults(own_process=argv is None)  # or a call from somebody else's
+    parser.add_argument("--version", action="version", version=f"fgp-vnn {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    asked = list(sys.argv[1:] if argv is None else argv)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary)
+        if name in asked:
+            _module(name).add_arguments(command)
+    return parser
+
+
+def _module(command: str) -> Any:
+    return import_module(f"fgp_vnn.cli.{command.replace('-', '_')}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""fgp-vnn networks: which networks can be read, and how large they are."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.cli.interrupt import leave_on_interrupt
+
+if TYPE_CHECKING:
+    from fgp_vnn.network import LoadedNetwork
+
+SUFFIXES = (".onnx", ".onnx.gz")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 if all networks can be read, 2 if some cannot."""
+    from rich.console import Console
+    from rich.progress import track
+
+    files = [file for path in args.paths for file in find_networks(path)]
+    refused = 0
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    with leave_on_interrupt():
+        for file in track(files, "reading", console=console, transient=True, disable=hidden):
+            try:
+                print(f"{file}: {describe(file)}", flush=True)
+            except InputError as error:
+                refused += 1
+                reason = str(error).removeprefix(f"{file}: ")
+                print(f"{file}: refused: {reason}", flush=True)
+    print(f"{_count(len(files), 'network')}: {len(files) - refused} can be read, {refused} refused")
+    return 2 if refused else 0
+
+
+def find_networks(path: Path) -> list[Path]:
+    """A file by itself, or all networks in a folder and below."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file())
+    if not found:
+        raise InputError(f"{path}: no network in this folder ({' or '.join(SUFFIXES)})")
+    return found
+
+
+def describe(path: Path) -> str:
+    """The size of a network in one line; raises InputError where it cannot be read."""
+    from fgp_vnn.network import load_network
+
+    return summary(load_network(path))
+
+
+def summary(model: LoadedNetwork) -> str:
+    """Inputs, outputs, ReLU layers and the file's operators in one line."""
+    network = model.network
+    operators = ", ".join(f"{count} {kind}" for kind, count in sorted(model.operators.items()))
+    size = ", ".join(
+        _count(n, kind)
+        for n, kind in (
+            (network.inputs, "input"),
+            (network.outputs, "output"),
+            (network.neurons, "neuron"),
+        )
+    )
+    return f"{size} in {_count(len(network.layers), 'layer')}; {operators or 'no operator'}"
+
+
+def _count(number: int, kind: str) -> str:
+    return f"{number} {kind}" if number == 1 else f"{number} {kind}s"

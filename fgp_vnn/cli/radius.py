@@ -1,0 +1,207 @@
+"""fgp-vnn radius: how far the points of a file are from another class, between two bounds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import check_writable
+from fgp_vnn.cli.arguments import add_device, add_limits, positive
+from fgp_vnn.cli.interrupt import leave_on_interrupt
+from fgp_vnn.cli.point_runs import (
+    add_point_arguments,
+    ball_options,
+    check_point_arguments,
+    fixed_columns,
+    load,
+    new_rows,
+    open_records,
+)
+from fgp_vnn.engine.settings import RADIUS_ENGINES
+
+if TYPE_CHECKING:
+    from fgp_vnn.api.points import Points
+    from fgp_vnn.engine.certifier import Certifier
+    from fgp_vnn.engine.radii import Radius
+
+PLOTS = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds")
+# The same in every row, so that a table says what it is about and is not gone on with by another.
+RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
+COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_point_arguments(parser)
+    parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
+    parser.add_argument(
+        "--gap", type=positive, default=0.01, help="stop when upper - lower <= GAP * upper"
+    )
+    parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
+    parser.add_argument(
+        "--engine",
+        choices=RADIUS_ENGINES,
+        default="auto",
+        help="bounds: linear bounds alone, the cheap baseline",
+    )
+    add_limits(parser, "the bounds of a point")
+    add_device(parser)
+    parser.add_argument(
+        "--plot", type=Path, help=f"histogram and certified accuracy, {' '.join(PLOTS)}"
+    )
+    parser.add_argument("--report", type=Path, help="everything on one HTML page")
+
+
+def run(args: argparse.Namespace) -> int:
+    check_arguments(args)
+    with leave_on_interrupt():
+        certifier, points = load(
+            args, {name: getattr(args, name) for name in ("device", "memory", "seed")}
+        )
+        check_points(args, points)
+        options = search_options(args)
+        settings = run_settings(args.model, args.points, args.seed, options)
+        records = open_records(args, COLUMNS, settings)
+    rows = list(records.done) if records else []
+    stopped: BaseException | None = None
+    try:
+        for row in new_rows(
+            len(points),
+            records,
+            lambda number, note: point_row(certifier, points, number, options, note),
+        ):
+            rows.append(row)
+            if not args.json:
+                print(line(row), flush=True)
+    except (KeyboardInterrupt, InputError) as error:
+        stopped = error  # what is done is shown all the same
+    rows.sort(key=lambda row: int(row["point"]))
+    finish(args, rows, certifier, points, settings)
+    if stopped is not None:
+        if records:
+            print(f"{args.output} has these points; go on with --resume", file=sys.stderr)
+        raise stopped
+    return 0
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Whatever can be said before the work."""
+    check_point_arguments(args)
+    if not args.gap < 1:
+        raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
+    if args.plot is not None and args.plot.suffix not in PLOTS:
+        raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
+    if args.report is not None and args.report.suffix not in PAGES:
+        raise InputError(f"--report is {args.report}; a page is written as {', '.join(PAGES)}")
+    for path, what in ((args.plot, "picture"), (args.report, "report")):
+        if path is not None:
+            check_writable(path, what)
+    if args.plot is not None or args.report is not None:
+        from fgp_vnn.report.plots import PAPER, new_figure
+
+        new_figure(PAPER)  # says what to install where matplotlib is missing
+
+
+def check_points(args: argparse.Namespace, points: Points) -> None:
+    from fgp_vnn.attack.robustness import check_ball
+
+    for number, x in enumerate(points.x):
+        try:
+            check_ball(x.astype("float64"), args.max, args.norm, args.clip)
+        except InputError as error:
+            raise InputError(f"{args.points}: point {number}: {error}") from None
+
+
+def search_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `find_radius`."""
+    own = {"maximum": args.max, "gap": args.gap, "exact": args.exact, "engine": args.engine}
+    return ball_options(args) | own
+
+
+def run_settings(model: Path, data: Path, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    """The columns RUN."""
+    return fixed_columns(
+        model,
+        data,
+        norm=options["norm"],
+        max=options["maximum"],
+        gap="exact" if options["exact"] else options["gap"],
+        asked_engine=options["engine"],
+        clip=options["clip"],
+        timeout=options["timeout"],
+        seed=seed,
+    )
+
+
+def point_row(
+    certifier: Certifier,
+    points: Points,
+    number: int,
+    options: dict[str, Any],
+    note: Callable[[str], None],
+) -> dict[str, Any]:
+    """One row of the output; `note` hears both bounds as they close in."""
+    from fgp_vnn.engine.radii import find_radius
+
+    def hear(lower: float, upper: float) -> None:
+        note(f"point {number}: {lower:.5g} to {_upper(upper)}")
+
+    hear(0.0, math.inf)
+    x = points.x[number].astype("float64")
+    result = find_radius(certifier, x, **options, progress=hear)
+    y = None if points.y is None else int(points.y[number])
+    return {"point": number, "y": y, **result_row(result)}
+
+
+def result_row(result: Radius) -> dict[str, Any]:
+    """A radius as the columns of a row."""
+    row = result.as_dict()
+    row["seconds"] = round(result.seconds, 6)
+    example = row.pop("counterexample", None)
+    if example is not None:
+        row["counterexample_label"], row["counterexample"] = example["label"], example["x"]
+    return row
+
+
+def line(row: dict[str, Any]) -> str:
+    """One point for a reader."""
+    from fgp_vnn.report.radius_set import read_row
+
+    point = read_row(row)
+    wrong = "" if point.right else f" (true: {point.y})"
+    gap = "" if math.isinf(point.gap) else f", gap {100 * point.gap:.2g} %"
+    ended = "tight" if point.tight else point.ended
+    return (
+        f"point {point.point}: class {point.label}{wrong}, radius {point.lower:.6g} to "
+        f"{_upper(point.upper)}{gap}; {ended}, {point.engine}, {point.seconds:.3f} s"
+    )
+
+
+def _upper(upper: float) -> str:
+    return "?" if math.isinf(upper) else f"{upper:.6g}"
+
+
+def finish(
+    args: argparse.Namespace,
+    rows: list[dict[str, Any]],
+    certifier: Certifier,
+    points: Points,
+    settings: dict[str, Any],
+) -> None:
+    """The summary, and the files that are made of all points."""
+    from fgp_vnn.report.radius_set import describe, read_row, summarise
+
+    radii = [read_row(row) for row in rows]
+    summary = summarise(radii, args.max)
+    print(json.dumps(summary) if args.json else describe(summary), flush=True)
+    if rows and (args.plot is not None or args.report is not None):
+        from fgp_vnn.cli.radius_pages import write_pages
+
+        write_pages(args, rows, radii, certifier, points, settings)

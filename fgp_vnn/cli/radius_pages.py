@@ -1,0 +1,92 @@
+"""The picture and the page that `fgp-vnn radius` makes of its rows."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.report.pictures import Picture, draw, image_layout
+from fgp_vnn.report.plots import PAPER
+from fgp_vnn.report.radius_plots import Radii, save_both
+from fgp_vnn.report.radius_report import MAX_PICTURES, RadiusReport, write_radius_report
+from fgp_vnn.report.radius_set import PointRadius
+
+if TYPE_CHECKING:
+    from fgp_vnn.api.points import Points
+    from fgp_vnn.engine.certifier import Certifier
+
+
+def write_pages(
+    args: argparse.Namespace,
+    rows: Sequence[dict[str, Any]],
+    radii: Sequence[PointRadius],
+    certifier: Certifier,
+    points: Points,
+    settings: dict[str, Any],
+) -> None:
+    """--plot and --report."""
+    shown = Radii(radii, args.norm, args.max)
+    try:
+        if args.plot is not None:
+            save_both(shown, PAPER, args.plot)
+        if args.report is not None:
+            pictures = list(_pictures(rows, radii, certifier, points))
+            facts = network_facts(args, certifier, settings)
+            chosen = settings_facts(args, settings)
+            write_radius_report(args.report, RadiusReport(shown, facts, chosen, pictures))
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
+
+
+def network_facts(
+    args: argparse.Namespace, certifier: Certifier, settings: dict[str, Any]
+) -> dict[str, object]:
+    """What a reader wants to know of the network."""
+    network = certifier.network
+    sizes = [layer.outputs for layer in network.layers]
+    return {
+        "file": args.model.name,
+        "sha256": f"{settings['network']}...",
+        "inputs": " x ".join(map(str, certifier.input_shape)),
+        "classes": network.outputs,
+        "ReLU layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
+        "ReLUs": sum(sizes),
+    }
+
+
+def settings_facts(args: argparse.Namespace, settings: dict[str, Any]) -> dict[str, object]:
+    """What was asked for, under the names of the options."""
+    data = f"{args.points.name} (sha256 {settings['data']}...)"
+    facts: dict[str, object] = {"points": data, "norm": settings["norm"], "max": settings["max"]}
+    facts |= {"gap": settings["gap"], "engine": settings["asked_engine"]}
+    clip, timeout = settings["clip"], settings["timeout"]
+    facts["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
+    facts["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"
+    return facts | {"seed": settings["seed"]}
+
+
+def _pictures(
+    rows: Sequence[dict[str, Any]],
+    radii: Sequence[PointRadius],
+    certifier: Certifier,
+    points: Points,
+) -> Iterator[tuple[str, Picture]]:
+    """The nearest adversarial examples, if the inputs look like images."""
+    layout = image_layout(certifier.input_shape, certifier.network.inputs)
+    if layout is None:
+        return
+    found = [pair for pair in zip(radii, rows, strict=True) if pair[1].get("counterexample")]
+    limits = float(points.x.min()), float(points.x.max())
+    for radius, row in sorted(found, key=lambda pair: pair[0].upper)[:MAX_PICTURES]:
+        if radius.point >= len(points):
+            continue  # of an earlier run with more points
+        values = row["counterexample"]
+        x = np.array(values.split() if isinstance(values, str) else values, dtype=np.float64)
+        caption = f"distance {radius.upper:.4g}, class {radius.label}"
+        caption += f" becomes {row['counterexample_label']}"
+        centre = points.x[radius.point].astype(np.float64)
+        yield f"point {radius.point}", draw(layout, centre, x, limits, caption)

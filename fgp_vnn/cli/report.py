@@ -1,0 +1,24 @@
+"""fgp-vnn report: one HTML page of a run or a comparison."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="the --out of bench or compare")
+    parser.add_argument("--ours", metavar="TOOL", help="whose times the plots compare (the first)")
+    parser.add_argument("--open", action="store_true", help="show it in a browser")
+
+
+def run(args: argparse.Namespace) -> int:
+    from fgp_vnn.report.report import write_report
+
+    page = write_report(args.folder, ours=args.ours)
+    print(page)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+    return 0

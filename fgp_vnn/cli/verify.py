@@ -1,0 +1,132 @@
+"""fgp-vnn verify: decide one property, write the results file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import check_writable
+from fgp_vnn.cli.arguments import (
+    add_limits,
+    add_precision,
+    add_search_arguments,
+    add_threads,
+    search_settings,
+    set_threads,
+)
+from fgp_vnn.cli.interrupt import leave_on_interrupt
+from fgp_vnn.cli.output import NOBODY_READS
+from fgp_vnn.cli.watch import watched
+
+if TYPE_CHECKING:
+    from fgp_vnn.base.verdict import Verdict
+
+LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all of the time
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
+    parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+    parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
+    parser.add_argument(
+        "--certificate", type=Path, help="write the proof of an unsat here, for check-certificate"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    add_limits(parser)
+    add_threads(parser)
+    add_search_arguments(parser)
+    add_precision(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    ends = math.inf if args.timeout is None else time.monotonic() + args.timeout
+    if args.results is not None:
+        check_writable(args.results, "results file")
+    if args.certificate is not None:
+        check_writable(args.certificate, "certificate")
+    with leave_on_interrupt():
+        from fgp_vnn.base.verdict import Verdict
+        from fgp_vnn.property import load_property
+        from fgp_vnn.property.results import write_results
+
+        def finish(verdict: Verdict) -> None:
+            """Write and print a verdict; what cannot be written is printed all the same."""
+            try:
+                if args.results is not None:
+                    prop = load_property(args.property) if verdict.status == "sat" else None
+                    write_results(args.results, verdict, prop)
+            finally:
+                say(json.dumps(verdict.as_dict()) if args.json else summary(verdict))
+
+        def give_up(reason: str, code: int) -> int:
+            seconds = {"total": time.monotonic() - begin}
+            try:
+                finish(Verdict("timeout", reason=reason, seconds=seconds))
+            except InputError as error:
+                os.write(2, f"fgp-vnn: {error}\n".encode())
+                return 2
+            except BrokenPipeError:
+                return NOBODY_READS
+            return code
+
+        begin = time.monotonic()
+        with watched(ends, give_up, own_process=args.own_process) as conclude:
+            from fgp_vnn.api.verify import verify
+
+            set_threads(args.threads)
+            left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
+            settings = search_settings(args, "memory", "precision", "float32_semantics")
+            verdict = verify(
+                args.model, args.property, timeout=left, certificate=args.certificate, **settings
+            )
+            conclude()
+            finish(verdict)
+    code = 0 if args.certificate is None else _report_certificate(verdict)
+    if args.own_process:
+        os._exit(code)  # half a second sooner than by unloading the libraries one by one
+    return code
+
+
+def say(text: str) -> None:
+    """Print a line now, so that a full disk is an error of one line."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        raise InputError(f"the verdict cannot be printed: {error.strerror}") from None
+
+
+def _report_certificate(verdict: Verdict) -> int:
+    """1, and a line, for an `unsat` without the certificate that was asked for."""
+    if verdict.certificate:
+        return 0
+    missing = verdict.status == "unsat"
+    why = (
+        verdict.reason
+        if missing
+        else f"no certificate: only an unsat has one, not {verdict.status}"
+    )
+    print(f"fgp-vnn: {why}", file=sys.stderr, flush=True)
+    return 1 if missing else 0
+
+
+def summary(verdict: Verdict) -> str:
+    """One line: the status, what decided it, how long it took, or why nothing did."""
+    parts: list[str] = [verdict.status]
+    if verdict.decided_by:
+        parts.append(f"by {verdict.decided_by}")
+    parts.append(f"in {verdict.seconds.get('total', 0.0):.3f} s")
+    if verdict.reason:
+        parts.append(f"({verdict.reason})")
+    if verdict.certificate:
+        parts.append(f"with a proof in {verdict.certificate}")
+    return " ".join(parts)

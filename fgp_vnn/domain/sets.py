@@ -1,0 +1,302 @@
+"""The sets of inputs in question: boxes, l2 and l1 balls, and balls clipped to a box.
+
+A domain knows its centre c and its support function h(w) = max over the domain of w . (x - c), so
+that the least value of an affine function w . (x - c) + v over it is v - h(-w). A domain's tensors
+have the shape [inputs], or [batch, inputs] for a batch of domains; rows have the shape
+[..., rows, inputs], with the batch in front.
+
+A computed support is no lower than the exact one but for what `unsure` says: what underflow takes
+from it is added to it, by `rounding`'s theorem, and so only its roundings are left.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import larger_radius, moved_center, rounded_down, unit
+
+BISECTIONS = 26  # the level is then known to 8 digits, and the bound at it to twice as many
+
+
+class Domain(ABC):
+    """A convex, compact set of inputs with a centre that lies in it."""
+
+    center: Tensor  # the point that distances are measured from, [..., inputs]
+
+    @abstractmethod
+    def support(self, rows: Tensor) -> Tensor:
+        """An upper bound (exact unless clipped) of row . (x - center), [..., rows]."""
+
+    @abstractmethod
+    def maximiser(self, rows: Tensor) -> Tensor:
+        """A point of the domain at which row . x is greatest, [..., rows, inputs]."""
+
+    @abstractmethod
+    def project(self, points: Tensor) -> Tensor:
+        """A point of the domain near each of the points [..., rows, inputs]."""
+
+    @abstractmethod
+    def contains(self, points: Tensor) -> Tensor:
+        """Whether each point [..., inputs] lies in the domain, with no tolerance."""
+
+    @abstractmethod
+    def box(self) -> Box:
+        """The smallest box around the domain."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Domain:
+        """The same set on another device or in another precision."""
+
+    def sharp_support(self, rows: Tensor) -> Tensor:
+        """The support where it is worth more work: up to rounding the least upper bound."""
+        return self.support(rows)
+
+    def outer_support(self, rows: Tensor) -> Tensor:
+        """An upper bound of sum |row_i| |x_i - center_i|, what rounding errors are weighed by."""
+        return self.support(rows)
+
+    def reach(self, rows: Tensor) -> Tensor:
+        """An upper bound of |row . (x - center)|, [..., rows]; the support if it is symmetric."""
+        return self.support(rows)
+
+    def unsure(self, rows: Tensor, reach: Tensor) -> Tensor:
+        """How far a support of the rows, computed as `reach` [..., rows], may be too low.
+
+        It is a sum of products of nonnegative numbers: a subtraction and a sum for each radius, a
+        product, as many sums as there are inputs, a root, and five more for a clipped ball.
+        """
+        return unit(rows.dtype).share(rows.shape[-1] + 10) * reach
+
+    def least(self, rows: Tensor, values: Tensor) -> Tensor:
+        """The least value over the domain of row . (x - center) + value, [..., rows]."""
+        return values - self.support(-rows)
+
+    def projection(self, rows: Tensor, values: Tensor) -> Tensor:
+        """The points [..., rows, inputs] of the hyperplanes row . (x - center) + value = 0 that
+        are nearest to the centre in the domain's own norm; the centre where value <= 0.
+
+        A ball scaled by t = value / h(-row) just touches the hyperplane, at t times its minimiser.
+        """
+        center = self.center.unsqueeze(-2)
+        tiny = torch.finfo(rows.dtype).tiny
+        scale = (values.clamp(min=0) / self.support(-rows).clamp(min=tiny)).clamp(max=1)
+        return center + scale.unsqueeze(-1) * (self.maximiser(-rows) - center)
+
+
+def _along(sizes: Tensor, radius: Tensor) -> Tensor:
+    """sum sizes_i radius_i for both at least 0, with all that underflow may have taken from it."""
+    lost = unit(sizes.dtype).lost
+    return (sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]
+
+
+def _times(radius: float, norm: Tensor) -> Tensor:
+    """radius * norm, with what underflow may have taken from it."""
+    return radius * norm + unit(norm.dtype).lost
+
+
+def _around(center: Tensor, radius: float) -> Box:
+    """The box around a ball: half of an eps of all terms is what one sum rounds off."""
+    size = unit(center.dtype)
+    spare = size.share(1) * (center.abs() + radius) + size.lost
+    return Box(center - (radius + spare), center + (radius + spare))
+
+
+def _norm(rows: Tensor, *, keepdim: bool = False) -> Tensor:
+    result: Tensor = torch.linalg.vector_norm(rows, dim=-1, keepdim=keepdim)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Domain):
+    """lower <= x <= upper, coordinate by coordinate; the l-infinity ball with radii of its own."""
+
+    lower: Tensor  # [..., inputs]
+    upper: Tensor  # [..., inputs]
+
+    @cached_property
+    def center(self) -> Tensor:  # type: ignore[override]
+        return self.lower + (self.upper - self.lower) / 2
+
+    @cached_property
+    def radius(self) -> Tensor:
+        """How far the box reaches from the centre as it is rounded."""
+        return torch.maximum(self.upper - self.center, self.center - self.lower)
+
+    def support(self, rows: Tensor) -> Tensor:
+        return _along(rows.abs(), self.radius.unsqueeze(-2))
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        return torch.where(rows > 0, self.upper.unsqueeze(-2), self.lower.unsqueeze(-2))
+
+    def project(self, points: Tensor) -> Tensor:
+        lower, upper = self.lower.unsqueeze(-2), self.upper.unsqueeze(-2)
+        return torch.minimum(torch.maximum(points, lower), upper)
+
+    def contains(self, points: Tensor) -> Tensor:
+        return ((self.lower <= points) & (points <= self.upper)).all(-1)
+
+    def box(self) -> Box:
+        return self
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
+        """Rounded outwards where the precision is lower, and where a bound is not normal."""
+        return Box(
+            rounded_down(self.lower.to(device), dtype), -rounded_down(-self.upper.to(device), dtype)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class L2Ball(Domain):
+    """||x - center||_2 <= radius."""
+
+    center: Tensor  # [inputs]
+    radius: float
+
+    def support(self, rows: Tensor) -> Tensor:
+        return _times(self.radius, _norm(rows) + unit(rows.dtype).root(rows.shape[-1]))
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+        return self.center + self.radius * (rows / norm)
+
+    def project(self, points: Tensor) -> Tensor:
+        offset = points - self.center
+        norm = _norm(offset, keepdim=True)
+        return torch.where(norm > self.radius, self.center + offset * (self.radius / norm), points)
+
+    def contains(self, points: Tensor) -> Tensor:
+        return _norm(points - self.center) <= self.radius
+
+    def box(self) -> Box:
+        return _around(self.center, self.radius)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> L2Ball:
+        """Around the rounded centre, by as much larger as that has moved."""
+        center, moved = moved_center(self.center, device, dtype)
+        length = float(_norm(moved))
+        if bool(moved.any()):
+            length += unit(moved.dtype).root(len(moved))
+        return L2Ball(center, larger_radius(self.radius, length, len(moved), dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class L1Ball(Domain):
+    """||x - center||_1 <= radius."""
+
+    center: Tensor  # [inputs]
+    radius: float
+
+    def support(self, rows: Tensor) -> Tensor:
+        return _times(self.radius, rows.abs().amax(-1))
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        index = rows.abs().argmax(-1, keepdim=True)
+        step = torch.zeros_like(rows).scatter(
+            -1, index, self.radius * rows.gather(-1, index).sign()
+        )
+        return self.center + step
+
+    def project(self, points: Tensor) -> Tensor:
+        """Soft thresholding by the level at which the l1 norm of what is left is the radius."""
+        offset = points - self.center
+        sizes = offset.abs().sort(dim=-1, descending=True).values
+        count = torch.arange(1, sizes.shape[-1] + 1, device=sizes.device, dtype=sizes.dtype)
+        levels = (sizes.cumsum(-1) - self.radius) / count
+        last = (sizes > levels).sum(-1, keepdim=True).clamp(min=1) - 1
+        shrunk = offset.sign() * (offset.abs() - levels.gather(-1, last)).clamp(min=0)
+        inside = offset.abs().sum(-1, keepdim=True) <= self.radius
+        return torch.where(inside, points, self.center + shrunk)
+
+    def contains(self, points: Tensor) -> Tensor:
+        return (points - self.center).abs().sum(-1) <= self.radius
+
+    def box(self) -> Box:
+        return _around(self.center, self.radius)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> L1Ball:
+        """Around the rounded centre, by as much larger as that has moved."""
+        center, moved = moved_center(self.center, device, dtype)
+        return L1Ball(center, larger_radius(self.radius, float(moved.sum()), len(moved), dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Clipped(Domain):
+    """The points of a ball that also lie in a box, which holds the ball's centre."""
+
+    ball: L2Ball | L1Ball
+    clip: Box
+
+    @property
+    def center(self) -> Tensor:  # type: ignore[override]
+        return self.ball.center
+
+    def support(self, rows: Tensor) -> Tensor:
+        """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
+        return torch.minimum(self.ball.support(rows), _along(rows.abs(), self._room(rows)))
+
+    def sharp_support(self, rows: Tensor) -> Tensor:
+        """The least of h_ball(u) + h_clip(row - u) over all u.
+
+        Every u gives an upper bound, whatever rounding has made of it; row - u may lose something
+        to underflow, times the room. The best one is min(|row|,
+        t) for l1 and min(|row|, t room) for l2, with signs as in the row and one number t.
+        """
+        size, room = rows.abs(), self._room(rows)
+        if isinstance(self.ball, L1Ball):
+            part = torch.minimum(size, _l1_level(size, room, self.ball.radius))
+        else:
+            part = torch.minimum(size, room * _l2_level(size, room, self.ball.radius))
+        rest = size - part + unit(rows.dtype).lost
+        return torch.fmin(self.support(rows), self.ball.support(part) + _along(rest, room))
+
+    def _room(self, rows: Tensor) -> Tensor:
+        """How far the clip box reaches from the centre to the side that each row points to."""
+        return torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
+
+    def outer_support(self, rows: Tensor) -> Tensor:
+        return self.ball.support(rows)
+
+    def reach(self, rows: Tensor) -> Tensor:
+        return torch.maximum(self.support(rows), self.support(-rows))
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        """The ball's maximiser moved into both sets: a good point, not always the best one."""
+        return self.project(self.ball.maximiser(rows))
+
+    def project(self, points: Tensor) -> Tensor:
+        """Into the ball, then into the box, which never moves a point away from the centre."""
+        return self.clip.project(self.ball.project(points))
+
+    def contains(self, points: Tensor) -> Tensor:
+        return self.ball.contains(points) & self.clip.contains(points)
+
+    def box(self) -> Box:
+        outer = self.ball.box()
+        lower = torch.maximum(outer.lower, self.clip.lower)
+        return Box(lower, torch.minimum(outer.upper, self.clip.upper))
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Clipped:
+        return Clipped(self.ball.to(device, dtype), self.clip.to(device, dtype))
+
+
+def _l1_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
+    """The |row_i| [..., 1] at which the ball is used up by larger ones, each with all its room."""
+    size, order = size.sort(dim=-1, descending=True)
+    used = room.gather(-1, order).cumsum(-1) >= radius
+    return torch.where(used, size, torch.zeros_like(size)).amax(-1, keepdim=True)
+
+
+def _l2_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
+    """The t [..., 1] for which row / t, cut to the room, has the length of the radius, or 0."""
+    low = torch.zeros_like(size[..., :1])
+    high = _norm(size, keepdim=True) / max(radius, torch.finfo(size.dtype).tiny)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        more = _norm(torch.minimum(size, middle * room), keepdim=True) > middle * radius
+        low, high = torch.where(more, middle, low), torch.where(more, high, middle)
+    return high

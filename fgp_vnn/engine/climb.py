@@ -1,0 +1,186 @@
+"""Searches for the radius at one input: the walk, and bundles at growing radii.
+
+A proof at the goal, a little below the nearest counterexample, is all that is needed, so it is
+tried first. Where it does not end soon, the radius grows from what plain bounds certify, and the
+bundles that cover one ball are where the search of the next larger one begins.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.boundary import Target, polish
+from fgp_vnn.engine.ends import Ends
+from fgp_vnn.engine.first_ends import FINE, Stage, plain_bounds, stage
+from fgp_vnn.search.bundles import Bundles
+from fgp_vnn.search.distance import Distances
+from fgp_vnn.search.settled import Reporter
+from fgp_vnn.search.walk.outwards import Walked
+
+# Shares of the time, and the part of the tree that has to be closed by then: a proof at the goal
+# that has less does not look as if it would end.
+PROMISING = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
+GROW_SHARE = 0.05  # of the time, for a radius that is tried first
+FIRST_STEP, CLOSE = 1.3, 1.1  # factors from the largest radius that is proved
+USUAL = 60.0  # seconds, where no limit is given
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """A search of one ball."""
+
+    radius: float
+    stage: Stage
+    search: Distances
+
+    def go_on(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
+        """Search until someone says stop."""
+        before = self.search.bundles
+        self.search.run(lambda: ends.done or stop(self.search))
+        self.search.report()
+        ends.count("bundles", self.search.bundles - before)
+
+    def handed_on(self, later: Stage, root: Bundles) -> Bundles | None:
+        """The bundles that cover this ball as a cover of a later one; None if they were not kept.
+
+        Bundles of classes that were closed before are those of the later root.
+        """
+        found = self.search.cover()
+        if not found:
+            return None
+        cover = Bundles(
+            *(torch.cat(parts) for parts in zip(*(b.parts() for b in found), strict=True))
+        )
+        here, there = self.stage.neurons, later.neurons
+        size = int(torch.cat([here, there, here.new_zeros(1)]).max()) + 1
+        place = here.new_full((size,), -1)
+        place[here] = torch.arange(len(here), device=here.device)
+        source = place[there]  # [later neurons] where each was before, or -1
+        known = source >= 0
+        old = [later.classes.index(c) if c in later.classes else -1 for c in self.stage.classes]
+        disjunct = torch.tensor(old, device=here.device)[cover.disjunct]
+        cover = replace(cover, disjunct=disjunct).at(torch.nonzero(disjunct >= 0).flatten())
+        begin = root.at(cover.disjunct)
+
+        def carry(old: Tensor, new: Tensor) -> Tensor:
+            # One column more, for -1 to point at.
+            return torch.where(known, torch.nn.functional.pad(old, (0, 1))[:, source], new)
+
+        carried = replace(
+            begin,
+            signs=carry(cover.signs, begin.signs),
+            alpha=carry(cover.alpha, begin.alpha),
+            beta=carry(cover.beta, begin.beta),
+        )
+        new = [i for i, c in enumerate(later.classes) if c not in self.stage.classes]
+        fresh = root.at(torch.tensor(new, dtype=torch.long, device=here.device))
+        pairs = zip(carried.parts(), fresh.parts(), strict=True)
+        return Bundles(*(torch.cat(pair) for pair in pairs))
+
+
+def search_walk(ends: Ends) -> None:
+    """Narrow the ends by the walk outwards, region by region."""
+    radius = ends.goal
+    made = stage(ends, radius)
+    if made is None:
+        ends.raise_to(radius)
+        return
+    walked = Walked(made.ball, _reporter(ends, made, radius), ends.budget)
+    walked.run()
+    ends.count("regions", walked.regions)
+
+
+def search_bundles(ends: Ends) -> None:
+    """Narrow the ends by the split search."""
+    begin, whole = time.monotonic(), _time_left(ends)
+
+    def hopeless(search: Distances) -> bool:
+        spent = (time.monotonic() - begin) / whole
+        needed = max((part for share, part in PROMISING if share <= spent), default=0.0)
+        if needed:
+            plain_bounds(ends, FINE)
+        return search.closed < needed
+
+    first = _attempt(ends, ends.goal)
+    if first is None:
+        return
+    first.go_on(ends, hopeless)
+    if ends.done or first.search.stuck < math.inf:
+        return
+    plain_bounds(ends, FINE)
+    _grow(ends, first)
+
+
+def _grow(ends: Ends, last: Attempt) -> None:
+    """Prove one radius after the other, the bundles of each handed on to the next.
+
+    Each gets a little time. Between the largest that is proved and the least that is not, the
+    middle comes next; once they are close together, the least that is not proved goes on.
+    """
+    before: Attempt | None = None
+    waiting = [last]  # what was not proved in its time, the least radius last
+    patience, close = GROW_SHARE * _time_left(ends), CLOSE
+    while not ends.done and not ends.budget.expired():
+        low = max(ends.lower, ends.goal / 64)
+        least = waiting[-1].radius if waiting else math.inf
+        if least < close * low:
+            made: Attempt | None = waiting.pop()
+            patience, close = 2 * patience, math.sqrt(close)
+        else:
+            made = _attempt(ends, min(ends.goal, FIRST_STEP * low, math.sqrt(low * least)), before)
+        if made is None:
+            continue
+        others = [*waiting, *(() if before is None or before is made else (before,))]
+        held = sum(attempt.search.held for attempt in others)
+        made.search.allow(max(0, ends.budget.waiting - held))
+        made.go_on(ends, _until(time.monotonic() + patience))
+        if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
+            before, close = made, CLOSE
+        elif made.search.stuck < math.inf:
+            return
+        else:
+            waiting.append(made)
+
+
+def _time_left(ends: Ends) -> float:
+    left = ends.budget.left()
+    return USUAL if left == math.inf else max(left, 1e-3)
+
+
+def _until(moment: float) -> Callable[[Distances], bool]:
+    return lambda search: time.monotonic() > moment
+
+
+def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attempt | None:
+    """A search of the ball of that radius, set out; None if plain bounds prove it."""
+    made = stage(ends, radius)
+    if made is None:
+        ends.raise_to(radius)
+        return None
+    search = Distances(made.ball, _reporter(ends, made, radius), ends.budget)
+    search.begin(None if before is None else before.handed_on(made, search.root))
+    ends.count("radii")
+    ends.count("bundles", search.bundles)
+    return Attempt(radius, made, search)
+
+
+def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:
+    """The ends as the search of a stage sees them."""
+    target = Target(made.ball.query.network, made.ball.origin, ends.norm)
+
+    def offer(points: Tensor) -> bool:
+        return ends.offer(made.lift(polish(target, points, ends.budget)[:3]))
+
+    def goal() -> float:
+        return min(radius, ends.goal) / made.scale
+
+    def lower(level: float) -> None:
+        ends.raise_to(min(radius, ends.goal) if level >= goal() else level * made.scale)
+
+    return Reporter(goal, lower, offer)

@@ -1,0 +1,26 @@
+"""The device that a search runs on."""
+
+from __future__ import annotations
+
+import torch
+
+from fgp_vnn.base.errors import InputError
+
+
+def pick_device(name: str, precision: str) -> torch.device:
+    """The device of that name; `auto` is a GPU where there is one.
+
+    Proofs count on float32 being float32, so that TensorFloat-32 is switched off.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "mps" and precision == "float64":
+        raise InputError("device mps has no float64: use another one, or verify in float32")
+    missing = (name == "cuda" and not torch.cuda.is_available()) or (
+        name == "mps" and not torch.backends.mps.is_available()
+    )
+    if missing:
+        raise InputError(f"device {name} is not available here; use --device cpu or auto")
+    return torch.device(name)

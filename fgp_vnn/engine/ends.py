@@ -1,0 +1,100 @@
+"""The two ends of a radius while a search narrows them; both are valid at any moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.boundary import ORDERS
+from fgp_vnn.attack.robustness import Doubles, Norm, other_class
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.engine.certifier import Certifier
+
+OVERSHOOTS = (0.0, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # of a point, to get across in float32
+Progress = Callable[[float, float], None]  # hears the lower and the upper bound
+
+
+@dataclass(eq=False)
+class Ends:
+    """What is known of the radius at x: `lower` is proved, and a counterexample is at `upper`."""
+
+    certifier: Certifier
+    x: Doubles
+    label: int
+    norm: Norm
+    clip: tuple[float, float] | None
+    maximum: float
+    gap: float
+    budget: Budget
+    progress: Progress
+    lower: float = 0.0
+    upper: float = math.inf
+    counterexample: Counterexample | None = None
+    plain: float = math.inf  # how closely the radius that plain bounds prove has been found
+    statistics: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def goal(self) -> float:
+        """The lower bound at which the search is over."""
+        return min(self.maximum, self.upper * (1 - self.gap))
+
+    @property
+    def done(self) -> bool:
+        return self.lower >= self.goal
+
+    def raise_to(self, lower: float) -> None:
+        """No counterexample is nearer than `lower`."""
+        # A counterexample of the float32 program may be nearer than any of the real network.
+        lower = min(lower, self.upper)
+        if lower > self.lower:
+            self.lower = lower
+            self.progress(self.lower, self.upper)
+
+    def offer(self, points: Tensor) -> bool:
+        """Whether one of the points [points, inputs], nearest first, is a nearer counterexample.
+
+        It counts if the original program, in float32, and the network in float64 both give
+        another class, or a tie, to float32 values that lie in the clip box.
+        """
+        improved = False
+        for point in points.detach().cpu().double().numpy():
+            if not np.isfinite(point).all():
+                continue
+            for overshoot in OVERSHOOTS:
+                moved = self.x + (1 + overshoot) * (point - self.x)
+                if self.distance(moved) >= self.upper:
+                    break
+                if self._take(moved):
+                    improved = True
+                    break
+        return improved
+
+    def count(self, name: str, number: int = 1) -> None:
+        self.statistics[name] = self.statistics.get(name, 0) + number
+
+    def distance(self, point: Doubles) -> float:
+        """From x, rounded up by more than float64 can be wrong."""
+        length = float(np.linalg.norm(point - self.x, ORDERS[self.norm]))
+        return length * (1 + (len(self.x) + 8) * float(np.finfo(np.float64).eps))
+
+    def _take(self, point: Doubles) -> bool:
+        limit = self.upper if math.isfinite(self.upper) else 2 * self.distance(point) + 1
+        judge = self.certifier.judge(self.x, limit, self.norm, self.clip, self.label)
+        found = judge(torch.from_numpy(point).unsqueeze(0))
+        if found is None or self.distance(found.x) >= self.upper:
+            return False
+        y = self.certifier.network(
+            torch.from_numpy(found.x).to(self.certifier.network.device).unsqueeze(0)
+        )
+        values = y[0].cpu().numpy()
+        if values[other_class(values, self.label)] < values[self.label]:
+            return False
+        self.upper, self.counterexample = self.distance(found.x), found
+        self.progress(self.lower, self.upper)
+        return True

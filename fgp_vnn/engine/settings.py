@@ -1,0 +1,116 @@
+"""What a user can choose about the search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from fgp_vnn.base.errors import InputError
+
+ENGINES = ("auto", "walk", "split", "bounds", "attack")
+RADIUS_ENGINES = ("auto", "walk", "bundles", "bounds")
+VARIANTS = ("full-queue", "first-boundary")
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("float64", "float32")
+SEEDS = 1 << 63
+BATCHES = 1 << 31
+_ANYWHERE = ("device", "memory", "seed")
+_SEARCH = (*_ANYWHERE, "engine", "variant", "attack", "alternate", "lp")
+_WALK = ("stable", "signed", "joint", "cache_first", "batch")
+# What each of the library's functions makes use of.
+ROUTES: Mapping[str, tuple[str, ...]] = {
+    "verify": (*_SEARCH, "precision", "float32_semantics"),
+    "certify": (*_SEARCH, *_WALK, "reduce"),
+    "radius": (*_ANYWHERE, "reduce"),
+}
+# The engines that make use of a setting, where not all do.
+_ENGINES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("variant", "alternate", *_WALK), ("auto", "walk")),
+    "stable": ("walk",),
+    "lp": ("auto", "walk", "split"),
+    "attack": ("auto", "walk", "split", "bounds"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search; every field has a value that suits most instances."""
+
+    engine: str = "auto"
+    variant: str = "full-queue"  # of the walk: go on past an inconclusive boundary, or stop
+    attack: bool = True
+    alternate: bool = True  # settle inconclusive boundaries by alternating projections
+    lp: bool = False  # hand what projections leave inconclusive to an LP or a cone program
+    device: str = "auto"
+    precision: Literal["float64", "float32"] = "float64"
+    memory: float | None = None  # gigabytes for the process; None: what it has and half of the rest
+    seed: int = 0
+    float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
+    stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
+    reduce: bool = True  # the walk works in the row space of the first layer, for l2
+    signed: bool = True  # the walk drops regions that miss the domain by one constraint
+    joint: bool = True  # and those that miss it by several constraints together
+    cache_first: bool = True  # the first layer's supports are computed once
+    batch: int = 4096  # regions at a time
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("engine", ENGINES),
+            ("variant", VARIANTS),
+            ("device", DEVICES),
+            ("precision", PRECISIONS),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise InputError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        for field in fields(self):
+            if isinstance(field.default, bool) and not isinstance(getattr(self, field.name), bool):
+                value = getattr(self, field.name)
+                raise InputError(f"{field.name} is {value!r}; it must be True or False")
+        if self.lp and not all(find_spec(solver) for solver in ("highspy", "clarabel")):
+            raise InputError("--lp needs HiGHS and Clarabel: pip install 'fgp-vnn[lp]'")
+        if self.float32_semantics and self.engine == "walk":
+            raise InputError(
+                "the walk is about real arithmetic; float32 semantics need another engine"
+            )
+        if self.memory is not None and not _positive(self.memory):
+            raise InputError(
+                f"memory is {self.memory!r}; it must be a positive number of gigabytes"
+            )
+        if not _whole(self.seed) or not 0 <= self.seed < SEEDS:
+            raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")
+        if not _whole(self.batch) or not 1 <= self.batch < BATCHES:
+            raise InputError(f"batch is {self.batch!r}; it must be a whole number of at least 1")
+
+
+def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
+    """The settings of one of the ROUTES; what it does not use is refused by name."""
+    known = {field.name for field in fields(Settings)}
+    for name in given:
+        if name not in known:
+            raise InputError(f"there is no setting {name!r}")
+        if name not in ROUTES[route]:
+            raise InputError(f"{route} does not use the setting {name!r}")
+    settings = Settings(**given)
+    for name in unusual(given):
+        if settings.engine not in _ENGINES.get(name, ENGINES):
+            raise InputError(f"engine {settings.engine!r} does not use the setting {name!r}")
+    return settings
+
+
+def _positive(value: object) -> bool:
+    """Whether it is a positive number that is finite."""
+    return isinstance(value, (int, float)) and 0 < value < math.inf
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def unusual(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that differ from what they are when nothing is said, in the order of their names."""
+    usual = vars(Settings())
+    return {name: value for name, value in sorted(settings.items()) if value != usual[name]}

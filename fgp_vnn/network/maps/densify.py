@@ -1,0 +1,60 @@
+"""The matrices of a map that is given as a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.network.maps.operator import Operator
+from fgp_vnn.network.model import Dense
+
+_CHUNK_ENTRIES = 4_000_000
+
+
+def as_dense(operator: Operator) -> Dense:
+    """The matrices of an operator, and of its terms where an entry is made of several."""
+    none = [operator.bias.new_zeros(prod(shape)) for shape in operator.shapes]
+    offset = operator.magnitude(none)
+    weights = _matrices(operator, operator.linear)
+    sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
+    pairs = zip((*weights, operator.bias), (*sums, offset), strict=True)
+    copies = operator.exact and all(_same_size(*pair) for pair in pairs)
+    # An entry is rounded as often as the program rounds, and loses as much to underflow.
+    counted = Dense(operator.sources, weights, operator.bias).operations
+    scale, size = 1 + operator.operations / counted, unit(operator.bias.dtype)
+    grain = operator.lost([torch.ones_like(n) for n in none]).forward * (size.lost / size.eps)
+    terms = None if copies else tuple(scale * part + grain for part in (*sums, offset))
+    return Dense(operator.sources, weights, operator.bias, terms=terms)
+
+
+def _same_size(weight: Tensor, terms: Tensor) -> bool:
+    return bool((weight.abs() == terms).all())
+
+
+def _matrices(
+    operator: Operator, apply: Callable[[Sequence[Tensor]], Tensor]
+) -> tuple[Tensor, ...]:
+    """A matrix [outputs, n_s] per source, column by column: exact copies of single weights."""
+    weights = []
+    sizes = [prod(shape) for shape in operator.shapes]
+    for which, size in enumerate(sizes):
+        columns = []
+        for units in _identity(size, max(size, operator.outputs)):
+            values = [units if s == which else units.new_zeros(1, n) for s, n in enumerate(sizes)]
+            columns.append(apply(values))
+        weights.append(torch.cat(columns).T.contiguous())
+    return tuple(weights)
+
+
+def _identity(size: int, width: int) -> Iterator[Tensor]:
+    """The rows of the identity matrix, in chunks that bound memory."""
+    step = max(1, _CHUNK_ENTRIES // width)
+    for start in range(0, size, step):
+        stop = min(size, start + step)
+        units = torch.zeros(stop - start, size, dtype=torch.float64)
+        units[:, start:stop] = torch.eye(stop - start, dtype=torch.float64)
+        yield units

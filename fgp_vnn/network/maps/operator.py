@@ -1,0 +1,131 @@
+"""An affine map that stays a program: applied as it is, its adjoint by a rule for each module or
+else by reverse differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from math import prod
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+
+from fgp_vnn.base.rounding import rounded_down
+from fgp_vnn.network.maps.batched import Batched, NoRuleError
+from fgp_vnn.network.maps.losses import Losses
+from fgp_vnn.network.model import AffineMap, Combination, Lost
+
+
+@dataclass(frozen=True, eq=False)
+class Operator(AffineMap):
+    """An affine map whose linear part is a torch module.
+
+    The module takes one tensor per source, without batch dimension and of the shape that the ONNX
+    file gives it, so that what the file says of shapes is literally true; `Batched` does the
+    batching, or `torch.vmap` where that has no rule for a module. It has no constants: it maps
+    zeros to zeros exactly. `absolute` is the same program on the absolute values of all constants,
+    offsets included.
+    """
+
+    sources: tuple[int, ...]
+    module: GraphModule
+    absolute: GraphModule
+    shapes: tuple[tuple[int, ...], ...]  # of each source
+    bias: Tensor  # [outputs]
+    defect: Tensor | None = None  # [outputs]
+
+    @cached_property
+    def operations(self) -> int:
+        """Sums have at most as many terms as a source has entries, as there are weights for an
+        output or, on the way back, for an input, or as a sum without weights reads."""
+        tensors = self.module.state_dict().values()
+        weights = [t for t in tensors if t.is_floating_point() and t.numel()]
+        terms = sum(t.numel() // n for t in weights for n in (*t.shape[:2], *[1] * (not t.dim())))
+        terms += self._losses.summed + sum(prod(shape) for shape in self.shapes)
+        return int(terms) + len(self.module.graph.nodes)
+
+    def magnitude(self, values: Sequence[Tensor]) -> Tensor:
+        return self._run(self.absolute, self._batched_absolute, values)
+
+    def lost(self, values: Sequence[Tensor]) -> Lost:
+        """What is lost for values of 1 grows no faster than the values."""
+        most = reduce(torch.maximum, (value.amax(-1, keepdim=True) for value in values))
+        most = most.clamp(min=1)
+        return Lost(self._losses.forward * most, self._losses.backward * most)
+
+    @property
+    def exact(self) -> bool:
+        """Whether matrix entries, computed from the file's float32 in float64, are not rounded."""
+        return self._losses.exact
+
+    @cached_property
+    def _losses(self) -> Losses:
+        return Losses.of(self.absolute, [self.bias.new_ones(shape) for shape in self.shapes])
+
+    def linear(self, values: Sequence[Tensor]) -> Tensor:
+        return self._run(self.module, self._batched, values)
+
+    @cached_property
+    def _batched(self) -> Batched | None:
+        return self._by_rules(self.module)
+
+    @cached_property
+    def _batched_absolute(self) -> Batched | None:
+        return self._by_rules(self.absolute)
+
+    def _by_rules(self, module: GraphModule) -> Batched | None:
+        try:
+            return Batched(module, self.shapes, self.bias)
+        except NoRuleError:
+            return None
+
+    def _run(
+        self, module: GraphModule, batched: Batched | None, values: Sequence[Tensor]
+    ) -> Tensor:
+        batch = np.broadcast_shapes(*(value.shape[:-1] for value in values))
+        columns = [value.expand(*batch, -1).reshape(-1, value.shape[-1]) for value in values]
+        if batched is not None:
+            return batched.push(columns).reshape(*batch, self.outputs)
+        return torch.vmap(partial(self._apply, module))(*columns).reshape(*batch, self.outputs)
+
+    def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
+        batch = rows.shape[:-1]
+        flat = rows.reshape(-1, self.outputs)
+        if self._batched is not None:
+            return tuple(p.reshape(*batch, p.shape[-1]) for p in self._batched.pull(flat))
+        differentiable = rows.requires_grad and torch.is_grad_enabled()
+        with torch.enable_grad():
+            # The point does not matter, for the map is linear.
+            points = [
+                self.bias.new_zeros(shape).reshape(-1).requires_grad_() for shape in self.shapes
+            ]
+            pulled = torch.autograd.grad(
+                self._apply(self.module, *points),
+                points,
+                flat,
+                is_grads_batched=True,
+                create_graph=differentiable,
+                materialize_grads=True,
+            )
+        return tuple(p.reshape(*batch, p.shape[-1]) for p in pulled)
+
+    def select(self, outputs: Tensor) -> Combination:
+        eye = torch.eye(self.outputs, dtype=self.bias.dtype, device=self.bias.device)
+        return Combination(self, eye[outputs], torch.zeros_like(self.bias[outputs]))
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Operator:
+        module = deepcopy(self.module).to(device, dtype)
+        absolute = deepcopy(self.absolute).to(device, dtype)
+        bias = self.bias.to(device, dtype)
+        defect = None if self.defect is None else -rounded_down(-self.defect.to(device), dtype)
+        return Operator(self.sources, module, absolute, self.shapes, bias, defect)
+
+    def _apply(self, module: GraphModule, *values: Tensor) -> Tensor:
+        """One vector [n_s] per source to one vector [outputs]."""
+        shaped = (v.reshape(shape) for v, shape in zip(values, self.shapes, strict=True))
+        result: Tensor = module(*shaped)
+        return result.reshape(-1)

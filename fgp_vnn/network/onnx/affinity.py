@@ -1,0 +1,141 @@
+"""Which operators are affine in what depends on the input, and which constants are their offsets.
+
+The normal form needs two facts of an operator, and no rule of its own for bounding it: in which
+operands it may vary, and which constant operands only add something, so that zeros in their place
+leave the linear part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import NodeProto
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.network.onnx.graph import Graph, label
+
+_EVERY = frozenset(range(1 << 10))
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What may vary, and what is an offset where it is constant."""
+
+    varying: frozenset[int] = frozenset({0})
+    offsets: frozenset[int] = frozenset()
+    product: bool = False  # of operands 0 and 1: only one of them may vary
+
+
+_MOVE = _Rule()  # rearranges, repeats or sums entries of its first operand
+_SUM = _Rule(varying=_EVERY, offsets=_EVERY)
+_CONVOLUTION = _Rule(offsets=frozenset({2}))
+
+AFFINE: dict[str, _Rule] = {
+    "Add": _SUM,
+    "AveragePool": _MOVE,
+    "BatchNormalization": _Rule(offsets=frozenset({2, 3})),
+    "Concat": _SUM,
+    "Conv": _CONVOLUTION,
+    "ConvTranspose": _CONVOLUTION,
+    "Div": _MOVE,
+    "Gather": _MOVE,
+    "Gemm": _Rule(varying=frozenset({0, 1, 2}), offsets=frozenset({2}), product=True),
+    "GlobalAveragePool": _MOVE,
+    "Identity": _MOVE,
+    "MatMul": _Rule(varying=frozenset({0, 1}), product=True),
+    "Mul": _Rule(varying=frozenset({0, 1}), product=True),
+    "Neg": _MOVE,
+    "Pad": _MOVE,
+    "ReduceMean": _MOVE,
+    "ReduceSum": _MOVE,
+    "Reshape": _MOVE,
+    "Resize": _MOVE,
+    "Sub": _SUM,
+    "Transpose": _MOVE,
+    "Where": _Rule(varying=frozenset({1, 2}), offsets=frozenset({1, 2})),
+}
+
+
+def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
+    """Refuse a graph in which anything but Relu is not affine in the input."""
+    variables = graph.variables()
+    if graph.output not in variables:
+        raise UnsupportedError("the output does not depend on the input")
+    for node in graph.nodes:
+        varying = {i for i, name in enumerate(node.input) if name in variables}
+        if not varying or node.op_type == "Relu":
+            continue
+        rule = AFFINE.get(node.op_type)
+        if rule is None:
+            supported = ", ".join(sorted({"Relu", *AFFINE, *rewritten}))
+            raise UnsupportedError(
+                f"{label(node)} is not piecewise linear or not supported; supported: {supported}"
+            )
+        if rule.product and {0, 1} <= varying:
+            raise UnsupportedError(
+                f"{label(node)} multiplies two values that both depend on the input; "
+                "only products with constants are piecewise linear"
+            )
+        if not varying <= rule.varying:
+            raise UnsupportedError(
+                f"{label(node)} is supported only where nothing but its data depends on the input "
+                f"(operand {min(varying - rule.varying)} does)"
+            )
+
+
+def linear_part(graph: Graph) -> Graph:
+    """The same graph with every offset set to zero: ReLU aside, linear in place of affine."""
+    variables = graph.variables()
+
+    def edit(result: Graph, node: NodeProto, rule: _Rule) -> None:
+        for i, name in enumerate(node.input):
+            if i in rule.offsets and name and name not in variables:
+                node.input[i] = result.constant(np.zeros(graph.shape(name)), "zero")
+
+    return _edited(graph, edit)
+
+
+def absolute_part(graph: Graph) -> Graph:
+    """The same graph with every constant replaced by its absolute value, and no subtraction.
+
+    On values >= 0 it adds up the absolute values of all terms that the graph adds up.
+    """
+
+    def edit(result: Graph, node: NodeProto, rule: _Rule) -> None:
+        values = rule.varying | rule.offsets | _FACTORS.get(node.op_type, frozenset())
+        for i, name in enumerate(node.input):
+            if i in values and name in graph.constants:
+                # BatchNormalization subtracts its mean, operand 3.
+                sign = -1 if (node.op_type, i) == ("BatchNormalization", 3) else 1
+                node.input[i] = result.constant(sign * np.abs(graph.constants[name]), "absolute")
+        for attribute in node.attribute:
+            if node.op_type == "Gemm" and attribute.name in ("alpha", "beta"):
+                attribute.f = abs(attribute.f)
+        node.op_type = _UNSIGNED.get(node.op_type, node.op_type)
+
+    return _edited(graph, edit)
+
+
+def _edited(graph: Graph, edit: Callable[[Graph, NodeProto, _Rule], None]) -> Graph:
+    """A copy of the graph whose affine nodes were edited."""
+    variables = graph.variables()
+    result = replace(graph, nodes=[], constants=dict(graph.constants))
+    for node in graph.nodes:
+        copy = NodeProto.FromString(node.SerializeToString())
+        rule = AFFINE.get(node.op_type)
+        if rule is not None and any(name in variables for name in node.input):
+            edit(result, copy, rule)
+        result.nodes.append(copy)
+    return result
+
+
+_UNSIGNED = {"Sub": "Add", "Neg": "Identity"}
+_FACTORS = {
+    "BatchNormalization": frozenset({1, 2, 3}),
+    "Conv": frozenset({1, 2}),
+    "ConvTranspose": frozenset({1, 2}),
+    "Div": frozenset({1}),
+    "Pad": frozenset({2}),
+}

@@ -1,0 +1,130 @@
+"""The last net below the reading of a file: the normal form against onnxruntime, at a few points.
+
+Each map is compared on its own, at what onnxruntime gives it to read, with the error that float32
+can make in it; then all of them together, with the errors that add up on the way. So nothing that
+one operator computes, however large, hides what another one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.network.model import AffineMap, Network
+from fgp_vnn.network.onnx.roundings import LARGEST, UNIT, Loss
+from fgp_vnn.network.onnx.runtime import Floats, Runtime
+
+_SCALES = (1.0, 1000.0)  # of inputs on either side of 0
+_EXPONENTIAL = 16  # roundings of an exponential and a logarithm
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A normal form, and what is known of the graph that it was made of."""
+
+    network: Network
+    ends: tuple[str, ...]  # the graph's tensor that each map ends in
+    losses: tuple[Loss, ...]  # what float32 may lose in each map
+    softmax: str | None  # the operator that was cut off the end
+
+
+def sample(inputs: int) -> Floats:
+    """Inputs [points, inputs] like images, and others that reach what lies far from 0."""
+    random = np.random.default_rng(0)
+    around = [scale * (2 * random.random((1, inputs)) - 1) for scale in _SCALES]
+    return np.concatenate([random.random((1, inputs)), *around]).astype(np.float32)
+
+
+def compare(reading: Reading, runtime: Runtime, inside: Mapping[str, Floats], x: Floats) -> None:
+    """Refuse a network whose normal form does not compute at x what onnxruntime does.
+
+    `inside` is what that has for some of the tensors inside, [points, entries] each.
+    """
+    network = reading.network
+    result = torch.from_numpy(runtime.run_many(x)).double()
+    if result.shape[1] != network.outputs:
+        raise UnsupportedError(
+            f"onnxruntime gives {result.shape[1]} outputs where {network.outputs} were expected"
+        )
+    _check(reading, torch.from_numpy(x).double(), _numbered(reading, inside), result)
+
+
+def _numbered(reading: Reading, inside: Mapping[str, Floats]) -> dict[int, Tensor]:
+    """The tensors that maps end in, [points, outputs], by the numbers of these maps."""
+    found = {}
+    for k, (name, affine) in enumerate(zip(reading.ends, reading.network.maps, strict=True)):
+        if name in inside:
+            found[k] = torch.from_numpy(inside[name]).double()
+            has = found[k].shape[1]
+            if has != affine.outputs:
+                raise UnsupportedError(
+                    f"onnxruntime gives {name!r} {has} entries where {affine.outputs} were expected"
+                )
+    return found
+
+
+def _check(reading: Reading, x: Tensor, inside: Mapping[int, Tensor], result: Tensor) -> None:
+    """Compare what the maps give with what was seen inside, and with the result.
+
+    The first rows read what was seen, the second ones what the maps before them gave. A float32
+    program reads values that are off from ours by the errors of the maps before, and rounds what
+    it computes of them. A ReLU does not make an error larger.
+    """
+    values = [torch.cat([x, x])]  # [2 points, n_s] each
+    errors = [torch.zeros_like(values[0])]
+    sound = torch.ones(2 * len(x), dtype=torch.bool)  # nothing may have overflowed before
+    first, second = slice(len(x)), slice(len(x), None)
+    for k, (affine, loss) in enumerate(zip(reading.network.maps, reading.losses, strict=True)):
+        z, terms, error = _evaluated(affine, loss, values, errors)
+        sound = sound & (terms < LARGEST).all(1) & (error < LARGEST).all(1) & loss.bounded
+        if k in inside:
+            _refuse(z[first], inside[k], error[first], sound[first], reading.ends[k])
+            z = torch.cat([inside[k], z[second]])
+            error = torch.cat([torch.zeros_like(inside[k]), error[second]])
+        values.append(z.clamp(min=0))
+        errors.append(torch.where(z + error < 0, torch.zeros_like(error), error))
+    y, error = _after(z[second], error[second], reading.softmax)
+    _refuse(y, result, error, sound[second], "the output")
+
+
+def _evaluated(
+    affine: AffineMap, loss: Loss, values: Sequence[Tensor], errors: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A map's results, the sums of their terms' sizes, and how far float32 may be from them."""
+    read = [values[s] for s in affine.sources]
+    sizes = [torch.cat([values[s].abs() + errors[s], values[s].abs()]) for s in affine.sources]
+    z = affine(read)
+    terms, without = affine.magnitude(sizes).chunk(2)
+    own = 4 * affine.operations * torch.finfo(z.dtype).eps * terms  # of this computation
+    return (
+        z,
+        terms,
+        loss.error(terms, affine.operations, 0.0) + (terms - without).clamp(min=0) + own,
+    )
+
+
+def _refuse(ours: Tensor, seen: Tensor, error: Tensor, sound: Tensor, name: str) -> None:
+    off, most = (ours - seen).abs()[sound], error[sound]
+    wrong = ~(off <= most)
+    if bool(wrong.any()):
+        raise UnsupportedError(
+            f"the network in normal form differs from what onnxruntime computes for {name} "
+            f"(by {float(off[wrong][0]):.3g}; rounding explains {float(most[wrong][0]):.3g})"
+        )
+
+
+def _after(y: Tensor, error: Tensor, softmax: str | None) -> tuple[Tensor, Tensor]:
+    """The outputs behind a softmax, whose exponents are off by up to twice the largest error."""
+    if softmax is None:
+        return y, error
+    factor = 2 * error.amax(1, keepdim=True) + (y.shape[1] + _EXPONENTIAL) * UNIT
+    if softmax == "LogSoftmax":
+        result = y.log_softmax(1)
+        return result, factor + _EXPONENTIAL * UNIT * (y.abs().amax(1, keepdim=True) + result.abs())
+    result = y.softmax(1)
+    return result, torch.expm1(factor) * result + torch.finfo(torch.float32).tiny

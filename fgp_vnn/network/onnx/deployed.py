@@ -1,0 +1,97 @@
+"""How far the float32 programs of an ONNX file can be from the network in real arithmetic.
+
+`roundings` says why; a ReLU flushes too: what it gives is off by up to 2^-126, which counts as an
+input's. Where a runtime folds constants into their neighbours, terms are rounded no
+more often than there, as long as the folded ones do not underflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto, TensorProto
+from torch import Tensor
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.files import read_bytes
+from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
+from fgp_vnn.network.onnx.graph import Graph, attributes, label, read_graph
+from fgp_vnn.network.onnx.normal_form import Absolute, absolute_maps
+from fgp_vnn.network.onnx.roundings import LARGEST, PRODUCTS, SUMS, Loss, deviations, losses
+
+LEAST = 1e-30  # of a factor that does not underflow when it is multiplied by another
+
+_EXACT = {
+    "Concat", "Constant", "Dropout", "Flatten", "Gather", "Identity", "Pad", "Relu", "Reshape",
+    "Slice", "Squeeze", "Transpose", "Unsqueeze",
+}  # fmt: skip
+_KINDS = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL}
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """For each map of a network, its terms, and what happens to each of them."""
+
+    terms: tuple[Absolute, ...]
+    losses: tuple[Loss, ...]
+
+    def error(self, index: int, sizes: Sequence[Tensor]) -> Tensor:
+        """At most |fl(z) - z| [outputs] of map number `index`, for sources of at most these sizes.
+
+        Raises UnsupportedError where a sum may overflow.
+        """
+        loss, program = self.losses[index], self.terms[index].terms
+        terms = program.magnitude(sizes).reshape(-1)
+        if not (loss.bounded and bool((terms < LARGEST).all())):
+            raise UnsupportedError("float32 may overflow, or a sum is too long to bound its error")
+        gone = float(program.lost(sizes).forward.max())
+        return loss.error(terms, program.operations, gone)
+
+    @property
+    def sources(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(absolute.terms.sources for absolute in self.terms)
+
+
+def read_deployment(path: Path | str) -> Deployment:
+    """The roundings of an ONNX file; UnsupportedError names what the theorem does not cover."""
+    model = raise_opset(onnx.ModelProto.FromString(read_bytes(Path(path), "network")))
+    _check_written(model)
+    graph = read_graph(model)
+    if clean_graph(graph) is not None:
+        raise UnsupportedError("float32 semantics do not cover a softmax, which can make ties")
+    maps = absolute_maps(graph)
+    _check_factors(graph)
+    lost = losses(graph)
+    return Deployment(tuple(maps), tuple(lost[m.end] for m in maps))
+
+
+def _check_factors(graph: Graph) -> None:
+    """Refuse a normalisation whose factors underflow where they are folded into others."""
+    for node in graph.nodes:
+        if node.op_type == "BatchNormalization":
+            factor = abs(graph.constants[node.input[1]]) / deviations(graph, node)
+            if not bool(((factor == 0) | (factor > LEAST)).all()):
+                raise UnsupportedError(f"float32 semantics do not cover {label(node)}: underflow")
+
+
+def _check_written(model: ModelProto) -> None:
+    """Refuse operators and constants of the file that the theorem is not about."""
+    constant = {tensor.name for tensor in model.graph.initializer}
+    given_as = [value.type.tensor_type.elem_type for value in model.graph.input]
+    given_as += [tensor.data_type for tensor in model.graph.initializer]
+    given_as += [a.t.data_type for n in model.graph.node for a in n.attribute if a.HasField("t")]
+    if not _KINDS.issuperset(given_as):
+        raise UnsupportedError("float32 semantics do not cover numbers that are not float32")
+    for node in model.graph.node:
+        if node.op_type not in _EXACT | SUMS | PRODUCTS:
+            raise UnsupportedError(f"float32 semantics do not cover {label(node)}")
+        given = attributes(node)
+        if node.op_type == "Gemm" and (given.get("alpha", 1), given.get("beta", 1)) != (1, 1):
+            raise UnsupportedError(f"float32 semantics do not cover {label(node)} with factors")
+        if constant.issuperset(name for name in node.input if name):
+            if node.op_type not in _EXACT:
+                raise UnsupportedError(f"float32 semantics do not cover {label(node)} of constants")
+            constant.update(node.output)

@@ -1,0 +1,135 @@
+"""Exact affine forms of a batch of activation regions.
+
+In a region every z_k is affine: z_k(x) = A_k . (x - c) + v_k, with c the domain's centre. The forms
+are carried forward as columns, the value v_k as one more column, so that a map is applied to all
+columns of all regions by one product; the ReLUs of a region are a 0/1 diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import positive, unit
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.model import AffineMap, Network
+
+
+class Forms(NamedTuple):
+    """The affine forms of one map in each region."""
+
+    columns: Tensor  # [regions or 1, inputs, n_k] the transpose of A_k
+    values: Tensor  # [regions or 1, n_k] v_k
+    reach: Tensor  # [regions or 1, n_k] h(A_k), to either side: how far z_k moves from v_k
+    error: Tensor  # [regions or 1, n_k] how far rounding may have moved z_k in the domain
+    terms: Tensor  # [regions or 1, n_k] the sum of |A_i| |x_i - c_i| at most, and |v_k|
+
+
+def input_columns(domain: Domain) -> Tensor:
+    """The forms of x itself, unit columns and the centre; [1, inputs + 1, inputs]."""
+    center = domain.center
+    eye = torch.eye(center.shape[-1], dtype=center.dtype, device=center.device)
+    return torch.cat([eye, center.unsqueeze(0)]).unsqueeze(0)
+
+
+def affine_forms(
+    network: Network,
+    domain: Domain,
+    pattern: Sequence[Tensor],
+    *,
+    first: Forms | None = None,
+) -> list[Forms]:
+    """The forms of z_1, ..., z_K and g in the regions with these on/off patterns [regions, n_k].
+
+    `first` are the forms of z_1 if they are known already: they are the same in all regions.
+    """
+    source = input_columns(domain)
+    box = domain.box()
+    size = torch.maximum(box.lower.abs(), box.upper.abs()).unsqueeze(0)
+    columns: list[Tensor] = [source]
+    sizes: list[Tensor] = [size]  # |v| + h: what the terms of the next map are made of
+    errors: list[Tensor] = [torch.zeros_like(size)]
+    result: list[Forms] = []
+    for k, affine in enumerate(network.maps):
+        if k == 0 and first is not None and network.layers:
+            forms = first
+        else:
+            forms = _apply(affine, domain, columns, sizes, errors)
+        result.append(forms)
+        if k < len(network.layers):
+            on = pattern[k].to(forms.values.dtype)
+            whole = torch.cat([forms.columns, forms.values.unsqueeze(-2)], dim=-2)
+            columns.append(whole * on.unsqueeze(-2))
+            sizes.append(forms.terms * on)
+            errors.append(forms.error * on)
+    return result
+
+
+def _apply(
+    affine: AffineMap,
+    domain: Domain,
+    columns: list[Tensor],
+    sizes: list[Tensor],
+    errors: list[Tensor],
+) -> Forms:
+    """One map applied to the forms that it reads, with a running bound on its rounding error.
+
+    What a form's own terms add up to in the domain is bounded by its outer support, which |W|
+    carries on, as it carries on the errors made before. What a column loses to underflow counts
+    times how far its input moves. A support, and the sums that it is compared in, count here too.
+    """
+    regions = max(columns[s].shape[0] for s in affine.sources)
+    read = [columns[s].expand(regions, -1, -1) for s in affine.sources]
+    whole = affine.linear(read)  # [regions, inputs + 1, n_k]
+    values = whole[:, -1] + affine.bias
+    forms = whole[:, :-1]
+    reach = domain.reach(forms.transpose(-1, -2))
+    size_of, box = unit(values.dtype), domain.box()
+    error = affine.spread([errors[s] for s in affine.sources])
+    if affine.defect is not None:
+        error = error + affine.defect
+    # Spread is off by twice as many roundings as there are operations, of which each has one.
+    error = size_of.grow(affine.operations + 8) * error
+    terms = domain.outer_support(forms.transpose(-1, -2)) + values.abs()
+    size = affine.magnitude([sizes[s] for s in affine.sources])
+    error = error + size_of.share(2 * affine.operations + 8) * size
+    error = error + size_of.share(forms.shape[1] + 16) * terms
+    moves = 1 + (box.upper - box.lower).sum(-1)
+    gone = affine.lost([sizes[s] for s in affine.sources]).forward
+    error = error + size_of.lost * (gone + 8) * moves
+    # What overflowed is no form: the difference with itself is 0, or not a number.
+    return Forms(forms, values, reach, error + (values - values), terms)
+
+
+def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:
+    """Which regions [regions] hold no point of the domain, by a single constraint.
+
+    A neuron that is on needs v + h >= 0 and one that is off v - h <= 0.
+    """
+    result: Tensor | None = None
+    for form, on in zip(forms, pattern, strict=False):
+        sign = on.to(form.values.dtype) * 2 - 1
+        gone = positive(-(sign * form.values + form.reach + form.error)).any(-1)
+        result = gone if result is None else result | gone
+    if result is None:
+        return torch.zeros(1, dtype=torch.bool)
+    return result
+
+
+def gradient(network: Network, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs [batch, outputs] at x, and the gradient [batch, inputs] of rows . outputs."""
+    before = network.preactivations(x)
+    waiting: dict[int, Tensor] = {}
+    for k in range(len(network.layers), -1, -1):
+        through = rows if k == len(network.layers) else waiting.pop(k + 1, None)
+        if through is None:
+            continue
+        if k < len(network.layers):
+            through = through * (before[k] > 0)
+        affine = network.maps[k]
+        for source, part in zip(affine.sources, affine.adjoint(through), strict=True):
+            waiting[source] = waiting[source] + part if source in waiting else part
+    return before[-1], waiting.get(0, torch.zeros_like(x))

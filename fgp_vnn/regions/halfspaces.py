@@ -1,0 +1,88 @@
+"""Half-spaces in a domain, and the evidence that no point of the domain lies in all of them.
+
+A case asks for a point x of the domain with a_i . (x - c) + b_i <= 0 for all its constraints i. For
+multipliers m >= 0 the weighted sum of the constraints is at least
+
+    sum m_i b_i - h(-sum m_i a_i)
+
+on the whole domain. Where that is positive, some constraint is, at every point: there is no such x.
+Whoever proposes multipliers, alternating projections or an LP solver, this is what is checked.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import positive, unit
+from fgp_vnn.domain.sets import Domain
+
+
+class HalfSpaces(NamedTuple):
+    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none, and with an
+    infinite error it stands for one whose numbers overflowed."""
+
+    rows: Tensor  # [cases, constraints, inputs]
+    values: Tensor  # [cases, constraints]
+    errors: Tensor  # [cases, constraints] how far rounding may have moved each in the domain
+
+    def at(self, cases: Tensor | slice) -> HalfSpaces:
+        """Some of the cases."""
+        return HalfSpaces(*(part[cases] for part in self))
+
+
+def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
+    """The same without the constraints that hold on the whole domain."""
+    most = spaces.values + domain.support(spaces.rows) + spaces.errors
+    binds = positive(most)
+    zero = torch.zeros_like(spaces.values)
+    rows = torch.where(binds.unsqueeze(-1), spaces.rows, zero.unsqueeze(-1))
+    values = torch.where(binds, spaces.values, zero)
+    unknown = torch.where(most <= 0, zero, zero + torch.inf)
+    return HalfSpaces(rows, values, torch.where(binds, spaces.errors, unknown))
+
+
+def part_of(gap: Tensor, reach: Tensor) -> Tensor:
+    """The part of the domain in which a function with this reach cannot make up for the gap; 0
+    where a number has overflowed."""
+    part = gap / reach.clamp(min=torch.finfo(reach.dtype).tiny)
+    return torch.where(positive(gap) & reach.isfinite(), part, torch.zeros_like(part))
+
+
+def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """Which cases [cases] the multipliers [cases, constraints] prove to be empty.
+
+    Sound for any numbers: negative ones count as 0, and what is not finite proves nothing.
+    """
+    weights = multipliers.clamp(min=0)
+    return positive(nominal(domain, spaces, weights) - doubt(domain, spaces, weights))
+
+
+def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """sum m_i b_i - h(-sum m_i a_i) [cases], as it is computed."""
+    total = combine(multipliers, spaces.rows)
+    return (multipliers * spaces.values).sum(-1) - domain.sharp_support(-total)
+
+
+def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
+    """What rounding may have added to the weighted sum of the constraints on the domain [cases].
+
+    A term is rounded in its product, in the sum over the constraints, in the support that is taken
+    off afterwards, and in two sums; rows that were scaled once more. What a row's coefficient loses
+    to underflow, when it is scaled or multiplied, counts times how far its input moves.
+    """
+    rows, values, errors = spaces
+    size_of, count, box = unit(rows.dtype), rows.shape[1], domain.box()
+    steps, moves = count + rows.shape[2] + 16, 1 + (box.upper - box.lower).sum(-1)
+    terms = size_of.grow(steps) * errors + size_of.lost * moves
+    terms = terms + size_of.share(steps) * (values.abs() + domain.outer_support(rows))
+    # Without a multiplier even an infinite error counts for nothing.
+    weighed = torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
+    return weighed + size_of.lost * (6 * count + 8) * moves
+
+
+def combine(multipliers: Tensor, rows: Tensor) -> Tensor:
+    """sum m_i a_i, [cases, inputs]."""
+    return torch.bmm(multipliers.unsqueeze(1), rows).squeeze(1)

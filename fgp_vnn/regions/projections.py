@@ -1,0 +1,115 @@
+"""Regions that one projection leaves inconclusive, settled by alternating projections.
+
+Wanted: a point of the domain in the half-spaces a_i . (x - c) + b_i <= 0 (the region's neurons and
+a disjunct's rows). For multipliers m >= 0 let x(m) be the projection onto the domain of
+c - sum m_i a_i: an ascent of the concave dual of "the point nearest to c", whose gradient at m is
+the value of the constraints at x(m). Points x(m) are candidates, and the multipliers of any
+iteration may be evidence that there is no such point (`halfspaces.contradiction`). A box is a cube
+for this purpose: its inputs are measured in units of its own sides.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.regions.halfspaces import HalfSpaces, combine, contradiction
+
+LOOK = 20  # steps between two looks at what has been reached
+
+
+class Alternated(NamedTuple):
+    """What alternating projections came to."""
+
+    found: Counterexample | None
+    empty: Tensor  # [cases] proved to hold no point of the domain
+    multipliers: Tensor  # [cases, constraints] the evidence where a case is proved
+
+
+def alternate(
+    domain: Domain, spaces: HalfSpaces, confirm: Confirm, budget: Budget, *, steps: int
+) -> Alternated:
+    """Look for a counterexample in the cases, or for evidence that they hold no point."""
+    cases = spaces.values.shape[0]
+    empty = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
+    left = torch.arange(cases, device=empty.device)
+    evidence = torch.zeros_like(spaces.values)
+    sides, tiny = _sides(domain), torch.finfo(spaces.values.dtype).tiny
+    size, now = scaled(spaces._replace(rows=spaces.rows * sides))
+    step = step_length(now.rows)
+    multipliers = torch.zeros_like(now.values)
+    ahead, momentum = multipliers, 1.0
+    for count in range(1, steps + 1):
+        point = domain.project(domain.center - combine(ahead, now.rows) * sides)
+        # Where a side is 0, so are the rows, and what is divided by it.
+        offset = (point - domain.center) / sides.clamp(min=tiny)
+        slack = along(now.rows, offset) + now.values
+        new = torch.addcmul(ahead, step, slack).clamp_(min=0)
+        ahead, momentum = further(multipliers, new, momentum)
+        multipliers = new
+        if count % LOOK and count != steps:
+            continue
+        inside = slack.amax(-1) <= 1e-7
+        if bool(inside.any()) or count % (10 * LOOK) == 0 or count == steps:
+            found = confirm(point)
+            if found is not None:
+                return Alternated(found, empty, evidence)
+        weights = multipliers / size
+        proved = contradiction(domain, spaces, weights)
+        empty[left[proved]] = True
+        evidence[left[proved]] = weights[proved]
+        if budget.expired() or bool(proved.all()):
+            break
+        if bool(proved.any()):
+            kept = torch.nonzero(~proved).flatten()
+            spaces, now = spaces.at(kept), now.at(kept)
+            left, step, size = left[kept], step[kept], size[kept]
+            multipliers, ahead = multipliers[kept], ahead[kept]
+    return Alternated(None, empty, evidence)
+
+
+def _sides(domain: Domain) -> Tensor:
+    """What the inputs [inputs] are measured in; a ball has the same size along all of them."""
+    return domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
+
+
+def scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
+    """The lengths of the rows [cases, constraints], and the same with rows of length 1."""
+    size: Tensor = torch.linalg.vector_norm(spaces.rows, dim=-1)
+    size = torch.where(size > 0, size, torch.ones_like(size))
+    rows = spaces.rows / size.unsqueeze(-1)
+    return size, HalfSpaces(rows, spaces.values / size, spaces.errors / size)
+
+
+def further(before: Tensor, now: Tensor, momentum: float) -> tuple[Tensor, float]:
+    """Where an accelerated ascent (Nesterov, 1983) looks after a step, and its next momentum."""
+    following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+    return torch.lerp(before, now, 1 + (momentum - 1) / following).clamp_(min=0), following
+
+
+def step_length(rows: Tensor) -> Tensor:
+    """One over the greatest eigenvalue of rows rows^T, estimated by powers; [cases, 1].
+
+    A step that is too long costs convergence and nothing else. Rows have length 1 or 0, so the
+    eigenvalue is at least 1 unless there are none.
+    """
+    # Any start does that no eigenvector is orthogonal to; two opposite rows are to that of ones.
+    places = torch.arange(rows.shape[1], dtype=rows.dtype, device=rows.device)
+    vector = (1.5 + torch.sin(7 * places)).expand(rows.shape[:2])
+    growth = vector.new_ones(len(vector), 1)
+    for _ in range(8):
+        vector = along(rows, combine(vector, rows))
+        growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
+        vector = vector / growth.clamp(min=torch.finfo(rows.dtype).tiny)
+    return 1 / (1.1 * growth.clamp(min=1))
+
+
+def along(rows: Tensor, points: Tensor) -> Tensor:
+    """a_i . point, [cases, constraints]."""
+    return torch.bmm(rows, points.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,47 @@
+"""Evidence checked once more, by a backward pass through its region.
+
+The forms of a deep region carry an error that grows with every layer, and evidence with a small
+margin can drown in it. A backward pass of the weighted sum itself, with the region's signs for
+slopes and the multipliers for beta, weighs each layer's rounding by the bounds of the layer below:
+that error does not grow with depth.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import positive
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.query import Query
+
+
+class Refuter:
+    """The second opinion of one search; bounds of the layers are computed when first needed."""
+
+    def __init__(self, query: Query, budget: Budget, bounds: LayerBounds | None = None) -> None:
+        self._query, self._budget, self._bounds = query, budget, bounds
+
+    def __call__(self, signs: Tensor, multipliers: Tensor) -> bool:
+        """Whether the multipliers [neurons + outputs] prove that the region with these signs
+        [neurons] misses the rows j that have one: sum m_j g_j > sum m_u s_u z_u >= 0 in it."""
+        network, domain = self._query.network, self._query.domain
+        if self._bounds is None:
+            self._bounds = root_bounds(network, domain, budget=self._budget)
+        widths = list(network.widths)
+        pattern = torch.split(signs.unsqueeze(0), widths, -1)
+        *weights, rows = torch.split(
+            multipliers.clamp(min=0).reshape(1, 1, -1), [*widths, network.outputs], -1
+        )
+        bounds = self._bounds.within(pattern)
+        passed = backward(
+            network,
+            domain,
+            len(widths),
+            rows,
+            bounds.lines(),
+            beta=[m * sign.unsqueeze(-2) for m, sign in zip(weights, pattern, strict=True)],
+            rounding=Rounding(network, domain, bounds),
+        )
+        return bool(positive(passed.least))

@@ -1,0 +1,96 @@
+"""Regions that may meet a disjunct: settled by alternating projections, then, if asked, an LP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.regions.gaps import Gap, describe
+from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.projections import alternate
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What may be spent on cases that are open."""
+
+    steps: int  # of alternating projections
+    lp: bool = False  # hand what is left to a solver
+
+
+class Settled(NamedTuple):
+    """A counterexample, or the cases that are proved to hold none, with the evidence."""
+
+    found: Counterexample | None
+    closed: Tensor  # [cases]
+    multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
+    lps: int = 0  # programs that were solved
+    gaps: tuple[Gap, ...] = ()  # what programs left open
+
+
+def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
+    """The reason of an `unknown` that is left with cases open."""
+    how = f"an LP: {describe(gaps)}" if lp else "projections (try --lp)"
+    return f"{what} could not be settled by {how}"
+
+
+def settle(
+    domain: Domain,
+    spaces: HalfSpaces,
+    goals: int,
+    confirm: Confirm,
+    budget: Budget,
+    effort: Effort,
+    proves: Callable[[int, Tensor], bool],
+) -> Settled:
+    """Settle cases whose last `goals` constraints are the disjunct's rows.
+
+    `proves` is a second opinion on a case's multipliers [constraints] that rounding spoils.
+    """
+    closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
+    settled = Settled(None, closed, torch.zeros_like(spaces.values))
+    if effort.steps and not budget.expired():
+        done = alternate(domain, spaces, confirm, budget, steps=effort.steps)
+        settled = Settled(*done)
+    if not effort.lp or settled.found is not None:
+        return settled
+    return _solve_rest(domain, spaces, goals, confirm, budget, settled, proves)
+
+
+def _solve_rest(
+    domain: Domain,
+    spaces: HalfSpaces,
+    goals: int,
+    confirm: Confirm,
+    budget: Budget,
+    settled: Settled,
+    proves: Callable[[int, Tensor], bool],
+) -> Settled:
+    """Hand the open cases to a solver, one after the other."""
+    from fgp_vnn.regions.lp import solve_region
+
+    closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
+    lps, gaps = 0, []
+    for case in torch.nonzero(~closed).flatten().tolist():
+        if budget.expired():
+            break
+        one = spaces.at(slice(case, case + 1))
+        answer = solve_region(domain, one, goals, budget.left(), partial(proves, case))
+        lps += answer.solved
+        if answer.multipliers is not None:
+            closed[case], multipliers[case] = True, answer.multipliers
+            continue
+        found = confirm(answer.points) if len(answer.points) else None
+        if found is not None:
+            return Settled(found, closed, multipliers, lps)
+        gaps.append(answer.gap)
+    return Settled(None, closed, multipliers, lps, tuple(gaps))

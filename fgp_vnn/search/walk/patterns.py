@@ -1,0 +1,50 @@
+"""The patterns of a query's regions: packed sign bits of the neurons that can flip."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.query import Query
+from fgp_vnn.search.walk import visited
+
+
+class Patterns:
+    """Packs and unpacks patterns; stable neurons have the sign that the bounds give them."""
+
+    def __init__(self, query: Query, bounds: LayerBounds) -> None:
+        network, domain = query.network, query.domain
+        center = network.preactivations(domain.center.unsqueeze(0))[:-1]
+        none = torch.zeros(1, 0, dtype=torch.bool, device=network.device)
+        base = torch.cat([none, *(z >= 0 for z in center)], -1)[0]
+        # A neuron is stable only by a bound that is a number.
+        surely_on = torch.cat([none, *((lo >= 0) & (lo < torch.inf) for lo in bounds.lower)], -1)[0]
+        surely_off = torch.cat([none, *((up <= 0) & (-torch.inf < up) for up in bounds.upper)], -1)
+        crossing = ~(surely_on | surely_off[0])
+        self._neurons: Tensor | None = None  # [unstable] positions; None if all may flip
+        if not bool(crossing.all()):
+            # Where a neuron is stable its bounds know its sign better than the rounded value does.
+            base = torch.where(crossing, base, surely_on)
+            self._neurons = torch.nonzero(crossing).flatten()
+        free = base if self._neurons is None else base[self._neurons]
+        self.start = visited.pack(free.unsqueeze(0))  # [1, words] the centre's region
+        self._base = base.to(network.dtype).unsqueeze(1)  # [neurons, 1]
+        self._flips = visited.flip_words(len(free), network.device)  # [unstable, words]
+
+    def unpack(self, words: Tensor) -> Tensor:
+        """Packed patterns [regions, words] as numbers 0 and 1, [neurons, regions]."""
+        bits = visited.unpack(words, len(self._flips)).T.to(self._base.dtype)
+        if self._neurons is None:
+            return bits.contiguous()
+        full = self._base.expand(-1, len(words)).clone()
+        full[self._neurons] = bits
+        return full
+
+    def neighbours(self, words: Tensor, crossed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(parent, neuron, packed neighbour) for each neuron that is crossed [neurons, regions]."""
+        if self._neurons is not None:
+            crossed = crossed[self._neurons]
+        parent, place = torch.nonzero(crossed.T, as_tuple=True)
+        flipped = words[parent] ^ self._flips[place]
+        return parent, place if self._neurons is None else self._neurons[place], flipped

@@ -1,0 +1,68 @@
+"""The network as it is deployed: every float32 evaluation of it at once.
+
+At an input x, a float32 program computes z_k = F_k(x, a_1, ..., a_{k-1}) + e_k(x) with the sources
+that it has computed itself, and a_k = relu(z_k), without an error but that it may be flushed to
+zero, which is an error of those that read it. |e_k| is at most what
+`Deployment` says for sources of the sizes that the bounds of the layers before allow, and these
+bounds hold for all such programs, by induction over the layers. So a network whose maps have the
+defects |e_k| stands for all of them; what is proved of it for each x is proved of each program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.maps.operator import Operator
+from fgp_vnn.network.model import AffineMap, Dense, Network
+from fgp_vnn.network.onnx.deployed import Deployment
+
+
+def deployed(
+    network: Network,
+    box: Box,
+    deployment: Deployment,
+    *,
+    budget: Budget,
+) -> Network:
+    """The network with the errors of float32 in the box as defects of its maps."""
+    if tuple(affine.sources for affine in network.maps) != deployment.sources:
+        raise ValueError("the deployment is that of another network")
+    sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
+    bounds = LayerBounds((), ())
+    maps: list[AffineMap] = []
+    for k, affine in enumerate(network.maps):
+        error = deployment.error(k, [sizes[source].reshape(-1) for source in affine.sources])
+        maps.append(_with_defect(affine, error))
+        if k < len(network.layers):
+            first = Network(tuple(maps), maps[-1], network.inputs)
+            bounds = root_bounds(first, box, known=bounds, budget=budget)
+            sizes.append(bounds.sizes()[-1])
+    return Network(tuple(maps[:-1]), maps[-1], network.inputs)
+
+
+def received(box: Box) -> Box:
+    """The inputs that a program gets: what is in the box, and what it is rounded to.
+
+    Rounding keeps the order, so a point between two bounds is rounded to between their roundings.
+    """
+    low, high = (_rounded(side) for side in (box.lower, box.upper))
+    fixed = box.lower == box.upper
+    lower = torch.where(fixed, low, torch.minimum(box.lower, low))
+    return Box(lower, torch.where(fixed, high, torch.maximum(box.upper, high)))
+
+
+def _rounded(values: Tensor) -> Tensor:
+    return values.float().to(values.dtype)
+
+
+def _with_defect(affine: AffineMap, error: Tensor) -> AffineMap:
+    if not isinstance(affine, Dense | Operator):
+        raise TypeError(f"no defect for {type(affine).__name__}")
+    before = 0 if affine.defect is None else affine.defect
+    return replace(affine, defect=error + before)

@@ -1,0 +1,179 @@
+"""The same query with fewer inputs, where nothing is lost by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.domain.sets import Box, Domain, L2Ball
+from fgp_vnn.network.model import AffineMap, Dense, Network
+from fgp_vnn.query import Query
+
+
+@dataclass(frozen=True, eq=False)
+class Lift:
+    """The way back from a reduced input t to the network's own input x."""
+
+    origin: Tensor  # [inputs]
+    basis: Tensor | None = None  # [inputs, reduced]: x = origin + basis @ t
+    kept: Tensor | None = None  # [reduced]: x[kept] = t, the others as in origin
+
+    def __call__(self, points: Tensor) -> Tensor:
+        """x [..., inputs] at t [..., reduced], in the precision of the network's own input."""
+        points = points.to(self.origin.dtype)
+        if self.basis is not None:
+            return self.origin + points.to(self.basis.dtype) @ self.basis.T
+        if self.kept is None:
+            return points
+        x = self.origin.expand(*points.shape[:-1], -1).clone()
+        x[..., self.kept] = points.to(x.dtype)
+        return x
+
+
+def reduce_inputs(query: Query) -> tuple[Query, Lift]:
+    """Drop what the network does not see, or the domain does not move.
+
+    A box loses its coordinates of width zero. An l2 ball is turned into the row space of the maps
+    that read the input: with the columns of Q an orthonormal basis of it, W(x - c) depends on
+    t = Q^T (x - c) only, and the image of the ball under Q^T is the ball of the same radius. What
+    rounding leaves of W - W Q Q^T is kept as the map's defect.
+    """
+    whole = Lift(query.domain.center)
+    if not all(_is_plain(m) for m in query.network.maps if 0 in m.sources):
+        return query, whole
+    if isinstance(query.domain, Box):
+        return _drop_fixed(query, query.domain) or (query, whole)
+    if isinstance(query.domain, L2Ball):
+        return _rotate(query, query.domain) or (query, whole)
+    return query, whole
+
+
+def _drop_fixed(query: Query, box: Box) -> tuple[Query, Lift] | None:
+    moves = box.upper > box.lower
+    kept, fixed = torch.nonzero(moves).flatten(), torch.nonzero(~moves).flatten()
+    if not len(kept) or not len(fixed):
+        return None
+
+    def restrict(reader: Dense) -> Dense:
+        weight = _input_weight(reader)
+        value, size = box.lower[fixed], box.lower[fixed].abs()
+        bias = reader.bias + weight[:, fixed] @ value
+        terms = reader.bias.abs() + weight[:, fixed].abs() @ size
+        size_of = unit(terms.dtype)
+        small = 2 * len(fixed) + 4 + size.sum() + weight[:, fixed].abs().sum(-1)
+        rounding = size_of.share(len(fixed) + 4) * terms + size_of.lost * small
+        return _replace_input(reader, weight[:, kept], bias, rounding)
+
+    reduced = Box(box.lower[kept], box.upper[kept])
+    return _rebuild(query, restrict, reduced, len(kept)), Lift(box.lower, kept=kept)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpace:
+    """A basis of what a network sees of its input, computed once for all points.
+
+    With W the weights of a map that reads the input, `inner` is W Q. `left` bounds the norms of the
+    rows of W - inner Q^T, and what the product of a row with a vector of length 1 rounds off.
+    """
+
+    basis: Tensor  # [inputs, reduced], orthonormal columns
+    inner: tuple[Tensor, ...]  # for each map that reads the input, in order
+    left: tuple[Tensor, ...]
+    stretch: float  # at least the norm of the basis, as an operator
+
+    def restrict(self, query: Query, ball: L2Ball) -> tuple[Query, Lift]:
+        """The query about the ball's image, whose centre is 0."""
+        size_of, inputs = unit(ball.center.dtype), len(ball.center)
+        size = torch.linalg.vector_norm(ball.center) + ball.radius + size_of.root(inputs)
+        size = size_of.grow(inputs + 6) * size
+        parts = iter(zip(self.inner, self.left, strict=True))
+
+        def rotate(reader: Dense) -> Dense:
+            inner, left = next(parts)
+            weight = _input_weight(reader)
+            bias = reader.bias + weight @ ball.center
+            small = 4 * inputs + 4 + weight.abs().sum(-1) + ball.center.abs().sum()
+            defect = left * size + size_of.share(2) * bias.abs() + size_of.lost * small
+            return _replace_input(reader, inner, bias, defect)
+
+        reduced = L2Ball(torch.zeros_like(self.basis[0]), ball.radius * self.stretch)
+        small = _rebuild(query, rotate, reduced, self.basis.shape[1])
+        return small, Lift(ball.center, basis=self.basis)
+
+
+def row_space(network: Network) -> RowSpace | None:
+    """The row space of the maps that read the input, where it is smaller than the input."""
+    readers = [m for m in network.maps if 0 in m.sources]
+    weights = [_input_weight(m) for m in readers if _is_plain(m) and isinstance(m, Dense)]
+    if len(weights) < len(readers):
+        return None
+    stacked = torch.cat(weights)  # [rows, inputs]
+    if stacked.shape[0] >= stacked.shape[1]:
+        return None
+    basis = torch.linalg.qr(stacked.T).Q.contiguous()  # [inputs, rows]
+    inner = tuple((weight @ basis).contiguous() for weight in weights)
+    left = tuple(
+        _missing(weight, image, basis) for weight, image in zip(weights, inner, strict=True)
+    )
+    return RowSpace(basis, inner, left, _stretch(basis))
+
+
+def _missing(weight: Tensor, image: Tensor, basis: Tensor) -> Tensor:
+    """The `left` of a map.
+
+    With k columns, an entry of image Q^T is off by k + 1 roundings of |image| |Q|^T, a row of which
+    is no longer than sqrt(k) |image|; the product of a row with a vector by as many as inputs.
+    """
+    size_of, (inputs, columns) = unit(weight.dtype), basis.shape
+    length: Tensor = torch.linalg.vector_norm(weight, dim=1)
+    length = length + torch.linalg.vector_norm(image, dim=1)
+    share = sqrt(columns) * size_of.share(columns + 4) + size_of.share(inputs + 4)
+    missing: Tensor = torch.linalg.vector_norm(weight - image @ basis.T, dim=1)
+    small = columns * size_of.root(inputs + columns)
+    return size_of.grow(inputs + 6) * (missing + share * length + small)
+
+
+def _stretch(basis: Tensor) -> float:
+    """The columns are orthonormal up to rounding: the image of a ball may be a little larger.
+
+    ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||. An entry of the product has as many roundings as there
+    are inputs, of at most ||Q||^2; the norm of the errors is at most the columns times that. As the
+    square root is not taken, half is left for the norm and for what is multiplied by it.
+    """
+    gram, size_of = basis.T @ basis, unit(basis.dtype)
+    skew = float((gram - torch.eye(len(gram)).to(gram)).norm())
+    return 1 + 2 * (skew + size_of.share(basis.numel() + 8) + size_of.root(basis.numel()))
+
+
+def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:
+    space = row_space(query.network)
+    return None if space is None else space.restrict(query, ball)
+
+
+def _is_plain(affine: AffineMap) -> bool:
+    return isinstance(affine, Dense) and affine.terms is None
+
+
+def _input_weight(reader: Dense) -> Tensor:
+    return reader.weights[reader.sources.index(0)]
+
+
+def _replace_input(reader: Dense, weight: Tensor, bias: Tensor, defect: Tensor) -> Dense:
+    at = reader.sources.index(0)
+    weights = (*reader.weights[:at], weight.contiguous(), *reader.weights[at + 1 :])
+    before = 0 if reader.defect is None else reader.defect
+    return replace(reader, weights=weights, bias=bias, defect=defect + before, terms=None)
+
+
+def _rebuild(
+    query: Query, restrict: Callable[[Dense], Dense], domain: Domain, inputs: int
+) -> Query:
+    *layers, output = (
+        restrict(m) if isinstance(m, Dense) and 0 in m.sources else m for m in query.network.maps
+    )
+    return replace(query, network=Network(tuple(layers), output, inputs), domain=domain)

@@ -1,0 +1,168 @@
+"""Pairs of neurons that are one: z_i = -z_j or z_i = z_j.
+
+relu(z) = z + relu(-z), so that a relu(z_i) + b relu(z_j) with z_i = -z_j is -a z_j + (a + b)
+relu(z_j): a linear term and one neuron in place of two. Where a + b = 0 nothing but the linear
+term is left. A relaxation that bounds both neurons apart cannot know that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.query import Query
+
+ROUNDED_AWAY = 1e-6  # a + b is what rounding has left over, relative to |a| + |b|
+
+
+class _Pairs(NamedTuple):
+    """Neurons i of a layer that are the same as j up to the sign."""
+
+    gone: Tensor  # [pairs] i
+    kept: Tensor  # [pairs] j
+    sign: Tensor  # [pairs] +1 where z_i = z_j, -1 where z_i = -z_j
+
+
+def merge_opposites(query: Query, bounds: LayerBounds) -> tuple[Query, LayerBounds] | None:
+    """The query with one neuron in place of each such pair; None where there is none.
+
+    Only maps that are matrices are looked at, and only rows that agree in each digit.
+    """
+    found = False
+    for k in range(len(query.network.layers)):
+        pairs = _pairs(query.network, k)
+        if pairs is not None:
+            query, bounds = _merge(query, bounds, k, pairs)
+            found = True
+    return (query, bounds) if found else None
+
+
+def _pairs(network: Network, k: int) -> _Pairs | None:
+    layer = network.layers[k]
+    if not all(isinstance(affine, Dense) for affine in network.maps[k:] if _reads(affine, k)):
+        return None
+    if not isinstance(layer, Dense) or not bool(layer.bias.abs().sort().values.diff().eq(0).any()):
+        return None  # rows that are the same have the same bias
+    rows = torch.cat([*layer.weights, layer.bias.unsqueeze(-1)], -1)
+    first = (rows != 0).to(torch.int8).argmax(-1, keepdim=True)
+    sign = rows.gather(-1, first).squeeze(-1).sign()
+    leader = _first_equal(rows * sign.unsqueeze(-1))
+    order = torch.arange(len(rows), device=rows.device)
+    gone = torch.nonzero(leader < order).flatten()
+    if not len(gone):
+        return None
+    return _Pairs(gone, leader[gone], sign[gone] * sign[leader[gone]])
+
+
+def _first_equal(rows: Tensor) -> Tensor:
+    """For each row [n, m] the number of the first that is equal to it.
+
+    Rows are sorted by a sum that equal rows share, and neighbours then compared in full: a sum
+    that happens to be shared by others can hide a pair, but never make one.
+    """
+    mix = torch.linspace(1, 2, rows.shape[-1], dtype=rows.dtype, device=rows.device)
+    order = (rows * mix).sum(-1).argsort(stable=True)
+    same = (rows[order[1:]] == rows[order[:-1]]).all(-1)
+    group = torch.cat([same.new_zeros(1), ~same]).cumsum(0)
+    first = torch.full_like(order, len(rows)).scatter_reduce(0, group, order, "amin")
+    return torch.empty_like(order).scatter(0, order, first[group])
+
+
+def _reads(affine: object, k: int) -> bool:
+    return k + 1 in getattr(affine, "sources", ())
+
+
+def _merge(query: Query, bounds: LayerBounds, k: int, pairs: _Pairs) -> tuple[Query, LayerBounds]:
+    network = query.network
+    layer = network.layers[k]
+    if not isinstance(layer, Dense):
+        raise AssertionError("pairs are found in matrices only")
+    most = torch.maximum(-bounds.lower[k], bounds.upper[k])[0].clamp(min=0)
+    maps = list(network.maps)
+    stays = torch.zeros(layer.outputs, dtype=torch.bool, device=network.device)
+    for t, affine in enumerate(maps):
+        if isinstance(affine, Dense) and _reads(affine, k):
+            maps[t] = merged = _without(affine, layer, k, pairs, most)
+            stays |= (merged.weights[merged.sources.index(k + 1)] != 0).any(0)
+    stays[pairs.gone] = False
+    if not bool(stays.any()):
+        stays[pairs.kept[:1]] = True  # a layer has at least one neuron
+    rest = torch.nonzero(stays).flatten()
+    maps[k] = layer.select(rest)
+    maps = [_columns(a, k, rest) if isinstance(a, Dense) and _reads(a, k) else a for a in maps]
+    lower, upper = list(bounds.lower), list(bounds.upper)
+    lower[k], upper[k] = lower[k][:, rest], upper[k][:, rest]
+    small = Network(tuple(maps[:-1]), maps[-1], network.inputs)
+    return replace(query, network=small), LayerBounds(tuple(lower), tuple(upper))
+
+
+def _without(affine: Dense, layer: Dense, k: int, pairs: _Pairs, most: Tensor) -> Dense:
+    """The map with the weights of the neurons that go given to those that stay.
+
+    Rows that are the same digit by digit stand for values that are the same up to both defects:
+    |a| times these go to the map's own defect. So does a remainder that is dropped, with |z| at
+    most `most`.
+    """
+    weights, terms, offset = _parts(affine)
+    _, own, own_offset = _parts(layer)
+    moved = weights[k + 1][:, pairs.gone]  # [outputs, pairs]
+    through = torch.where(pairs.sign < 0, -moved, torch.zeros_like(moved))
+    for source, weight in zip(layer.sources, layer.weights, strict=True):
+        _put(weights, source, through @ weight[pairs.kept])
+        _put(terms, source, through.abs() @ own[source][pairs.kept])
+    _put(weights, k + 1, torch.zeros_like(weights[k + 1]).index_add(1, pairs.kept, moved))
+    _put(terms, k + 1, torch.zeros_like(terms[k + 1]).index_add(1, pairs.kept, moved.abs()))
+    offset = offset + through.abs() @ own_offset[pairs.kept]
+    defect = torch.zeros_like(offset) if affine.defect is None else affine.defect
+    size_of, count = unit(offset.dtype), len(pairs.gone)
+    grow = size_of.grow(count + most.shape[-1] + 4)
+    if layer.defect is not None:
+        each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
+        defect = defect + grow * moved.abs() @ each
+    left = weights[k + 1].abs() <= ROUNDED_AWAY * terms[k + 1]
+    gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + 2 * count * size_of.lost
+    dropped = torch.where(left, gone, 0.0)
+    defect = defect + grow * dropped @ most + size_of.lost * (4 * most.shape[-1] + 4 * count)
+    weights[k + 1] = torch.where(left, 0.0, weights[k + 1])
+    terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
+    # A matrix counts the roundings of its entries by its columns; there may be more of pairs. What
+    # underflow takes from an entry, whatever the size of its terms, is made a part of these.
+    order = tuple(sorted(weights))
+    scale = 1 + count / max(1, sum(weights[s].shape[1] for s in order if s != k + 1))
+    largest = max(float(part.abs().max()) for part in (moved, *own.values(), own_offset))
+    grain = 4 * (count + 1) * (1 + 2 * largest) * size_of.lost / size_of.eps
+    return Dense(
+        order,
+        tuple(weights[s] for s in order),
+        affine.bias + through @ layer.bias[pairs.kept],
+        defect,
+        (*(scale * terms[s] + grain for s in order), scale * offset + grain),
+    )
+
+
+def _parts(affine: Dense) -> tuple[dict[int, Tensor], dict[int, Tensor], Tensor]:
+    """The weights of each source, the sizes of their terms, and those of the bias."""
+    sizes = affine.terms or (*(w.abs() for w in affine.weights), affine.bias.abs())
+    weights = dict(zip(affine.sources, affine.weights, strict=True))
+    return weights, dict(zip(affine.sources, sizes, strict=False)), sizes[-1]
+
+
+def _put(parts: dict[int, Tensor], source: int, part: Tensor) -> None:
+    parts[source] = parts[source] + part if source in parts else part
+
+
+def _columns(affine: Dense, k: int, rest: Tensor) -> Dense:
+    """The map of the neurons of layer k that stay."""
+    at = affine.sources.index(k + 1)
+    weights = list(affine.weights)
+    weights[at] = weights[at][:, rest].contiguous()
+    terms = None if affine.terms is None else list(affine.terms)
+    if terms is not None:
+        terms[at] = terms[at][:, rest].contiguous()
+    return replace(affine, weights=tuple(weights), terms=None if terms is None else tuple(terms))

@@ -1,0 +1,163 @@
+"""The same query on the unstable neurons only.
+
+A neuron whose sign is known over the whole domain is no decision: it passes its value on or stops
+it. Composing those linear pieces leaves a network of the unstable neurons alone, whose maps read
+the input and all earlier unstable layers. It is equal to the old one on the domain, has the same
+linear bounds, and is often a hundred times smaller.
+
+Where z >= l with l just below 0, relu(z) is z up to -l, and where z <= u just above 0 it is 0 up to
+u. So a neuron whose sign is known but for rounding is taken as stable, at the price of that defect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import LayerBounds, Rounding
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.network.model import AffineMap, Dense, Network
+from fgp_vnn.query import Query
+
+_FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
+
+
+def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Query, LayerBounds]:
+    """Leave the stable neurons out; the old query where that would not make it smaller, where it
+    overflows, or where it would take more memory or more time than there is."""
+    network = query.network
+    signs = _signs(bounds)
+    unstable = [torch.nonzero(mask).flatten() for mask in undecided(bounds)]
+    kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
+    size = _size(network, unstable, kept)
+    if size >= _entries(network) or _FORMS * 8 * size > budget.matrices:
+        return query, bounds
+    rounding = Rounding(network, query.domain, bounds)
+    pieces = _Pieces(query, signs, rounding, unstable, kept, budget)
+    every = torch.arange(network.outputs, device=network.device)
+    wanted = [*((k, unstable[k]) for k in kept), (len(network.layers), every)]
+    composed: list[Dense] = []
+    for target, outputs in wanted:
+        small = _compose(pieces, target, outputs)
+        if small is None or not all(bool(part.isfinite().all()) for part in _numbers(small)):
+            return query, bounds
+        composed.append(small)
+    lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
+    upper = tuple(bounds.upper[k][:, unstable[k]] for k in kept)
+    network = Network(tuple(composed[:-1]), composed[-1], network.inputs)
+    return replace(query, network=network), LayerBounds(lower, upper)
+
+
+def undecided(bounds: LayerBounds) -> list[Tensor]:
+    """The neurons of each layer [n_k] that are left: their signs are open by more than rounding."""
+    return [~(sign.on | sign.off) for sign in _signs(bounds)]
+
+
+def _signs(bounds: LayerBounds) -> list[_Signs]:
+    return [_Signs(lo[0], up[0]) for lo, up in zip(bounds.lower, bounds.upper, strict=True)]
+
+
+class _Signs:
+    """Which neurons of a layer are on and which off, and how far relu(z) may be from z and 0."""
+
+    def __init__(self, lower: Tensor, upper: Tensor) -> None:
+        nearly = 0.1 * torch.finfo(lower.dtype).eps ** 0.5
+        none = torch.zeros_like(lower)
+        known = lower.isfinite() & upper.isfinite()
+        self.on = lower >= -torch.where(known, nearly * upper.clamp(min=0), none)
+        slack = torch.where(known, nearly * (-lower).clamp(min=0), none)
+        self.off = ~self.on & (upper <= slack)
+        self.defect = torch.where(self.on, (-lower).clamp(min=0), none)
+        self.defect = torch.where(self.off, upper.clamp(min=0), self.defect)
+
+
+class _Pieces(NamedTuple):
+    """What maps are composed of."""
+
+    query: Query
+    signs: list[_Signs]
+    rounding: Rounding
+    unstable: list[Tensor]
+    kept: list[int]  # the layers with unstable neurons
+    budget: Budget
+
+
+def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
+    """Some outputs of map number `target` in terms of x and the earlier unstable neurons; None
+    when time is up."""
+    some = rows_at_once(pieces.query.network, target, 1, pieces.budget.matrices)
+    parts: list[Dense] = []
+    for rows in torch.split(outputs, some):
+        if pieces.budget.expired():
+            return None
+        parts.append(_compose_rows(pieces, target, rows))
+    if len(parts) == 1:
+        return parts[0]
+    weights = tuple(torch.cat(side) for side in zip(*(p.weights for p in parts), strict=True))
+    defect = torch.cat([part.defect for part in parts if part.defect is not None])
+    return Dense(parts[0].sources, weights, torch.cat([p.bias for p in parts]), defect)
+
+
+def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
+    query, signs, rounding, unstable, kept = pieces[:5]
+    maps = query.network.maps
+    constant = maps[target].bias[outputs]
+    defect = rounding.of_neurons(target, outputs.unsqueeze(0))
+    rows = (part.squeeze(0) for part in maps[target].rows_at(outputs.unsqueeze(0)))
+    waiting = dict(zip(maps[target].sources, rows, strict=True))
+    sources: list[int] = []
+    weights: list[Tensor] = []
+    for k in range(target, 0, -1):
+        coefficient = waiting.pop(k, None)
+        if coefficient is None:
+            continue
+        if len(unstable[k - 1]):
+            sources.append(kept.index(k - 1) + 1)
+            weights.append(coefficient[:, unstable[k - 1]].contiguous())
+        through = coefficient * signs[k - 1].on
+        constant = constant + through @ maps[k - 1].bias
+        size = coefficient.abs()
+        defect = defect + rounding.of_layer(k, size.unsqueeze(0)) + size @ signs[k - 1].defect
+        for source, part in zip(maps[k - 1].sources, maps[k - 1].adjoint(through), strict=True):
+            waiting[source] = waiting[source] + part if source in waiting else part
+    start = waiting.get(0, constant.new_zeros(len(constant), query.network.inputs))
+    order = (0, *reversed(sources))
+    width = max(query.network.widths, default=0)  # the longest of the sums in a defect
+    defect = unit(defect.dtype).grow(width + 2 * target + 4) * defect.reshape(-1)
+    return Dense(order, (start, *reversed(weights)), constant, defect)
+
+
+def _numbers(small: Dense) -> tuple[Tensor, ...]:
+    """All numbers of a composed map."""
+    return (*small.weights, small.bias, *([] if small.defect is None else [small.defect]))
+
+
+def _size(network: Network, unstable: list[Tensor], kept: list[int]) -> int:
+    """The matrix entries of the collapsed network."""
+    counts = [len(unstable[k]) for k in kept] + [network.outputs]
+    before = network.inputs
+    total = 0
+    for count in counts:
+        total += count * before
+        before += count
+    return total
+
+
+def _entries(network: Network) -> float:
+    """The matrix entries of a network of dense maps; infinite where a map is an operator."""
+    total = 0.0
+    for affine in network.maps:
+        total += _map_entries(affine)
+    return total
+
+
+def _map_entries(affine: AffineMap) -> float:
+    inner = getattr(affine, "inner", affine)
+    if isinstance(inner, Dense):
+        return float(sum(weight.numel() for weight in inner.weights))
+    return float("inf")
