@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fgp_vnn.api.certify import Certifier as Certifier
+    from fgp_vnn.api.certify import certify as certify
+    from fgp_vnn.api.radius import find_radius as find_radius
+    from fgp_vnn.api.radius import radius as radius
     from fgp_vnn.api.verify import verify as verify
-    from fgp_vnn.attack.robustness import Robustness as Robustness
     from fgp_vnn.base.errors import InputError as InputError
     from fgp_vnn.base.errors import UnsupportedError as UnsupportedError
+    from fgp_vnn.base.radius import Radius as Radius
+    from fgp_vnn.base.robustness import Robustness as Robustness
     from fgp_vnn.base.verdict import Verdict as Verdict
-    from fgp_vnn.engine.certifier import Certifier as Certifier
-    from fgp_vnn.engine.certifier import certify as certify
-    from fgp_vnn.engine.radii import Radius as Radius
-    from fgp_vnn.engine.radii import find_radius as find_radius
-    from fgp_vnn.engine.radii import radius as radius
     from fgp_vnn.network import load_network as load_network
     from fgp_vnn.property import load_property as load_property
 
@@ -22,12 +22,12 @@ __version__ = "0.1.0"
 
 # Public names and where they live: torch is imported only when one that needs it is used.
 _HOMES = {
-    "Certifier": "fgp_vnn.engine.certifier",
-    "Radius": "fgp_vnn.engine.radii",
-    "find_radius": "fgp_vnn.engine.radii",
-    "radius": "fgp_vnn.engine.radii",
-    "Robustness": "fgp_vnn.attack.robustness",
-    "certify": "fgp_vnn.engine.certifier",
+    "Certifier": "fgp_vnn.api.certify",
+    "Radius": "fgp_vnn.base.radius",
+    "find_radius": "fgp_vnn.api.radius",
+    "radius": "fgp_vnn.api.radius",
+    "Robustness": "fgp_vnn.base.robustness",
+    "certify": "fgp_vnn.api.certify",
     "verify": "fgp_vnn.api.verify",
     "InputError": "fgp_vnn.base.errors",
     "UnsupportedError": "fgp_vnn.base.errors",

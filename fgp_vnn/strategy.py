@@ -18,6 +18,9 @@ class Descent:
     first_step: float = 0.5  # as a part of the domain's size
     last_step: float = 0.02
     momentum: float = 0.7
+    near: float = 1e-4  # distance to the unsafe set, relative to g, worth a run of onnxruntime
+    single_from: int = 1000  # inputs from which on float32 is faster
+    seed: int = 0  # of the random starts: the user's, not tuned
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Projected:
     overshoot: float = 1.05  # of a step towards the boundary
     back: float = 0.95  # factor of the distance after the boundary was crossed
     kept: int = 2  # points that are polished
+    starts: int = 32  # at least, and four for each class
+    active: int = 6  # rounds of an active set, for a projection in a box
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,17 @@ class Decoupled:
 
 
 @dataclass(frozen=True)
+class Polish:
+    """Moving the points that minimum-norm attacks found nearer, along their boundaries."""
+
+    count: int = 6  # points
+    rounds: int = 12
+    bisections: tuple[int, int] = (14, 40)  # of a ray: in a round, and at the end
+    shares: tuple[float, ...] = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
+    offered: int = 3  # of the points, to the network itself
+
+
+@dataclass(frozen=True)
 class Attack:
     """Attacks: looking for counterexamples by gradients."""
 
@@ -54,10 +70,9 @@ class Attack:
     long: Descent = Descent(restarts=8, steps=25)  # where plain bounds leave the query open
     in_boxes: Descent = Descent(steps=12, first_step=0.1, last_step=0.002)  # from their centres
     box_batches: int = 8  # batches of boxes between two such attacks
-    near: float = 1e-4  # distance to the unsafe set, relative to g, worth a run of onnxruntime
-    single_from: int = 1000  # inputs from which on float32 is faster
     projected: Projected = Projected()
     decoupled: Decoupled = Decoupled()
+    polish: Polish = Polish()
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,7 @@ class Ascent:
     rate: float = 0.3
     decay: float = 0.95  # of the rate, per step
     beta_rate: float = 0.1  # of multipliers, relative to the mean coefficient of the layer
+    storable: bool = False  # the result is rounded to what a certificate holds: not tuned
 
 
 @dataclass(frozen=True)
@@ -136,6 +152,7 @@ class Inputs:
 
     batch: int = 256  # boxes that are bounded at once
     few: int = 16  # inputs seen by a neuron, up to which inputs are split first
+    many: int = 1000  # inputs from which on they are not, however few of them a neuron sees
     some: int = 64  # inputs up to which splitting them gets a turn
     share: float = 0.4  # of the time, at most, for that turn
     mixing: int = 16  # rounds of weighing the rows of a conjunction against each other
@@ -159,6 +176,19 @@ class Radius:
     kept: int = 20_000  # closed bundles that are handed on to the next radius
     clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces
     usual: float = 60.0  # seconds to share out where no limit is given
+    attack_share: float = 0.4  # of the time, at most, for attacks
+    least: float = 1 / 64  # part of the goal from which on the radius grows
+    # Factors by which a point is moved on, until float32 sees it on the other side.
+    overshoots: tuple[float, ...] = (0.0, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+
+
+@dataclass(frozen=True)
+class Shrinking:
+    """The same query, smaller."""
+
+    deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed
+    chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between
+    rounded_away: float = 1e-6  # of two weights that cancel: a sum that only rounding has left
 
 
 @dataclass(frozen=True)
@@ -166,6 +196,7 @@ class Strategy:
     """All of them."""
 
     attack: Attack = Attack()
+    shrinking: Shrinking = Shrinking()
     slopes: Slopes = Slopes()
     projections: Projections = Projections()
     walk: Walk = Walk()

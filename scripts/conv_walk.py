@@ -23,7 +23,7 @@ from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import L2Ball
-from fgp_vnn.engine.certifier import margins
+from fgp_vnn.engine.classifier import margins
 from fgp_vnn.network import Network, load_network
 from fgp_vnn.query import Query
 from fgp_vnn.search.walk.walk import Walk, walk_regions

@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import read_points
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.records import Records
 from fgp_vnn.cli.certify import COLUMNS, certify_point, run_settings, summarise
 from fgp_vnn.cli.point_runs import new_rows
-from fgp_vnn.engine.certifier import Certifier
 from markdown_tables import table_lines
 from paper_results import NETWORKS, Published
 

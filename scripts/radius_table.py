@@ -24,11 +24,11 @@ import torch
 from rich.console import Console
 
 from fastlin import fastlin_radius
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import Points, read_points
 from fgp_vnn.base.records import Records
 from fgp_vnn.cli.point_runs import new_rows
 from fgp_vnn.cli.radius import COLUMNS, point_row, run_settings
-from fgp_vnn.engine.certifier import Certifier
 from fgp_vnn.report.radius_set import PointRadius, read_row
 from markdown_tables import table_lines
 from paper_results import LOWER_BOUNDS

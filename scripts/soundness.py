@@ -22,12 +22,12 @@ from random_cases import FAMILIES, Case, exact_confirm, random_case, wrong
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from solving import solve
 
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.engine.solve import solve
 from fgp_vnn.query import Query
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.split import Split, split_neurons

@@ -22,7 +22,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.network import load_network
 from paper_results import NETWORKS
 from reference_walk import layers_of, reference_walk

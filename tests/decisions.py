@@ -16,17 +16,17 @@ from random_cases import exact_confirm, near
 from random_networks import KINDS, random_domain, random_network, random_rows
 from small_networks import random_network as float32_network
 from small_networks import random_point
+from solving import solve
 
-from fgp_vnn.attack.robustness import Norm
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.api.radius import find_radius
 from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.base.robustness import Norm
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, Clipped, L2Ball
-from fgp_vnn.engine.certifier import Certifier
-from fgp_vnn.engine.radii import find_radius
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.engine.solve import solve
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.inputs import Subdivision, split_inputs

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import torch
 from small_networks import random_network, robustness_query
+from solving import first_bounds
 
-from fgp_vnn.attack.descent import Attack, falsify
+from fgp_vnn.attack.descent import falsify
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L2Ball
-from fgp_vnn.engine.decide import shrink
 from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.bundles import Splitting
@@ -33,6 +33,7 @@ from fgp_vnn.search.settled import Ball, Reporter
 from fgp_vnn.search.sharpen import sharpen_layers
 from fgp_vnn.search.split import Split, split_neurons
 from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.strategy import Descent, Slopes
 
 SMALL, LARGE = Budget(math.inf, 64 << 20), Budget(math.inf, 8 << 30)
 ONCE = Ascent(steps=1)
@@ -55,7 +56,7 @@ def loose(query: Query) -> LayerBounds:
 
 def refine(budget: Budget) -> None:
     query = query_of(50, 700, 700, 4)
-    refine_layers(query, loose(query), ONCE, budget)
+    refine_layers(query, loose(query), Slopes(rows=ONCE), budget)
 
 
 def sharpen(budget: Budget) -> None:
@@ -85,11 +86,11 @@ def walk(budget: Budget) -> None:
 
 def attack(budget: Budget) -> None:
     query = query_of(200, 600, 600, 100)
-    falsify(query, nothing, budget, Attack(restarts=32, steps=1))
+    falsify(query, nothing, budget, Descent(restarts=32, steps=1))
 
 
 def condense(budget: Budget) -> None:
-    shrink(query_of(50, 700, 700, 700, 4), budget)
+    first_bounds(query_of(50, 700, 700, 700, 4), budget)
 
 
 def bundles(budget: Budget) -> None:

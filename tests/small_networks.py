@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
-from fgp_vnn.engine.certifier import margins
+from fgp_vnn.engine.classifier import margins
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 

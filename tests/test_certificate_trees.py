@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.trees import LEAF, box_levels, sign_leaves
-from fgp_vnn.engine.record import box_tree, sign_tree
+from fgp_vnn.engine.proof_trees import box_tree, sign_tree
 
 NEURONS = 5
 

@@ -12,8 +12,9 @@ from small_networks import random_network, random_point, save_onnx
 from torch import nn
 
 import fgp_vnn
-from fgp_vnn.attack.robustness import Norm, Robustness, within
-from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.attack.ball_judge import within
+from fgp_vnn.base.robustness import Norm, Robustness
 from fgp_vnn.network import Dense, Network
 
 NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")

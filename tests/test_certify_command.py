@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from small_networks import random_network, random_point, save_onnx
 
-from fgp_vnn.attack.robustness import Doubles, Robustness
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.base.robustness import Doubles, Robustness
 from fgp_vnn.cli.main import main
-from fgp_vnn.engine.certifier import Certifier
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from decisions import ENGINES, make_query, truth
 from random_cases import FAMILIES, Case, exact_confirm, random_case, tie
+from solving import solve
 
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import read_points
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.certifier import Certifier
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.engine.solve import solve
 
 CLEAR = [f for f in FAMILIES if f not in ("tie", "strict tie")]
 

@@ -7,10 +7,11 @@ import math
 import pytest
 import torch
 from small_networks import balls, bounds_of, random_network, random_point, robustness_query, sample
+from solving import first_bounds
 
 from fgp_vnn.budget.budget import UNLIMITED, Budget
-from fgp_vnn.engine.decide import shrink
 from fgp_vnn.query import Query
+from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import Condensed, condense, is_chain
 
 KINDS = ("l2", "l1", "linf", "clipped")
@@ -23,7 +24,7 @@ def chain(kind: str, seed: int, *, deep: bool = False) -> Query:
 
 
 def condensed(query: Query) -> Condensed:
-    small = condense(query, UNLIMITED)
+    small = condense(query, UNLIMITED, Shrinking())
     assert small is not None
     return small
 
@@ -34,10 +35,10 @@ def condensed(query: Query) -> Condensed:
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_time_or_memory_bounds_hold_and_prove_no_more(kind: str, budget: Budget) -> None:
     query = chain(kind, 1)
-    small, whole = shrink(query, budget), condensed(query)
-    assert bool((small.least <= whole.least + 1e-9).all())
+    least, whole = first_bounds(query, budget), condensed(query)
+    assert bool((least <= whole.least + 1e-9).all())
     values = query.network.preactivations(sample(query.domain, 400, 1))
-    assert bool((values[-1] >= small.least - 1e-9).all())
+    assert bool((values[-1] >= least - 1e-9).all())
 
 
 @pytest.mark.parametrize("deep", [False, True])

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fgp_vnn.attack.ball_judge import within
 from fgp_vnn.attack.confirm import Judge, snap
-from fgp_vnn.attack.robustness import NORMS, Norm, within
+from fgp_vnn.base.robustness import NORMS, Norm
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.api.radius import find_radius
 from fgp_vnn.attack.boundary import ORDERS, Starts, Target, polish, starts
-from fgp_vnn.attack.decoupled import Decoupled, decouple
-from fgp_vnn.attack.robustness import NORMS, Norm, other_class
+from fgp_vnn.attack.decoupled import decouple
+from fgp_vnn.base.robustness import NORMS, Norm, other_class
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L1Ball, L2Ball
-from fgp_vnn.engine import first_ends
-from fgp_vnn.engine.certifier import Certifier
-from fgp_vnn.engine.radii import find_radius
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.regions.forms import gradient
+from fgp_vnn.strategy import Attack, Decoupled, Polish, Projected, Strategy
 from oracle.network import Chain
 from oracle.radius import exact_radius
 from reference_walk import layers_of
@@ -57,14 +58,14 @@ def linear_target(
 def test_linear_networks_have_their_exact_distances(norm: Norm, clipped: bool) -> None:
     for seed in range(8):
         target, exact = linear_target(norm, clipped, seed)
-        found = decouple(target, starts(target), UNLIMITED, Decoupled())
+        found = decouple(target, starts(target, 32, 0), UNLIMITED, Decoupled())
         length = target.distance(found)
         assert 0 < len(found) <= Decoupled().kept
         assert torch.equal(length, length.sort().values)
         assert bool((target.network(found).amin(-1) <= 0).all())
         assert target.clip is None or bool(target.clip.contains(found).all())
         assert exact * (1 - 1e-9) <= float(length[0]) <= 1.1 * exact
-        polished = target.distance(polish(target, found, UNLIMITED))
+        polished = target.distance(polish(target, found, UNLIMITED, Polish()))
         assert float(polished[0]) == pytest.approx(exact, rel=1e-6)
 
 
@@ -90,7 +91,7 @@ def test_a_tie_at_the_centre_has_distance_0() -> None:
     center = torch.ones(INPUTS).double()
     tie = Dense((0,), (center.unsqueeze(0),), torch.tensor([-float(INPUTS)]).double())
     target = Target(Network((), tie, INPUTS), center, "l2")
-    found = decouple(target, starts(target), UNLIMITED, Decoupled())
+    found = decouple(target, starts(target, 32, 0), UNLIMITED, Decoupled())
     assert float(target.distance(found)[0]) == 0.0
 
 
@@ -99,32 +100,31 @@ def test_margins_that_never_change_have_no_counterexample() -> None:
     center = torch.from_numpy(random_point(INPUTS, 0))
     for norm in NORMS:
         target = Target(Network((), flat, INPUTS), center, norm)
-        assert not len(decouple(target, starts(target), UNLIMITED, Decoupled()))
+        assert not len(decouple(target, starts(target, 32, 0), UNLIMITED, Decoupled()))
 
 
 @norms
 def test_no_time_leaves_only_points_of_other_classes(norm: Norm) -> None:
     target, exact = linear_target(norm, False, 1)
-    found = decouple(target, starts(target), Budget.of(0.0, None), Decoupled())
+    found = decouple(target, starts(target, 32, 0), Budget.of(0.0, None), Decoupled())
     assert bool((target.network(found).amin(-1) <= 0).all())
     assert bool((target.distance(found) >= exact * (1 - 1e-9)).all())
 
 
-@pytest.mark.parametrize("silent", ["approach", "decouple"])
+@pytest.mark.parametrize(
+    "attack",
+    [Attack(projected=Projected(steps=0)), Attack(decoupled=Decoupled(steps=0))],
+    ids=["decoupled", "projected"],
+)
 @pytest.mark.parametrize("clip", [None, (0.0, 1.0)])
 @norms
 def test_either_kind_alone_gives_a_confirmed_upper_end(
-    norm: Norm, clip: tuple[float, float] | None, silent: str, monkeypatch: pytest.MonkeyPatch
+    norm: Norm, clip: tuple[float, float] | None, attack: Attack
 ) -> None:
-    def nothing(target: Target, *_: object) -> torch.Tensor:
-        return target.center.new_empty(0, len(target.center))
-
-    monkeypatch.setattr(first_ends, silent, nothing)
     network, x = random_network((4, 7, 3), 6), random_point(4, 6)
     exact = exact_radius(Chain(tuple(layers_of(network))), x, norm, 4.0, clip)
-    found = find_radius(
-        Certifier.of(network), x, norm=norm, maximum=4.0, engine="bounds", clip=clip
-    )
+    certifier = replace(Certifier.of(network), strategy=Strategy(attack=attack))
+    found = find_radius(certifier, x, norm=norm, maximum=4.0, engine="bounds", clip=clip)
     assert exact * (1 - 1e-4) <= found.upper <= 1.02 * exact
     assert found.counterexample is not None
     point, y = found.counterexample.x, found.counterexample.y

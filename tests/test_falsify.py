@@ -16,13 +16,14 @@ from random_networks import (
 )
 from torch import Tensor
 
-from fgp_vnn.attack.descent import Attack, descend, falsify
+from fgp_vnn.attack.descent import descend, falsify
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from fgp_vnn.strategy import Descent
 
-LONG = Attack(restarts=8, steps=40)
+LONG = Descent(restarts=8, steps=40)
 
 
 def unsafe_above(query_seed: int, domain_kind: str, quantile: float) -> Query:
@@ -84,7 +85,7 @@ def test_a_seed_repeats_the_attack() -> None:
             return None
 
         query = unsafe_above(2, "box", 0.2)
-        falsify(query, record, UNLIMITED, Attack(restarts=4, steps=5, seed=seed))
+        falsify(query, record, UNLIMITED, Descent(restarts=4, steps=5, seed=seed))
         return torch.cat(offered)
 
     assert torch.equal(trace(3), trace(3))
@@ -120,5 +121,5 @@ def test_a_descent_finds_what_lies_below_the_starts_it_is_given() -> None:
         query = unsafe_above(seed, "box", 0.99)
         points = sample(query.domain, 200, seed)
         best = points[query.worst(query.network(points)).amin(-1).argsort()[:20]]
-        short = Attack(steps=12, first_step=0.1, last_step=0.002)
+        short = Descent(steps=12, first_step=0.1, last_step=0.002)
         assert descend(query, confirm_in(query), UNLIMITED, short, best) is not None

@@ -8,8 +8,8 @@ import torch
 from small_networks import balls, random_network, random_point, sample
 
 from fastlin import DUAL, fastlin_radius, proves
-from fgp_vnn.attack.robustness import Norm
-from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.base.robustness import Norm
 from reference_walk import layers_of, reference_walk
 
 NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")

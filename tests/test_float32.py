@@ -13,11 +13,11 @@ from network_models import Builder
 from numpy.typing import NDArray
 
 import fgp_vnn
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.certifier import Certifier
 from fgp_vnn.network import load_network
 from fgp_vnn.network.onnx.deployed import read_deployment
 from fgp_vnn.transform.float32 import deployed, received

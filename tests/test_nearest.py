@@ -8,17 +8,18 @@ import pytest
 import torch
 from small_networks import balls, random_network, random_point, robustness_query
 
-from fgp_vnn.attack.boundary import Approach, Starts, Target, approach, polish, starts
-from fgp_vnn.attack.decoupled import Decoupled, decouple
-from fgp_vnn.attack.robustness import NORMS, Norm
+from fgp_vnn.attack.boundary import Starts, Target, approach, polish, starts
+from fgp_vnn.attack.decoupled import decouple
+from fgp_vnn.base.robustness import NORMS, Norm
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.strategy import Decoupled, Polish, Projected
 from oracle.network import Chain
 from oracle.radius import exact_radius
 from reference_walk import layers_of
 
 KINDS: dict[str, Callable[[Target, Starts], torch.Tensor]] = {
-    "projections": lambda target, begin: approach(target, begin, UNLIMITED, Approach()),
+    "projections": lambda target, begin: approach(target, begin, UNLIMITED, Projected()),
     "decoupled": lambda target, begin: decouple(target, begin, UNLIMITED, Decoupled()),
 }
 
@@ -36,10 +37,10 @@ def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
         center = torch.from_numpy(x)
         clip = Box(torch.zeros_like(center), torch.ones_like(center)) if clipped else None
         target = Target(query.network, center, norm, clip)
-        raw = KINDS[kind](target, starts(target))
+        raw = KINDS[kind](target, starts(target, 32, 0))
         assert bool((query.network(raw).amin(-1) <= 0).all())
         assert clip is None or bool(clip.contains(raw).all())
-        found = polish(target, raw, UNLIMITED)
+        found = polish(target, raw, UNLIMITED, Polish())
         length = target.distance(found)
         assert torch.equal(length, length.sort().values)
         assert bool((query.network(found).amin(-1) <= 0).all())

@@ -17,6 +17,7 @@ import torch
 from network_models import Builder
 from operator_cases import CASES
 from small_networks import robustness_query, sample
+from solving import solve
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm
@@ -26,7 +27,6 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.budget.capacity import rows_at_once
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.engine.solve import solve
 from fgp_vnn.network import Network, Operator, load_network
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import gradient

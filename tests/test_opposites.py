@@ -47,7 +47,7 @@ def _dense(affine: object) -> Dense:
 
 
 def merged(query: Query) -> tuple[Query, LayerBounds]:
-    found = merge_opposites(query, root_bounds(query.network, query.domain, budget=UNLIMITED))
+    found = merge_opposites(query, root_bounds(query.network, query.domain, budget=UNLIMITED), 1e-6)
     assert found is not None
     return found
 
@@ -131,5 +131,6 @@ def test_nothing_is_merged_where_no_rows_agree(seed: int) -> None:
     network = replace(network, layers=(same_bias, *network.layers[1:]))
     query = ask(network, random_domain(seed, "box", inputs=3), random_rows(seed, 2, 2, 1))
     assert (
-        merge_opposites(query, root_bounds(query.network, query.domain, budget=UNLIMITED)) is None
+        merge_opposites(query, root_bounds(query.network, query.domain, budget=UNLIMITED), 1e-6)
+        is None
     )

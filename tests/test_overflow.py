@@ -9,13 +9,13 @@ import pytest
 import torch
 from random_cases import exact_confirm, random_case
 from random_networks import confirm_in, random_domain, random_network
+from solving import solve
 
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.engine.solve import solve
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask

@@ -12,11 +12,12 @@ import pytest
 from small_networks import random_network, random_point, save_onnx
 
 import fgp_vnn
-from fgp_vnn.attack.robustness import NORMS, Norm, other_class
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.api.radius import find_radius
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.radius import Radius
+from fgp_vnn.base.robustness import NORMS, Norm, other_class
 from fgp_vnn.cli.main import main
-from fgp_vnn.engine.certifier import Certifier
-from fgp_vnn.engine.radii import Radius, find_radius
 from fgp_vnn.search import distance
 from fgp_vnn.search.rebound import over_caps
 from radius_check import ENGINES, MAXIMUM, as_if_large, case, results, wrong

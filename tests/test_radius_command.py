@@ -13,8 +13,8 @@ import pytest
 from matplotlib.image import imread
 from small_networks import random_network, random_point, save_onnx
 
+from fgp_vnn.api.radius import find_radius
 from fgp_vnn.cli.main import main
-from fgp_vnn.engine.radii import find_radius
 
 POINTS = 3
 
@@ -183,7 +183,7 @@ def test_an_interrupt_loses_nothing(
             raise KeyboardInterrupt
         return find_radius(*arguments, **options)
 
-    monkeypatch.setattr("fgp_vnn.engine.radii.find_radius", interrupted)
+    monkeypatch.setattr("fgp_vnn.api.radius.find_radius", interrupted)
     output, page = tmp_path / "out.csv", tmp_path / "page.html"
     full = [*command, "--output", str(output), "--report", str(page)]
     assert main(full) == 130

@@ -1,4 +1,4 @@
-"""What a search leaves in a record, against what the checker makes of it."""
+"""What a search leaves in a log, against what the checker makes of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from small_networks import random_network, save_onnx
 import fgp_vnn
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import Checked, check_files, check_lemma
@@ -21,13 +20,14 @@ from fgp_vnn.certificate.checker.network import read_network
 from fgp_vnn.certificate.checker.proof import Step
 from fgp_vnn.certificate.prove import typed
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.record import Record
+from fgp_vnn.engine.proof_log import ProofLog
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import CLIMB, Splitting
 from fgp_vnn.search.sharpen import sharpen_layers
+from fgp_vnn.strategy import Ascent, Slopes
 
-ASCENT = Ascent(steps=20, rate=0.3, storable=True)
+SLOPES = Slopes(rows=Ascent(storable=True))
 
 
 def question(seed: int) -> Query:
@@ -38,7 +38,7 @@ def question(seed: int) -> Query:
 
 
 def learnt(query: Query, steps: list[Step], folder: Path) -> Enclosure:
-    """What the checker knows after the steps of a record."""
+    """What the checker knows after the steps of a log."""
     network = read_network(save_onnx(replace_output(query), folder / "net.onnx").read_bytes())
     box = query.domain.box()
     enclosure = Enclosure(network, box.lower.numpy()[None], box.upper.numpy()[None])
@@ -70,20 +70,20 @@ def test_refined_and_sharpened_bounds_are_found_again_by_the_checker(
     seed: int, tmp_path: Path
 ) -> None:
     query = question(seed)
-    record = Record(query, 0)
+    log = ProofLog(query, 0)
     with torch.no_grad():
         plain = root_bounds(query.network, query.domain, budget=UNLIMITED)
-        refined = refine_layers(query, plain, ASCENT, UNLIMITED, record.refined)
+        refined = refine_layers(query, plain, SLOPES, UNLIMITED, log.refined)
         splitting = Splitting(ascent=replace(CLIMB, storable=True))
-        sharper = sharpen_layers(query, refined, 6, UNLIMITED, splitting, record.sharpened)
+        sharper = sharpen_layers(query, refined, 6, UNLIMITED, splitting, log.sharpened)
     assert_found(learnt(query, [], tmp_path), plain)
-    assert_found(learnt(query, record.steps, tmp_path), sharper)
+    assert_found(learnt(query, log.steps, tmp_path), sharper)
     width = [
         sum(float((u - lo).sum()) for lo, u in zip(b.lower, b.upper, strict=True))
         for b in (plain, refined, sharper)
     ]
     assert width[2] < width[1] < width[0]
-    assert any((step.arrays["tree"] >= 0).any() for step in record.steps)
+    assert any((step.arrays["tree"] >= 0).any() for step in log.steps)
 
 
 def write_property(path: Path, inputs: int, limit: float) -> Path:

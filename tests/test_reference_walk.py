@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_networks import random_network, random_point
 
-from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.network import load_network
 from reference_walk import layers_of, reference_walk
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,18 +11,20 @@ from hypothesis import strategies as st
 from random_networks import DOMAINS, KINDS
 from test_sharpen import check_exact_range, check_overflow, check_samples, make_query
 
-import fgp_vnn.bounds.hidden
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.query import Query
+from fgp_vnn.strategy import Slopes
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
+SHORT = Slopes(rows=Ascent(steps=8))
 
-def refine(query: Query, bounds: LayerBounds, steps: int = 8) -> LayerBounds:
-    return refine_layers(query, bounds, Ascent(steps=steps), UNLIMITED)
+
+def refine(query: Query, bounds: LayerBounds, slopes: Slopes = SHORT) -> LayerBounds:
+    return refine_layers(query, bounds, slopes, UNLIMITED)
 
 
 @pytest.mark.parametrize("domain_kind", DOMAINS)
@@ -49,7 +53,7 @@ def test_slopes_of_their_own_make_bounds_tighter() -> None:
     for seed in range(4):
         query = make_query(seed)
         before = root_bounds(query.network, query.domain, budget=UNLIMITED)
-        gained += float((refine(query, before, 20).lower[2] - before.lower[2]).sum())
+        gained += float((refine(query, before, Slopes()).lower[2] - before.lower[2]).sum())
     assert gained > 0.1
 
 
@@ -62,13 +66,13 @@ def test_single_precision_queries_are_refined_soundly_too() -> None:
         check_samples(query, before.to(torch.float64), after.to(torch.float64), seed)
 
 
-def test_neurons_in_chunks_are_bounded_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neurons_in_chunks_are_bounded_as_all_at_once() -> None:
     query = make_query(1)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     whole = refine(query, before)
-    monkeypatch.setattr(fgp_vnn.bounds.hidden, "CHUNK_ENTRIES", 1)
+    one_by_one = refine(query, before, replace(SHORT, entries=1))
     for side in ("lower", "upper"):
-        parts = zip(getattr(whole, side), getattr(refine(query, before), side), strict=True)
+        parts = zip(getattr(whole, side), getattr(one_by_one, side), strict=True)
         for a, b in parts:
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
@@ -76,7 +80,7 @@ def test_neurons_in_chunks_are_bounded_as_all_at_once(monkeypatch: pytest.Monkey
 def test_without_time_the_bounds_are_those_that_were_given() -> None:
     query = make_query(2)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    after = refine_layers(query, before, Ascent(steps=5), Budget.of(0.0, None))
+    after = refine_layers(query, before, Slopes(rows=Ascent(steps=5)), Budget.of(0.0, None))
     for a, b in zip(before.lower, after.lower, strict=True):
         assert torch.equal(a, b)
 

@@ -30,6 +30,7 @@ from fgp_vnn.network.model import Combination, Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import affine_forms, empty
 from fgp_vnn.regions.triangular import triangular
+from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import condense
 from fgp_vnn.transform.inputs import reduce_inputs
 from fgp_vnn.transform.opposites import merge_opposites
@@ -197,7 +198,7 @@ def test_collapsed_maps_are_within_their_defects_at_all_magnitudes(dtype: torch.
 def test_condensed_maps_and_bounds_hold_at_all_magnitudes(dtype: torch.dtype) -> None:
     for seed in SEEDS:
         network, box = random_extreme(seed, dtype)
-        done = condense(question(network, box), UNLIMITED)
+        done = condense(question(network, box), UNLIMITED, Shrinking())
         assert done is not None
         starts = [0, *torch.tensor(network.widths).cumsum(0).tolist()]
         for x in corners(box):
@@ -232,7 +233,9 @@ def test_merged_neurons_are_within_their_defects(dtype: torch.dtype) -> None:
         bias = torch.stack([first.bias[0], -first.bias[0]])
         first = replace(first, weights=(weight,), bias=bias)
         network = replace(network, layers=(first, *network.layers[1:]))
-        done = merge_opposites(question(network, box), root_bounds(network, box, budget=UNLIMITED))
+        done = merge_opposites(
+            question(network, box), root_bounds(network, box, budget=UNLIMITED), 1e-6
+        )
         assert done is not None
         merged = done[0].network
         for x in corners(box):

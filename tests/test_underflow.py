@@ -11,7 +11,7 @@ from command_line import box
 from network_models import Builder
 
 import fgp_vnn
-from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.network import load_network
 
 FACTORS = (1e36, 1e-20, 1e-30)  # the product of the last two is no float32

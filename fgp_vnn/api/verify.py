@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,15 @@ from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
-from fgp_vnn.engine.record import Record
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.proof_log import NullLog, ProofLog
+from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings, make_settings
-from fgp_vnn.engine.solve import solve
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
-from fgp_vnn.query import ask
+from fgp_vnn.query import Query, ask
+from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
 
 
@@ -50,14 +53,21 @@ def verify(
     check_fit(loaded, loaded_property, str(model), str(prop))
     load = time.perf_counter() - begin
     budget = Budget.of(seconds, chosen.memory, since=moment)
-    records: list[Record] | None = None if certificate is None else []
+    logs: list[ProofLog] = []
+
+    def new_log(query: Query, case: int) -> NullLog:
+        logs.append(ProofLog(query, case))
+        return logs[-1]
+
     if chosen.float32_semantics:
         verdict = _solve_deployed(model, loaded, loaded_property, chosen, budget)
+    elif certificate is None:
+        verdict = solve_property(loaded, loaded_property, chosen, budget)
     else:
-        verdict = solve_property(loaded, loaded_property, chosen, budget, records=records)
-    if certificate is not None and records is not None and verdict.status == "unsat":
+        verdict = solve_property(loaded, loaded_property, chosen, budget, new_log=new_log)
+    if certificate is not None and verdict.status == "unsat":
         files = Path(model), Path(prop)
-        verdict = _with_certificate(verdict, records, files, loaded_property, certificate, budget)
+        verdict = _with_certificate(verdict, logs, files, loaded_property, certificate, budget)
     spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=spent)
 
@@ -96,12 +106,12 @@ def solve_property(
     settings: Settings,
     budget: Budget,
     deployment: Deployment | None = None,
-    records: list[Record] | None = None,
+    new_log: Callable[[Query, int], NullLog] = lambda query, case: NullLog(query),
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are.
 
-    With a deployment, proofs are about every float32 evaluation of the network. `records` gets,
-    case by case, what a proof consists of.
+    With a deployment, proofs are about every float32 evaluation of the network. `new_log`
+    gives what is to hear, case by case, what a proof consists of.
     """
     device = pick_device(settings.device, settings.precision)
     dtype = getattr(torch, settings.precision)
@@ -116,10 +126,9 @@ def solve_property(
             network = network.to(device, dtype)
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
-        record = None if records is None else Record(query, number)
-        if records is not None and record is not None:
-            records.append(record)
-        verdicts.append(solve(query, judge, settings, budget, record))
+        log = new_log(query, number)
+        problem = Problem(query, judge, settings, budget, Strategy(), log)
+        verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break
     return _combine(verdicts)
@@ -139,7 +148,7 @@ def _solve_deployed(
 
 def _with_certificate(
     verdict: Verdict,
-    records: list[Record],
+    logs: list[ProofLog],
     files: tuple[Path, Path],
     prop: Property,
     path: str | Path,
@@ -155,9 +164,9 @@ def _with_certificate(
     begin = time.perf_counter()
     network, text = (read_bytes(f, w) for f, w in zip(files, ("network", "property"), strict=True))
     try:
-        if gaps := [record.gap for record in records if record.gap]:
+        if gaps := [log.gap for log in logs if log.gap]:
             raise NoCertificateError(gaps[0])
-        steps = [step for record in records for step in record.steps]
+        steps = [step for log in logs for step in log.steps]
         data, _ = prove(steps, network, text, prop, watch)
     except NoCertificateError as error:
         return replace(verdict, reason=f"no certificate: {error}")

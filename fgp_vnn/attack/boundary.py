@@ -16,27 +16,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.robustness import Norm
+from fgp_vnn.base.robustness import Norm
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Network
 from fgp_vnn.regions.forms import gradient
+from fgp_vnn.strategy import Polish, Projected
 
 ORDERS: dict[Norm, float] = {"l2": 2.0, "linf": math.inf, "l1": 1.0}
-ROUGH, FINE = 14, 40  # bisections of a ray
-ROUNDS = 6  # of an active set, for a projection in a box
-SHARES = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
-
-
-@dataclass(frozen=True)
-class Approach:
-    """How to attack."""
-
-    steps: int = 40
-    bias: float = 0.1  # of the centre's projection in a step, at most
-    overshoot: float = 1.05
-    back: float = 0.95  # of the distance, after the boundary was crossed
-    kept: int = 2  # points
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +34,7 @@ class Target:
     center: Tensor  # [inputs]
     norm: Norm
     clip: Box | None = None  # where counterexamples have to lie
+    active: int = Projected.active  # rounds of an active set, for a projection in that box
 
     def distance(self, points: Tensor) -> Tensor:
         """From the centre, [points]."""
@@ -64,7 +52,7 @@ class Starts(NamedTuple):
         return Starts(self.points[:count], self.rows[:count])
 
 
-def starts(target: Target, *, least: int = 32, seed: int = 0) -> Starts:
+def starts(target: Target, least: int, seed: int) -> Starts:
     """At least four for each class: first the centre for all, then farther and farther out."""
     count = target.network.outputs
     times = max(4, -(-least // count))
@@ -88,19 +76,18 @@ def _outlook(target: Target) -> Tensor:
     return target.distance(projected).min()
 
 
-def polish(
-    target: Target, points: Tensor, budget: Budget, *, count: int = 6, rounds: int = 12
-) -> Tensor:
+def polish(target: Target, points: Tensor, budget: Budget, how: Polish) -> Tensor:
     """The nearest of some points of other classes, moved nearer along their boundaries.
 
     Every round projects the centre onto the boundary's hyperplane at each point, and goes some part
     of the way there; what is on the other side of the boundary is pulled in along its ray.
     """
-    points = first_of(target, points, count)
+    points = first_of(target, points, how.count)
     if not len(points):
         return points
-    points = _pulled(target, points, ROUGH, budget)
-    for _ in range(rounds):
+    rough, fine = how.bisections
+    points = _pulled(target, points, rough, budget)
+    for _ in range(how.rounds):
         if budget.expired():
             break
         outputs = target.network(points)
@@ -109,8 +96,8 @@ def polish(
         center = target.center.expand_as(points)
         at_center = values.amin(-1) + ((center - points) * slope).sum(-1)
         goal = _onto(target, center, slope, at_center)
-        moved = [torch.lerp(points, goal, share) for share in SHARES]
-        trial = _pulled(target, torch.cat(moved), ROUGH, budget).view(len(SHARES), *points.shape)
+        moved = [torch.lerp(points, goal, share) for share in how.shares]
+        trial = _pulled(target, torch.cat(moved), rough, budget).view(len(moved), *points.shape)
         length = target.distance(trial)  # [shares, points]
         best = length.argmin(0)
         index = torch.arange(len(points), device=best.device)
@@ -118,7 +105,7 @@ def polish(
         points = torch.where(gained.unsqueeze(-1), trial[best, index], points)
         if not bool(gained.any()):
             break
-    return first_of(target, _pulled(target, points, FINE, budget), count)
+    return first_of(target, _pulled(target, points, fine, budget), how.count)
 
 
 def first_of(target: Target, points: Tensor, count: int) -> Tensor:
@@ -134,7 +121,7 @@ def nearer(target: Target, old: Tensor, new: Tensor, outputs: Tensor) -> Tensor:
     return torch.where(better.unsqueeze(-1), new, old)
 
 
-def approach(target: Target, begin: Starts, budget: Budget, attack: Approach) -> Tensor:
+def approach(target: Target, begin: Starts, budget: Budget, attack: Projected) -> Tensor:
     """The nearest points [points, inputs] of other classes that the starts come to, in order."""
     x, rows = begin
     center = target.center
@@ -153,7 +140,7 @@ def approach(target: Target, begin: Starts, budget: Budget, attack: Approach) ->
     return first_of(target, found, attack.kept)
 
 
-def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Approach) -> Tensor:
+def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Projected) -> Tensor:
     """A step to the projections of x and of the centre, the more of the centre's the nearer."""
     center = target.center.expand_as(x)
     own = _onto(target, x, slope, value) - x
@@ -207,7 +194,7 @@ def _evenly(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
     tiny = torch.finfo(size.dtype).tiny
     move = torch.zeros_like(size)
     free = torch.ones_like(size, dtype=torch.bool)
-    for _ in range(ROUNDS):
+    for _ in range(target.active):
         stuck = torch.where(free, 0.0, size * room).sum(-1, keepdim=True)
         gain = torch.where(free, size * pace, 0.0).sum(-1, keepdim=True).clamp(min=tiny)
         move = torch.where(free, pace * ((need - stuck).clamp(min=0) / gain), room)

@@ -9,30 +9,18 @@ a little beyond where the boundary would be if the margin were affine.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import Starts, Target, first_of, nearer
-from fgp_vnn.attack.robustness import Norm
+from fgp_vnn.base.robustness import Norm
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.forms import gradient
+from fgp_vnn.strategy import Decoupled
 
 DUALS: dict[Norm, float] = {"l2": 2.0, "linf": 1.0, "l1": math.inf}
-
-
-@dataclass(frozen=True)
-class Decoupled:
-    """How to attack. Steps and changes of the ball go from the first to the last value along half
-    a cosine."""
-
-    steps: int = 20
-    length: tuple[float, float] = (1.0, 0.01)  # of a step, in radii
-    change: tuple[float, float] = (0.05, 0.001)  # of the radius, in radii
-    share: float = 0.5  # of the starts
-    kept: int = 4  # points
 
 
 def decouple(target: Target, begin: Starts, budget: Budget, attack: Decoupled) -> Tensor:

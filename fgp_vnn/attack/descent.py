@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -14,25 +12,11 @@ from fgp_vnn.budget.capacity import parts, points_at_once
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import gradient
-
-MANY_INPUTS = 1000  # from here on single precision pays
-NEAR = 1e-4  # how far from the unsafe set, relative to g's size, a candidate is still worth a run
-
-
-@dataclass(frozen=True)
-class Attack:
-    """Projected gradient descent with momentum towards every disjunct at once."""
-
-    restarts: int = 1  # starts per disjunct; the first is the centre
-    steps: int = 10
-    first_step: float = 0.5  # as a part of the domain's size
-    last_step: float = 0.02
-    momentum: float = 0.7
-    seed: int = 0
+from fgp_vnn.strategy import Descent
 
 
 def falsify(
-    query: Query, confirm: Confirm, budget: Budget, attack: Attack
+    query: Query, confirm: Confirm, budget: Budget, attack: Descent
 ) -> Counterexample | None:
     """Look for a point of the domain that meets a disjunct; as many disjuncts at a time as fit into
     the memory."""
@@ -48,11 +32,11 @@ def falsify(
 
 
 def _falsify(
-    query: Query, confirm: Confirm, budget: Budget, attack: Attack
+    query: Query, confirm: Confirm, budget: Budget, attack: Descent
 ) -> Counterexample | None:
     if not query.disjuncts:
         return None
-    if query.network.inputs >= MANY_INPUTS and query.network.dtype == torch.float64:
+    if query.network.inputs >= attack.single_from and query.network.dtype == torch.float64:
         exact = query.domain
         coarse = query.to(query.network.device, torch.float32)
         starts = _starts(coarse.domain, query.disjuncts, attack)
@@ -66,7 +50,7 @@ def _falsify(
 
 
 def descend(
-    query: Query, confirm: Confirm, budget: Budget, attack: Attack, starts: Tensor
+    query: Query, confirm: Confirm, budget: Budget, attack: Descent, starts: Tensor
 ) -> Counterexample | None:
     """Gradient steps from starts [disjuncts * points, inputs]: as many for each disjunct."""
     domain, x = query.domain, starts
@@ -79,7 +63,7 @@ def descend(
     length = attack.first_step
     outputs = query.network(x)
     for _ in range(attack.steps):
-        found = offer(query, confirm, x, outputs)
+        found = offer(query, confirm, x, outputs, attack.near)
         if found is not None or budget.expired():
             return found
         if not outputs.shape[-1]:
@@ -90,10 +74,10 @@ def descend(
         x = domain.project(x - length * scale * _unit(domain, velocity))
         outputs = query.network(x)
         length *= ratio
-    return offer(query, confirm, x, outputs)
+    return offer(query, confirm, x, outputs, attack.near)
 
 
-def _starts(domain: Domain, disjuncts: int, attack: Attack) -> Tensor:
+def _starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
     """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
     center = domain.center
     box = domain.box()
@@ -122,12 +106,14 @@ def _unit(domain: Domain, direction: Tensor) -> Tensor:
     return direction / size.clamp(min=torch.finfo(direction.dtype).tiny)
 
 
-def offer(query: Query, confirm: Confirm, x: Tensor, outputs: Tensor) -> Counterexample | None:
+def offer(
+    query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, near: float = Descent.near
+) -> Counterexample | None:
     """Hand over the points that meet a disjunct, or almost do, the clearest first."""
     worst = query.worst(outputs).amin(-1)  # [points]
     size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
-    near = torch.nonzero(worst <= NEAR * size).flatten()
-    if not len(near):
+    close = torch.nonzero(worst <= near * size).flatten()
+    if not len(close):
         return None
-    order = near[worst[near].argsort()][:8]
+    order = close[worst[close].argsort()][:8]
     return confirm(x[order])

@@ -17,8 +17,7 @@ from fgp_vnn.base.rounding import above, below, unit
 from fgp_vnn.bounds.backward import LayerBounds, interval_step
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
-
-WORTH_IT = 40  # how many times dearer backward passes have to be
+from fgp_vnn.strategy import Slopes
 
 
 class _Forms(NamedTuple):
@@ -35,8 +34,8 @@ class _Forms(NamedTuple):
     reach: Tensor  # [boxes, 1]
 
 
-def pays(network: Network) -> bool:
-    """Whether forms carried forward cost far less than backward passes for all neurons."""
+def pays(network: Network, factor: int = Slopes.forward_factor) -> bool:
+    """Whether forms carried forward cost so many times less than backward passes."""
     if not all(isinstance(layer, Dense) for layer in network.layers):
         return False
     below, forward, backward = 0, 0, 0
@@ -45,7 +44,7 @@ def pays(network: Network) -> bool:
         backward += layer.outputs * below
         below += entries
         forward += 4 * (network.inputs + 1) * entries
-    return backward > WORTH_IT * forward
+    return backward > factor * forward
 
 
 class Forward:

@@ -12,15 +12,13 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds
-from fgp_vnn.bounds.slopes import Ascended, Ascent, ascend
+from fgp_vnn.bounds.slopes import Ascended, ascend
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
-
-CHUNK_ENTRIES = 2_000_000  # slopes that are optimised at once; more would not be faster
-
+from fgp_vnn.strategy import Ascent, Slopes
 
 # Takes a layer, neurons of it [m], and the slopes [2 m, n_k] of each earlier layer that gave lower
 # bounds of z and then of -z.
@@ -30,7 +28,7 @@ KeepSlopes = Callable[[int, Tensor, Sequence[Tensor]], None]
 def refine_layers(
     query: Query,
     bounds: LayerBounds,
-    ascent: Ascent,
+    slopes: Slopes,
     budget: Budget,
     keep: KeepSlopes | None = None,
 ) -> LayerBounds:
@@ -45,11 +43,11 @@ def refine_layers(
         known = LayerBounds(tuple(lower[:k]), tuple(upper[:k]))
         before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
         fit = ascents_at_once(query.network, k, budget.at_once)
-        rows = min(CHUNK_ENTRIES // max(1, before), fit)
+        rows = min(slopes.entries // max(1, before), fit)
         for neurons in torch.split(crossing, max(1, rows // 2)):  # two rows for a neuron
             if budget.expired() or not len(neurons):
                 break
-            result = _bound_neurons(query, coarse, known, k, neurons, ascent, budget)
+            result = _bound_neurons(query, coarse, known, k, neurons, slopes.rows, budget)
             if keep is not None:
                 keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
             low, high = result.least[0].chunk(2)

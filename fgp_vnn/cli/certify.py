@@ -28,8 +28,8 @@ from fgp_vnn.cli.point_runs import (
 from fgp_vnn.engine.settings import unusual
 
 if TYPE_CHECKING:
+    from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
-    from fgp_vnn.engine.certifier import Certifier
 
 SEARCH_SHARE = 0.95  # of a point's time; the rest is for an attack on what stays open
 LEAST_SECONDS = 0.001
@@ -136,7 +136,7 @@ def certify_point(
         witness = certifier.attack(x, **(options | {"timeout": left}))
         row["attacked"] = "broken" if witness is not None else "stands"
     if witness is not None:
-        from fgp_vnn.attack.robustness import other_class
+        from fgp_vnn.base.robustness import other_class
 
         row["witness_label"] = other_class(witness.y, result.label)
         row["witness"] = [float(value) for value in witness.x]

@@ -15,8 +15,8 @@ from fgp_vnn.cli.arguments import add_threads, count, finite, set_threads
 from fgp_vnn.cli.progress import points_bar
 
 if TYPE_CHECKING:
+    from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
-    from fgp_vnn.engine.certifier import Certifier
 
 Row = dict[str, Any]
 
@@ -46,8 +46,8 @@ def check_point_arguments(args: argparse.Namespace) -> None:
 
 def load(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Certifier, Points]:
     """The network made ready and the points that are asked for."""
+    from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points, read_points
-    from fgp_vnn.engine.certifier import Certifier
 
     set_threads(args.threads)
     certifier = Certifier.of(args.model, **settings)

@@ -26,9 +26,9 @@ from fgp_vnn.cli.point_runs import (
 from fgp_vnn.engine.settings import RADIUS_ENGINES
 
 if TYPE_CHECKING:
+    from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
-    from fgp_vnn.engine.certifier import Certifier
-    from fgp_vnn.engine.radii import Radius
+    from fgp_vnn.base.radius import Radius
 
 PLOTS = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
@@ -110,7 +110,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def check_points(args: argparse.Namespace, points: Points) -> None:
-    from fgp_vnn.attack.robustness import check_ball
+    from fgp_vnn.attack.ball_judge import check_ball
 
     for number, x in enumerate(points.x):
         try:
@@ -148,7 +148,7 @@ def point_row(
     note: Callable[[str], None],
 ) -> dict[str, Any]:
     """One row of the output; `note` hears both bounds as they close in."""
-    from fgp_vnn.engine.radii import find_radius
+    from fgp_vnn.api.radius import find_radius
 
     def hear(lower: float, upper: float) -> None:
         note(f"point {number}: {lower:.5g} to {_upper(upper)}")

@@ -16,8 +16,8 @@ from fgp_vnn.report.radius_report import MAX_PICTURES, RadiusReport, write_radiu
 from fgp_vnn.report.radius_set import PointRadius
 
 if TYPE_CHECKING:
+    from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
-    from fgp_vnn.engine.certifier import Certifier
 
 
 def write_pages(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import Attack, descend, offer
+from fgp_vnn.attack.descent import descend, offer
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
@@ -26,9 +26,10 @@ from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
+from fgp_vnn.strategy import Descent
 
 DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
-DESCENT = Attack(steps=12, first_step=0.1, last_step=0.002)
+DESCENT = Descent(steps=12, first_step=0.1, last_step=0.002)
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,9 @@ from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.regions.triangular import farthest
+from fgp_vnn.strategy import Shrinking
 
 _COPIES = 8  # of a neuron's form that its bounds take
-_CHUNK = 16 << 20  # bytes: more at once are no faster, and time can be up between two chunks
-DEEP = 6  # layers from which on norms are computed for the neurons that are on
 
 
 class _Group(NamedTuple):
@@ -99,10 +98,11 @@ def fits(network: Network, budget: Budget) -> bool:
     return 8 * entries <= budget.matrices
 
 
-def condense(query: Query, budget: Budget) -> Condensed | None:
+def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | None:
     """Bound all layers of a chain and leave the stable neurons out; None when time is up."""
     chain = [m for m in query.network.maps if isinstance(m, Dense)]
-    work = _Work(query.domain, chain[0], budget, deep=len(chain) > DEEP)
+    deep = len(chain) > shrinking.deep
+    work = _Work(query.domain, chain[0], budget, chunk=shrinking.chunk, deep=deep)
     forms = work.first(chain[0])
     for affine, following in pairwise(chain):
         if budget.expired():
@@ -124,8 +124,10 @@ def condense(query: Query, budget: Budget) -> Condensed | None:
 class _Work:
     """The columns and groups found so far."""
 
-    def __init__(self, domain: Domain, first: Dense, budget: Budget, *, deep: bool) -> None:
-        self.domain, self.budget, self.deep = domain, budget, deep
+    def __init__(
+        self, domain: Domain, first: Dense, budget: Budget, *, chunk: int, deep: bool
+    ) -> None:
+        self.domain, self.budget, self.chunk, self.deep = domain, budget, chunk, deep
         self.inputs = len(domain.center)
         self.unit = unit(first.bias.dtype)
         far = farthest(domain)
@@ -182,7 +184,7 @@ class _Work:
         lower, upper = self._interval(forms)
         crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
         if len(crossing) and self.groups:
-            fit = min(self.budget.at_once, _CHUNK) // (8 * _COPIES * forms.rows.shape[1])
+            fit = min(self.budget.at_once, self.chunk) // (8 * _COPIES * forms.rows.shape[1])
             for some in parts(len(crossing), fit):
                 if self.budget.expired():
                     break

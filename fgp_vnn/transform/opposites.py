@@ -18,8 +18,6 @@ from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 
-ROUNDED_AWAY = 1e-6  # a + b is what rounding has left over, relative to |a| + |b|
-
 
 class _Pairs(NamedTuple):
     """Neurons i of a layer that are the same as j up to the sign."""
@@ -29,16 +27,19 @@ class _Pairs(NamedTuple):
     sign: Tensor  # [pairs] +1 where z_i = z_j, -1 where z_i = -z_j
 
 
-def merge_opposites(query: Query, bounds: LayerBounds) -> tuple[Query, LayerBounds] | None:
+def merge_opposites(
+    query: Query, bounds: LayerBounds, rounded_away: float
+) -> tuple[Query, LayerBounds] | None:
     """The query with one neuron in place of each such pair; None where there is none.
 
-    Only maps that are matrices are looked at, and only rows that agree in each digit.
+    Only maps that are matrices are looked at, and only rows that agree in each digit. Where a + b
+    is at most `rounded_away` (|a| + |b|), it is taken for what rounding has left over of 0.
     """
     found = False
     for k in range(len(query.network.layers)):
         pairs = _pairs(query.network, k)
         if pairs is not None:
-            query, bounds = _merge(query, bounds, k, pairs)
+            query, bounds = _merge(query, bounds, k, pairs, rounded_away)
             found = True
     return (query, bounds) if found else None
 
@@ -78,7 +79,9 @@ def _reads(affine: object, k: int) -> bool:
     return k + 1 in getattr(affine, "sources", ())
 
 
-def _merge(query: Query, bounds: LayerBounds, k: int, pairs: _Pairs) -> tuple[Query, LayerBounds]:
+def _merge(
+    query: Query, bounds: LayerBounds, k: int, pairs: _Pairs, rounded_away: float
+) -> tuple[Query, LayerBounds]:
     network = query.network
     layer = network.layers[k]
     if not isinstance(layer, Dense):
@@ -88,7 +91,7 @@ def _merge(query: Query, bounds: LayerBounds, k: int, pairs: _Pairs) -> tuple[Qu
     stays = torch.zeros(layer.outputs, dtype=torch.bool, device=network.device)
     for t, affine in enumerate(maps):
         if isinstance(affine, Dense) and _reads(affine, k):
-            maps[t] = merged = _without(affine, layer, k, pairs, most)
+            maps[t] = merged = _without(affine, layer, k, pairs, most, rounded_away)
             stays |= (merged.weights[merged.sources.index(k + 1)] != 0).any(0)
     stays[pairs.gone] = False
     if not bool(stays.any()):
@@ -102,7 +105,9 @@ def _merge(query: Query, bounds: LayerBounds, k: int, pairs: _Pairs) -> tuple[Qu
     return replace(query, network=small), LayerBounds(tuple(lower), tuple(upper))
 
 
-def _without(affine: Dense, layer: Dense, k: int, pairs: _Pairs, most: Tensor) -> Dense:
+def _without(
+    affine: Dense, layer: Dense, k: int, pairs: _Pairs, most: Tensor, rounded_away: float
+) -> Dense:
     """The map with the weights of the neurons that go given to those that stay.
 
     Rows that are the same digit by digit stand for values that are the same up to both defects:
@@ -125,7 +130,7 @@ def _without(affine: Dense, layer: Dense, k: int, pairs: _Pairs, most: Tensor) -
     if layer.defect is not None:
         each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
         defect = defect + grow * moved.abs() @ each
-    left = weights[k + 1].abs() <= ROUNDED_AWAY * terms[k + 1]
+    left = weights[k + 1].abs() <= rounded_away * terms[k + 1]
     gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + 2 * count * size_of.lost
     dropped = torch.where(left, gone, 0.0)
     defect = defect + grow * dropped @ most + size_of.lost * (4 * most.shape[-1] + 4 * count)

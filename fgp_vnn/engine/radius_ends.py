@@ -11,24 +11,22 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import ORDERS
-from fgp_vnn.attack.robustness import Doubles, Norm, other_class
+from fgp_vnn.base.robustness import Doubles, other_class
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.engine.certifier import Certifier
+from fgp_vnn.engine.classifier import Center, Classifier
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.strategy import Radius
 
-OVERSHOOTS = (0.0, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # of a point, to get across in float32
 Progress = Callable[[float, float], None]  # hears the lower and the upper bound
 
 
 @dataclass(eq=False)
 class Ends:
-    """What is known of the radius at x: `lower` is proved, and a counterexample is at `upper`."""
+    """What is known of a radius: `lower` is proved, and a counterexample is at `upper`."""
 
-    certifier: Certifier
-    x: Doubles
-    label: int
-    norm: Norm
-    clip: tuple[float, float] | None
+    classifier: Classifier
+    center: Center
     maximum: float
     gap: float
     budget: Budget
@@ -40,6 +38,10 @@ class Ends:
     statistics: dict[str, int] = field(default_factory=dict)
 
     @property
+    def strategy(self) -> Radius:
+        return self.classifier.strategy.radius
+
+    @property
     def goal(self) -> float:
         """The lower bound at which the search is over."""
         return min(self.maximum, self.upper * (1 - self.gap))
@@ -47,6 +49,10 @@ class Ends:
     @property
     def done(self) -> bool:
         return self.lower >= self.goal
+
+    def problem(self, radius: float) -> Problem:
+        """Whether the ball of that radius holds a counterexample."""
+        return self.classifier.problem(self.center, radius, self.budget)
 
     def raise_to(self, lower: float) -> None:
         """No counterexample is nearer than `lower`."""
@@ -66,8 +72,8 @@ class Ends:
         for point in points.detach().cpu().double().numpy():
             if not np.isfinite(point).all():
                 continue
-            for overshoot in OVERSHOOTS:
-                moved = self.x + (1 + overshoot) * (point - self.x)
+            for overshoot in self.strategy.overshoots:
+                moved = self.center.x + (1 + overshoot) * (point - self.center.x)
                 if self.distance(moved) >= self.upper:
                     break
                 if self._take(moved):
@@ -79,21 +85,19 @@ class Ends:
         self.statistics[name] = self.statistics.get(name, 0) + number
 
     def distance(self, point: Doubles) -> float:
-        """From x, rounded up by more than float64 can be wrong."""
-        length = float(np.linalg.norm(point - self.x, ORDERS[self.norm]))
-        return length * (1 + (len(self.x) + 8) * float(np.finfo(np.float64).eps))
+        """From the centre, rounded up by more than float64 can be wrong."""
+        offset = point - self.center.x
+        length = float(np.linalg.norm(offset, ORDERS[self.center.norm]))
+        return length * (1 + (len(offset) + 8) * float(np.finfo(np.float64).eps))
 
     def _take(self, point: Doubles) -> bool:
         limit = self.upper if math.isfinite(self.upper) else 2 * self.distance(point) + 1
-        judge = self.certifier.judge(self.x, limit, self.norm, self.clip, self.label)
-        found = judge(torch.from_numpy(point).unsqueeze(0))
+        found = self.classifier.judge(self.center, limit)(torch.from_numpy(point).unsqueeze(0))
         if found is None or self.distance(found.x) >= self.upper:
             return False
-        y = self.certifier.network(
-            torch.from_numpy(found.x).to(self.certifier.network.device).unsqueeze(0)
-        )
-        values = y[0].cpu().numpy()
-        if values[other_class(values, self.label)] < values[self.label]:
+        network, label = self.classifier.network, self.center.label
+        values = network(torch.from_numpy(found.x).to(network.device).unsqueeze(0))[0].cpu().numpy()
+        if values[other_class(values, label)] < values[label]:
             return False
         self.upper, self.counterexample = self.distance(found.x), found
         self.progress(self.lower, self.upper)

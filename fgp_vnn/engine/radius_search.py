@@ -16,19 +16,12 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import Target, polish
-from fgp_vnn.engine.ends import Ends
-from fgp_vnn.engine.first_ends import FINE, Stage, plain_bounds, stage
+from fgp_vnn.engine.radius_ends import Ends
+from fgp_vnn.engine.radius_stages import Stage, attack, plain_bounds, stage
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.settled import Reporter
 from fgp_vnn.search.walk.outwards import Walked
-
-# Shares of the time, and the part of the tree that has to be closed by then: a proof at the goal
-# that has less does not look as if it would end.
-PROMISING = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
-GROW_SHARE = 0.05  # of the time, for a radius that is tried first
-FIRST_STEP, CLOSE = 1.3, 1.1  # factors from the largest radius that is proved
-USUAL = 60.0  # seconds, where no limit is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +77,19 @@ class Attempt:
         return Bundles(*(torch.cat(pair) for pair in pairs))
 
 
+def narrow(ends: Ends, engine: str) -> str:
+    """Bring the two ends together; gives the engine that raised the lower one."""
+    attack(ends)
+    plain_bounds(ends, ends.strategy.fine if engine == "bounds" else ends.strategy.rough)
+    if ends.done or engine == "bounds" or ends.budget.expired():
+        return "bounds"
+    if engine == "walk":
+        search_walk(ends)
+        return "walk"
+    search_bundles(ends)
+    return "bundles"
+
+
 def search_walk(ends: Ends) -> None:
     """Narrow the ends by the walk outwards, region by region."""
     radius = ends.goal
@@ -102,9 +108,10 @@ def search_bundles(ends: Ends) -> None:
 
     def hopeless(search: Distances) -> bool:
         spent = (time.monotonic() - begin) / whole
-        needed = max((part for share, part in PROMISING if share <= spent), default=0.0)
+        parts = (part for share, part in ends.strategy.promising if share <= spent)
+        needed = max(parts, default=0.0)
         if needed:
-            plain_bounds(ends, FINE)
+            plain_bounds(ends, ends.strategy.fine)
         return search.closed < needed
 
     first = _attempt(ends, ends.goal)
@@ -113,7 +120,7 @@ def search_bundles(ends: Ends) -> None:
     first.go_on(ends, hopeless)
     if ends.done or first.search.stuck < math.inf:
         return
-    plain_bounds(ends, FINE)
+    plain_bounds(ends, ends.strategy.fine)
     _grow(ends, first)
 
 
@@ -123,17 +130,18 @@ def _grow(ends: Ends, last: Attempt) -> None:
     Each gets a little time. Between the largest that is proved and the least that is not, the
     middle comes next; once they are close together, the least that is not proved goes on.
     """
+    how = ends.strategy
     before: Attempt | None = None
     waiting = [last]  # what was not proved in its time, the least radius last
-    patience, close = GROW_SHARE * _time_left(ends), CLOSE
+    patience, close = how.grow_share * _time_left(ends), how.close
     while not ends.done and not ends.budget.expired():
-        low = max(ends.lower, ends.goal / 64)
+        low = max(ends.lower, how.least * ends.goal)
         least = waiting[-1].radius if waiting else math.inf
         if least < close * low:
             made: Attempt | None = waiting.pop()
             patience, close = 2 * patience, math.sqrt(close)
         else:
-            made = _attempt(ends, min(ends.goal, FIRST_STEP * low, math.sqrt(low * least)), before)
+            made = _attempt(ends, min(ends.goal, how.step * low, math.sqrt(low * least)), before)
         if made is None:
             continue
         others = [*waiting, *(() if before is None or before is made else (before,))]
@@ -141,7 +149,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
         made.search.allow(max(0, ends.budget.waiting - held))
         made.go_on(ends, _until(time.monotonic() + patience))
         if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
-            before, close = made, CLOSE
+            before, close = made, how.close
         elif made.search.stuck < math.inf:
             return
         else:
@@ -150,7 +158,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
 
 def _time_left(ends: Ends) -> float:
     left = ends.budget.left()
-    return USUAL if left == math.inf else max(left, 1e-3)
+    return ends.strategy.usual if left == math.inf else max(left, 1e-3)
 
 
 def _until(moment: float) -> Callable[[Distances], bool]:
@@ -172,10 +180,13 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
 
 def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:
     """The ends as the search of a stage sees them."""
-    target = Target(made.ball.query.network, made.ball.origin, ends.norm)
+    target = Target(made.ball.query.network, made.ball.origin, ends.center.norm)
+
+    how = ends.classifier.strategy.attack.polish
 
     def offer(points: Tensor) -> bool:
-        return ends.offer(made.lift(polish(target, points, ends.budget)[:3]))
+        nearest = polish(target, points, ends.budget, how)[: how.offered]
+        return ends.offer(made.lift(nearest))
 
     def goal() -> float:
         return min(radius, ends.goal) / made.scale

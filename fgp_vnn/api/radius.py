@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.attack.robustness import Doubles, Norm, check_ball, other_class
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.attack.ball_judge import check_ball
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.radius import Ended, Radius
+from fgp_vnn.base.robustness import Doubles, Norm
 from fgp_vnn.budget.budget import Budget, check_seconds
-from fgp_vnn.engine.certifier import Certifier
-from fgp_vnn.engine.climb import search_bundles, search_walk
-from fgp_vnn.engine.ends import Ends, Progress
-from fgp_vnn.engine.first_ends import FINE, ROUGH, attack, plain_bounds
+from fgp_vnn.engine.classifier import Clip
+from fgp_vnn.engine.radius_ends import Ends, Progress
+from fgp_vnn.engine.radius_search import narrow
 from fgp_vnn.engine.settings import RADIUS_ENGINES, ROUTES, make_settings, unusual
 from fgp_vnn.network import LoadedNetwork, Network
 
@@ -27,37 +26,6 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 EXACT = 1e-6  # the relative gap of an exact answer
-
-Ended = Literal["gap", "max", "timeout", "inconclusive"]
-
-
-@dataclass(frozen=True, eq=False)
-class Radius:
-    """No input nearer than `lower` has another class; the counterexample, at `upper`, has one."""
-
-    lower: float
-    upper: float  # infinite if no counterexample was found
-    label: int  # the class that the network gives the centre
-    counterexample: Counterexample | None = None
-    tight: bool = False  # the two ends are within the gap that was asked for
-    ended: Ended = "inconclusive"  # "max": no counterexample within the maximum
-    engine: str = "auto"  # what the lower bound is from
-    seconds: float = 0.0
-    statistics: dict[str, int] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
-        names = ("lower", "label", "tight", "ended", "engine", "seconds")
-        result: dict[str, Any] = {name: getattr(self, name) for name in names}
-        result["upper"] = self.upper if math.isfinite(self.upper) else None
-        result["statistics"] = dict(self.statistics)
-        if self.counterexample is not None:
-            result["counterexample"] = {
-                "label": other_class(self.counterexample.y, self.label),
-                "x": [float(v) for v in self.counterexample.x],
-                "y": [float(v) for v in self.counterexample.y],
-            }
-        return result
 
 
 def radius(
@@ -69,7 +37,7 @@ def radius(
     gap: float = 0.01,
     exact: bool = False,
     engine: str = "auto",
-    clip: tuple[float, float] | None = None,
+    clip: Clip | None = None,
     timeout: float | None = None,
     **settings: Any,
 ) -> Radius | list[Radius]:
@@ -107,7 +75,7 @@ def find_radius(
     gap: float = 0.01,
     exact: bool = False,
     engine: str = "auto",
-    clip: tuple[float, float] | None = None,
+    clip: Clip | None = None,
     timeout: float | None = None,
     progress: Progress = lambda lower, upper: None,
 ) -> Radius:
@@ -119,36 +87,17 @@ def find_radius(
     begin = time.perf_counter()
     budget = Budget.of(check_seconds(timeout), certifier.settings.memory)
     _check(certifier, x, maximum, gap, engine, norm, clip)
-    y = certifier.run(x.astype(np.float32))
-    if not np.isfinite(y).all():
-        raise InputError("the network's output at the input is not finite")
     ends = Ends(
         certifier,
-        x,
-        int(y.argmax()),
-        norm,
-        clip,
+        certifier.center(x, norm, clip),
         maximum,
         EXACT if exact else gap,
         budget,
         progress,
     )
     with torch.inference_mode():
-        attack(ends)
-        used = _narrow(ends, engine)
+        used = narrow(ends, engine)
     return _result(ends, used, time.perf_counter() - begin)
-
-
-def _narrow(ends: Ends, engine: str) -> str:
-    """Raise the lower end; gives the engine that did."""
-    plain_bounds(ends, FINE if engine == "bounds" else ROUGH)
-    if ends.done or engine == "bounds" or ends.budget.expired():
-        return "bounds"
-    if engine == "walk":
-        search_walk(ends)
-        return "walk"
-    search_bundles(ends)
-    return "bundles"
 
 
 def _result(ends: Ends, engine: str, seconds: float) -> Radius:
@@ -163,7 +112,7 @@ def _result(ends: Ends, engine: str, seconds: float) -> Radius:
     return Radius(
         ends.lower,
         ends.upper,
-        ends.label,
+        ends.center.label,
         ends.counterexample,
         tight,
         ended,
@@ -180,7 +129,7 @@ def _check(
     gap: float,
     engine: str,
     norm: Norm,
-    clip: tuple[float, float] | None,
+    clip: Clip | None,
 ) -> None:
     if not 0 < maximum < math.inf:
         raise InputError(f"the maximum is {maximum}; it must be a positive number")

@@ -1,64 +1,19 @@
-"""What `certify` answers about one input, and the last word on its witnesses."""
+"""The last word on a counterexample in a ball, and on what is a ball."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from fgp_vnn.attack.confirm import snap
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.robustness import NORMS, Doubles, Floats, Norm, other_class
 from fgp_vnn.base.verdict import Counterexample
-
-Doubles = NDArray[np.float64]
-Floats = NDArray[np.float32]
-Norm = Literal["l2", "linf", "l1"]
-RobustnessStatus = Literal["robust", "not_robust", "unknown", "timeout"]
-NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
-
-
-@dataclass(frozen=True, eq=False)
-class Robustness:
-    """Whether all inputs of the ball have the class of its centre, and what shows it."""
-
-    status: RobustnessStatus
-    label: int  # the class that the network gives the centre
-    witness: Counterexample | None = None  # an input of the ball with another class, or a tie
-    decided_by: str = ""  # bounds, attack, walk, ...; empty if nothing was decided
-    reason: str = ""  # why nothing was decided
-    seconds: float = 0.0
-    statistics: dict[str, int] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
-        result: dict[str, Any] = {
-            "status": self.status,
-            "label": self.label,
-            "decided_by": self.decided_by,
-            "reason": self.reason,
-            "seconds": self.seconds,
-            "statistics": dict(self.statistics),
-        }
-        if self.witness is not None:
-            result["witness"] = {
-                "label": int(other_class(self.witness.y, self.label)),
-                "x": [float(v) for v in self.witness.x],
-                "y": [float(v) for v in self.witness.y],
-            }
-        return result
-
-
-def other_class(y: Floats, label: int) -> int:
-    """The greatest output besides that of the label."""
-    others = y.copy()
-    others[label] = -np.inf
-    return int(others.argmax())
 
 
 @dataclass(frozen=True, eq=False)

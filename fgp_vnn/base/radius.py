@@ -1,0 +1,41 @@
+"""What `radius` answers about one input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fgp_vnn.base.robustness import other_class
+from fgp_vnn.base.verdict import Counterexample
+
+Ended = Literal["gap", "max", "timeout", "inconclusive"]
+
+
+@dataclass(frozen=True, eq=False)
+class Radius:
+    """No input nearer than `lower` has another class; the counterexample, at `upper`, has one."""
+
+    lower: float
+    upper: float  # infinite if no counterexample was found
+    label: int  # the class that the network gives the centre
+    counterexample: Counterexample | None = None
+    tight: bool = False  # the two ends are within the gap that was asked for
+    ended: Ended = "inconclusive"  # "max": no counterexample within the maximum
+    engine: str = "auto"  # what the lower bound is from
+    seconds: float = 0.0
+    statistics: dict[str, int] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        names = ("lower", "label", "tight", "ended", "engine", "seconds")
+        result: dict[str, Any] = {name: getattr(self, name) for name in names}
+        result["upper"] = self.upper if math.isfinite(self.upper) else None
+        result["statistics"] = dict(self.statistics)
+        if self.counterexample is not None:
+            result["counterexample"] = {
+                "label": other_class(self.counterexample.y, self.label),
+                "x": [float(v) for v in self.counterexample.x],
+                "y": [float(v) for v in self.counterexample.y],
+            }
+        return result

@@ -1,0 +1,162 @@
+"""Linear bounds of a problem: of all neurons and outputs once, and then tighter ones.
+
+The first bounds come in two ways. A chain of matrices is bounded and condensed to its unstable
+neurons in one pass forward; any other network by a backward pass for each layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.slopes import ascend, start
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import ascents_at_once, parts, rows_at_once
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.strategy import Ascent
+from fgp_vnn.transform.chains import condense, fits, is_chain
+
+
+def bound_root(problem: Problem) -> Tensor:
+    """Bound all neurons by plain lines; gives lower bounds [rows] of the outputs."""
+    query, budget = problem.query, problem.budget
+    if is_chain(query.network) and fits(query.network, budget) and not problem.log.wanted:
+        problem.condensed = condense(query, budget, problem.strategy.shrinking)
+        if problem.condensed is not None:
+            return problem.condensed.least
+    problem.bounds = root_bounds(query.network, query.domain, budget=budget)
+    return bound_outputs(problem, None)
+
+
+def bound_forward(problem: Problem) -> Tensor | None:
+    """The same by forms carried forward, where boxes are going to be bounded in that way; None
+    where they are not."""
+    domain, network = problem.query.domain, problem.query.network
+    if not isinstance(domain, Box) or not by_inputs(problem):
+        return None
+    if not pays(network, problem.strategy.slopes.forward_factor):
+        return None
+    whole = Box(domain.lower.unsqueeze(0), domain.upper.unsqueeze(0))
+    problem.bounds = Forward(network).bounds(whole)
+    return bound_outputs(problem, None)
+
+
+def open_disjuncts(problem: Problem, least: Tensor) -> list[int]:
+    """The disjuncts that lower bounds [rows] of the outputs do not close."""
+    closed: list[bool] = problem.query.closed(least).tolist()
+    return [disjunct for disjunct, done in enumerate(closed) if not done]
+
+
+def keep_open(problem: Problem, disjuncts: list[int]) -> None:
+    """Go on with some disjuncts, on the neurons that the first bounds leave unstable."""
+    if problem.condensed is None:
+        problem.only(disjuncts)
+        problem.drop_stable()
+    else:
+        problem.drop_stable()
+        problem.only(disjuncts)
+
+
+def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
+    """Lower bounds [rows] of the outputs by linear bounds, plain or optimised; as many rows at a
+    time as fit into the memory."""
+    query, network, depth = problem.query, problem.query.network, len(problem.query.network.layers)
+    limit = problem.budget.at_once
+    if ascent is None:
+        fit = rows_at_once(network, depth, 1, limit)
+    else:
+        fit = ascents_at_once(network, depth, limit)
+    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
+    found = [_bound_rows(problem, rows[:, some], ascent) for some in parts(network.outputs, fit)]
+    least = torch.cat([part for part, _ in found], -1)[0]
+    left = set(open_disjuncts(problem, least))
+    slopes = zip(*(alpha for _, alpha in found), strict=True)
+    done = [disjunct for disjunct in range(query.disjuncts) if disjunct not in left]
+    problem.log.closed(query, done, least, [torch.cat(layer, 1) for layer in slopes])
+    return least
+
+
+def _bound_rows(
+    problem: Problem, rows: Tensor, ascent: Ascent | None
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Proved lower bounds [1, m] of rows [1, m, outputs], and the slopes that give them, if a log
+    wants them."""
+    query, bounds = problem.query, problem.bounds
+    network, domain, depth = query.network, query.domain, len(query.network.layers)
+    if ascent is None or problem.budget.expired():
+        rounding = Rounding(network, domain, bounds)
+        passed = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding)
+        return passed.least, start(network, rows, bounds).alpha if problem.log.wanted else ()
+
+    def done(least: Tensor) -> bool:
+        whole = least.shape[-1] == network.outputs
+        closed = query.closed(least) if whole else least > 0
+        return bool(closed.all()) or problem.budget.expired()
+
+    result = ascend(network, domain, depth, rows, bounds, ascent=ascent, done=done)
+    return result.least, result.multipliers.alpha
+
+
+def optimise(problem: Problem) -> list[int]:
+    """The disjuncts that optimised slopes leave open: of the output rows first; then, if that is
+    not enough, of the hidden layers."""
+    left = _by_slopes(problem)
+    if not left or len(problem.bounds.lower) < 2 or by_inputs(problem):
+        return left
+    problem.only(left)
+    refine(problem, problem.budget.share(problem.strategy.hidden.refine_share))
+    return tighter(problem)
+
+
+def _by_slopes(problem: Problem) -> list[int]:
+    least = bound_outputs(problem, problem.ascent(problem.strategy.slopes.rows))
+    return open_disjuncts(problem, least)
+
+
+def refine(problem: Problem, patience: Budget) -> None:
+    """Tighter bounds of the hidden layers by slopes of their own."""
+    ascent = problem.ascent(problem.strategy.slopes.rows)
+    problem.bounds = refine_layers(
+        problem.query,
+        problem.bounds,
+        replace(problem.strategy.slopes, rows=ascent),
+        patience,
+        problem.log.keep_slopes,
+    )
+
+
+def tighter(problem: Problem) -> list[int]:
+    """Leave out what tighter bounds have made stable; the disjuncts that stay open."""
+    before = problem.statistics["unstable"]
+    problem.shrink()
+    problem.tightened = problem.statistics["unstable"] <= problem.strategy.hidden.worth * before
+    return _by_slopes(problem)
+
+
+def by_inputs(problem: Problem) -> bool:
+    """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
+    network, few = problem.query.network, problem.strategy.inputs.few
+    if not isinstance(problem.query.domain, Box) or problem.settings.engine == "walk":
+        return False
+    if network.inputs > problem.strategy.inputs.many:
+        return False  # a filter sees few of them, and there are many
+    if problem.log.wanted and network.inputs > few:
+        return False  # without clipping, which a certificate cannot hold, too many boxes
+    return _seen_inputs(network) <= few
+
+
+def _seen_inputs(network: Network) -> float:
+    """How many inputs a neuron that reads the input sees, on average."""
+    seen = [
+        (m.weights[m.sources.index(0)] != 0).sum(-1).double()
+        for m in network.layers
+        if 0 in m.sources and isinstance(m, Dense)
+    ]
+    return float(torch.cat(seen).mean()) if seen else float(network.inputs)

@@ -1,0 +1,49 @@
+"""What the neurons, inputs and disjuncts that are left of a query were called at first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fgp_vnn.query import Query
+from fgp_vnn.transform.inputs import Lift
+
+Array = NDArray[Any]
+
+
+class Names:
+    """Places in the network and the property of a query as they were before it was shrunk."""
+
+    def __init__(self, query: Query) -> None:
+        self.begins = list(accumulate([0, *query.network.widths]))  # first neuron of each layer
+        self.layers = list(range(len(query.network.widths)))  # those that are left
+        self.neurons = [np.arange(a, b) for a, b in pairwise(self.begins)]  # in each of them
+        self.inputs: Array = np.arange(query.network.inputs)
+        self.disjuncts: Array = np.arange(query.disjuncts)
+
+    @property
+    def flat(self) -> Array:
+        """The neurons of all layers that are left."""
+        return np.concatenate([np.zeros(0, int), *self.neurons])
+
+    def keep_neurons(self, places: Tensor) -> None:
+        """Only the neurons at these places among those that are left stay."""
+        chosen = places.cpu().numpy()
+        owners = np.repeat(self.layers, [len(part) for part in self.neurons])[chosen]
+        flat = self.flat[chosen]
+        self.layers = np.unique(owners).tolist()
+        self.neurons = [flat[owners == layer] for layer in self.layers]
+
+    def keep_inputs(self, lift: Lift) -> None:
+        """Only the inputs that move stay."""
+        if lift.kept is not None:
+            self.inputs = self.inputs[lift.kept.cpu().numpy()]
+
+    def keep_disjuncts(self, disjuncts: Sequence[int]) -> None:
+        """Only these stay, in this order."""
+        self.disjuncts = self.disjuncts[list(disjuncts)]

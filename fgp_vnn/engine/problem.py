@@ -1,0 +1,132 @@
+"""One query on its way through the steps: what is left of it, of its time and of its memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.outcome import Confirm, Outcome
+from fgp_vnn.base.verdict import Counterexample, Status, Verdict
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.engine.proof_log import NullLog
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.query import Query
+from fgp_vnn.strategy import Ascent, Strategy
+from fgp_vnn.transform.chains import Condensed
+from fgp_vnn.transform.inputs import Lift, reduce_inputs
+from fgp_vnn.transform.opposites import merge_opposites
+from fgp_vnn.transform.stable import collapse, undecided
+
+Through = Callable[[Tensor], Tensor]  # points [points, inputs] as points of another input space
+
+
+@dataclass(eq=False)
+class Problem:
+    """The query as far as it has been shrunk, and what has been spent on it.
+
+    What shrinks it keeps the bounds, the way back to the original input and the names in step.
+    """
+
+    query: Query
+    judge: Confirm  # takes points of the original input
+    settings: Settings
+    budget: Budget
+    strategy: Strategy
+    log: NullLog  # of what is proved
+    bounds: LayerBounds = field(init=False, default_factory=lambda: LayerBounds((), ()))
+    condensed: Condensed | None = field(init=False, default=None)  # the query, if it is made yet
+    lift: Through = field(init=False, default_factory=lambda: _same)  # to the original input
+    seconds: dict[str, float] = field(init=False, default_factory=dict)
+    statistics: dict[str, int] = field(init=False, default_factory=dict)
+    tightened: bool = field(init=False, default=False)  # better hidden bounds have paid
+
+    def __post_init__(self) -> None:
+        if self.settings.lp:
+            self.statistics["lps"] = 0
+
+    def confirm(self, points: Tensor) -> Counterexample | None:
+        """The first of the points [points, inputs] of the query that is a counterexample."""
+        return self.judge(self.lift(points))
+
+    def ascent(self, ascent: Ascent) -> Ascent:
+        """The ascent, with a result that a certificate can hold if one is asked for."""
+        return replace(ascent, storable=self.log.wanted)
+
+    def only(self, disjuncts: Sequence[int]) -> None:
+        """Go on with some of the disjuncts."""
+        self.query = self.query.only(disjuncts)
+        self.log.names.keep_disjuncts(disjuncts)
+
+    def enter(self, query: Query, lift: Lift) -> None:
+        """Go on with an equal query in a smaller input space."""
+        outer = self.lift
+        self.query, self.lift = query, lambda points: outer(lift(points))
+        self.log.names.keep_inputs(lift)
+
+    def reduce_inputs(self) -> None:
+        """Leave out inputs that do not move or are not seen, unless the user forbids it."""
+        if self.settings.reduce:
+            self.enter(*reduce_inputs(self.query))
+
+    def drop_stable(self) -> None:
+        """Leave out the neurons that are stable, where that makes the query smaller."""
+        before, bounds = self.query, self.bounds
+        if self.condensed is not None:
+            self.query, self.bounds = self.condensed.query, self.condensed.bounds
+            self.log.names.keep_neurons(self.condensed.neurons)
+            self.condensed = None
+            return
+        self.query, self.bounds = collapse(before, bounds, budget=self.budget)
+        if self.query is not before:
+            none = torch.zeros(0, dtype=torch.bool, device=before.network.device)
+            left = torch.nonzero(torch.cat([none, *undecided(bounds)])).flatten()
+            self.log.names.keep_neurons(left)
+
+    def shrink(self) -> None:
+        """Leave out all that cannot matter: stable neurons, twins of neurons, inputs."""
+        self.drop_stable()
+        # What a log proves is about the neurons of the file, and merged ones are none of them.
+        rounded_away = self.strategy.shrinking.rounded_away
+        merged = None if self.log.wanted else merge_opposites(self.query, self.bounds, rounded_away)
+        if merged is not None:
+            self.query, prior = merged
+            network, domain = self.query.network, self.query.domain
+            self.bounds = root_bounds(network, domain, prior=prior, budget=self.budget)
+            self.drop_stable()
+        self.statistics["unstable"] = sum(int(mask.sum()) for mask in self.bounds.unstable())
+        self.reduce_inputs()
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Count the time of what is done in it."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+    def report(self, method: str, outcome: Outcome) -> Verdict:
+        """What a search came to, as a verdict."""
+        for name, count in outcome.statistics.items():
+            self.statistics[name] = self.statistics.get(name, 0) + count
+        decided = method if outcome.status in ("sat", "unsat") else ""
+        return self.verdict(outcome.status, decided, outcome.counterexample, outcome.reason)
+
+    def verdict(
+        self,
+        status: Status,
+        decided_by: str = "",
+        counterexample: Counterexample | None = None,
+        reason: str = "",
+    ) -> Verdict:
+        return Verdict(status, decided_by, counterexample, reason, self.seconds, self.statistics)
+
+
+def _same(points: Tensor) -> Tensor:
+    return points

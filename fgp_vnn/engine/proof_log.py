@@ -1,0 +1,183 @@
+"""What a search proves, kept as the steps of a certificate.
+
+Searches run on smaller and smaller queries: stable neurons composed away, fixed inputs and decided
+disjuncts left out. A log knows what each neuron, input and disjunct that is left is called in
+the network and the property as they were loaded. A stable neuron has the slope 0 or 1 and nothing
+to choose, so that slopes and multipliers of the small query mean the same in the large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fgp_vnn.bounds.hidden import KeepSlopes
+from fgp_vnn.certificate.checker.proof import Step
+from fgp_vnn.certificate.checker.trees import LEAF
+from fgp_vnn.engine.names import Names
+from fgp_vnn.engine.proof_trees import box_tree, sign_tree
+from fgp_vnn.query import Query
+from fgp_vnn.search.bundles import Bundles
+from fgp_vnn.search.inputs import KeepBoxes
+from fgp_vnn.search.sharpen import KeepCover
+from fgp_vnn.search.split import KeepClosed
+
+Array = NDArray[Any]
+
+
+class NullLog:
+    """The log of a search that no certificate is asked of: it keeps nothing but the names."""
+
+    wanted = False  # whether a certificate is asked for: some steps have no form in one
+    gap = ""  # why the steps do not prove it; empty if they do
+    # What searches hand their proofs to; None saves them the trouble.
+    keep_slopes: KeepSlopes | None = None
+    keep_cover: KeepCover | None = None
+    keep_bundles: KeepClosed | None = None
+    keep_boxes: KeepBoxes | None = None
+
+    def __init__(self, query: Query) -> None:
+        self.names = Names(query)
+
+    def closed(
+        self, query: Query, disjuncts: Sequence[int], least: Tensor, slopes: Sequence[Tensor]
+    ) -> None:
+        """Disjuncts that one of their rows closes, by lower bounds of the query's rows [rows] with
+        slopes [1, rows, n_k]."""
+
+    def ended(self, *, proved: bool, in_time: bool) -> None:
+        """A search has come to its end: if it proved the query, its leaves cover the domain."""
+
+
+class ProofLog(NullLog):
+    """The steps of a proof about one case."""
+
+    wanted = True
+
+    def __init__(self, query: Query, case: int) -> None:
+        super().__init__(query)
+        self.steps: list[Step] = []
+        self.gap = ""
+        self._case = case
+        owner = query.disjunct.cpu().numpy()
+        self._rows = [np.flatnonzero(owner == d) for d in range(query.disjuncts)]
+        self._row_count = len(owner)
+        self._leaves: list[Bundles] = []
+        self._boxes: list[tuple[Array, Array, Array]] = []
+        self.keep_slopes, self.keep_cover = self.refined, self.sharpened
+        self.keep_bundles, self.keep_boxes = self.leaf, self.box
+
+    def refined(self, layer: int, neurons: Tensor, slopes: Sequence[Tensor]) -> None:
+        """Lower bounds of z and then of -z of neurons [m], by slopes [2 m, n_k]."""
+        self.sharpened(layer, neurons, _unsplit(torch.cat(list(slopes), -1)))
+
+    def sharpened(self, layer: int, neurons: Tensor, cover: Bundles) -> None:
+        """The same by bundles that cover the domain for each of the 2 m rows."""
+        own = self.names.layers[layer]
+        names = self.names.neurons[layer][neurons.cpu().numpy()] - self.names.begins[own]
+        arrays, _ = self._trees(cover, layer)
+        arrays |= {"neurons": np.tile(names, 2), "sides": np.repeat([1, -1], len(names))}
+        self.steps.append(Step("lemma", self._case, arrays, own))
+
+    def closed(
+        self, query: Query, disjuncts: Sequence[int], least: Tensor, slopes: Sequence[Tensor]
+    ) -> None:
+        if not len(disjuncts):
+            return
+        rows = [query.rows_of(d) for d in disjuncts]
+        places = [int(least[part].argmax()) for part in rows]
+        chosen = [part[place] for part, place in zip(rows, places, strict=True)]
+        none = torch.zeros(len(chosen), 0)
+        alpha = torch.cat([none, *(slope[0].cpu()[chosen] for slope in slopes)], -1)
+        weights = torch.zeros(len(chosen), max(len(part) for part in rows))
+        weights[torch.arange(len(chosen)), places] = 1
+        bundles = replace(_unsplit(alpha), disjunct=torch.tensor(disjuncts), weights=weights)
+        self._close(bundles)
+
+    def leaf(self, bundles: Bundles) -> None:
+        """Bundles that a split search has closed."""
+        self._leaves.append(bundles)
+
+    def box(self, lower: Tensor, upper: Tensor, weights: Tensor) -> None:
+        """Boxes that a search has closed."""
+        self._boxes.append((lower.cpu().numpy(), upper.cpu().numpy(), weights.cpu().numpy()))
+
+    def ended(self, *, proved: bool, in_time: bool) -> None:
+        try:
+            if proved and not in_time:
+                self.gap = "time was up before the proof was put together"
+            elif proved:
+                self._close_leaves()
+        except LookupError as error:
+            self.gap = str(error)
+        self._leaves, self._boxes = [], []
+
+    def _close_leaves(self) -> None:
+        if self._leaves:
+            parts = zip(*(bundles.parts() for bundles in self._leaves), strict=True)
+            self._close(Bundles(*(torch.cat(part) for part in parts)))
+        if self._boxes:
+            self._close_boxes()
+
+    def _close(self, bundles: Bundles) -> None:
+        found, order = self._trees(bundles, len(self.names.layers))
+        current = bundles.disjunct.cpu().numpy()[order]
+        given = bundles.weights.cpu().numpy()[order]
+        weights = np.zeros((len(given), self._row_count))
+        for leaf, disjunct in enumerate(self.names.disjuncts[current]):
+            rows = self._rows[disjunct]
+            # Disjuncts with fewer rows than others have their last one repeated.
+            places = np.minimum(np.arange(given.shape[1]), len(rows) - 1)
+            np.add.at(weights[leaf], rows[places], given[leaf])
+        found |= {"disjuncts": self.names.disjuncts[np.unique(current)], "weights": weights}
+        self.steps.append(Step("close", self._case, found))
+
+    def _trees(self, bundles: Bundles, layers: int) -> tuple[dict[str, Array], Array]:
+        """The trees of bundles, one for each number in their `disjunct`, and the order in which
+        they hold the bundles."""
+        names = np.concatenate([np.zeros(0, int), *self.names.neurons[:layers]])
+        owner, signs, alpha, beta = (part.cpu().numpy() for part in bundles.parts()[:4])
+        nodes: list[int] = []
+        order: list[int] = []
+        multipliers: list[float] = []
+        for number in np.unique(owner):
+            members = np.flatnonzero(owner == number)
+            tree, leaves = sign_tree(signs[members])
+            nodes += [LEAF if node == LEAF else int(names[node]) for node in tree]
+            for leaf, path in leaves:
+                order.append(int(members[leaf]))
+                multipliers += beta[members[leaf], path].tolist()
+        arrays = {
+            "tree": np.array(nodes),
+            "columns": names[: alpha.shape[1]],
+            "slopes": np.rint(255 * alpha[order]),
+            "multipliers": np.array(multipliers),
+        }
+        return arrays, np.array(order)
+
+    def _close_boxes(self) -> None:
+        lower, upper, given = (np.concatenate(part) for part in zip(*self._boxes, strict=True))
+        nodes, cuts, order = box_tree(lower, upper)
+        rows = np.concatenate([self._rows[d] for d in self.names.disjuncts])
+        weights = np.zeros((len(given), self._row_count))
+        weights[:, rows] = given[order]
+        arrays = {
+            "disjuncts": self.names.disjuncts,
+            "tree": np.where(nodes == LEAF, LEAF, self.names.inputs[nodes]),
+            "cuts": cuts,
+            "weights": weights,
+        }
+        self.steps.append(Step("boxes", self._case, arrays))
+
+
+def _unsplit(slopes: Tensor) -> Bundles:
+    """Each a bundle of its own with everything open, and slopes [bundles, neurons]."""
+    none = torch.zeros_like(slopes)
+    numbers = torch.arange(len(slopes))
+    return Bundles(numbers, none.to(torch.int8), slopes, none, torch.ones(len(slopes), 1))

@@ -1,0 +1,144 @@
+"""The steps that search: the walk, splits of neurons, splits of inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.bounding import by_inputs, refine, tighter
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.search.bundles import Splitting
+from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.sharpen import sharpen_layers
+from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.walk.walk import Walk, walk_regions
+
+
+def walk_first(problem: Problem) -> Verdict | None:
+    """The walk, for as many regions as it is given patience for."""
+    problem.reduce_inputs()
+    verdict = problem.report("walk", _walk(problem, problem.strategy.walk.patience))
+    return None if verdict.status == "unknown" else verdict
+
+
+def walk_few(problem: Problem) -> Verdict | None:
+    """The walk, where so few neurons are unstable that it is over at once."""
+    few = problem.statistics["unstable"] <= problem.strategy.walk.few_neurons
+    # What the walk reaches, it reaches by continuity, which float32 does not have.
+    if not few or problem.settings.float32_semantics:
+        return None
+    return walk(problem)
+
+
+def walk(problem: Problem) -> Verdict:
+    """The walk to its end."""
+    problem.reduce_inputs()
+    outcome = _walk(problem, None)
+    if problem.log.wanted and outcome.status == "unsat":
+        # The regions of a walk have no form in a certificate: they are proved again by splits.
+        again = _split_neurons(problem, Split(), problem.budget)
+        if again.status != "unsat":
+            problem.log.gap = "the walk's verdict could not be proved again by splits"
+    return problem.report("walk", outcome)
+
+
+def forget_bounds(problem: Problem) -> None:
+    """Know nothing of any neuron."""
+    like, widths = problem.query.domain.center, problem.query.network.widths
+    above = tuple(like.new_full((1, width), torch.inf) for width in widths)
+    problem.bounds = LayerBounds(tuple(-bound for bound in above), above)
+
+
+def split(problem: Problem) -> Verdict:
+    """Splits of inputs where a neuron sees few of them, else splits of neurons."""
+    if by_inputs(problem):
+        return problem.report("split", _split_inputs(problem, problem.budget))
+    inputs, neurons = problem.strategy.inputs, problem.strategy.neurons
+    some = isinstance(problem.query.domain, Box) and problem.query.network.inputs <= inputs.some
+    short = Split(bundles=neurons.short, trial=neurons.trial)
+    outcome = _split_neurons(problem, short, problem.budget.share(neurons.short_share))
+    verdict = problem.report("split", outcome)
+    if not outcome.unfinished or problem.budget.expired():
+        return verdict
+    if some:
+        # Neither way of splitting is always the better one: give each its turn.
+        outcome = _split_inputs(problem, problem.budget.share(inputs.share))
+        verdict = problem.report("split", outcome)
+        if verdict.status in ("sat", "unsat"):
+            return verdict
+    if not _sharpen(problem):
+        return problem.verdict("unsat", "split")
+    return problem.report("split", _split_neurons(problem, Split(), problem.budget))
+
+
+def _sharpen(problem: Problem) -> bool:
+    """Bounds of hidden neurons by splits of their own, as long as that makes more of them stable;
+    whether they leave a disjunct open.
+
+    Where better slopes have done so, splits are likely to; elsewhere they get less time to try.
+    """
+    hidden = problem.strategy.hidden
+    patience = problem.budget.share(hidden.share if problem.tightened else hidden.trial_share)
+    splitting = Splitting(ascent=problem.ascent(problem.strategy.slopes.bundles))
+    rounds, keep = hidden.rounds, problem.log.keep_cover
+    while len(problem.bounds.lower) > 1 and not patience.expired():
+        with problem.timed("sharpen"):
+            problem.bounds = sharpen_layers(
+                problem.query, problem.bounds, rounds, patience, splitting, keep
+            )
+            refine(problem, patience)
+            left = tighter(problem)
+        if not left:
+            return False
+        problem.only(left)
+        if not problem.tightened:
+            break
+        rounds *= 2
+    return True
+
+
+def _walk(problem: Problem, regions: int | None) -> Outcome:
+    settings = problem.settings
+    how = Walk(
+        variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
+        batch=settings.batch,
+        cache_first=settings.cache_first,
+        signed=settings.signed,
+        joint=settings.joint,
+        alternate=settings.alternate,
+        lp=settings.lp,
+        regions=regions,
+    )
+    with problem.timed("search"):
+        return walk_regions(problem.query, problem.bounds, problem.confirm, problem.budget, how)
+
+
+def _split_neurons(problem: Problem, how: Split, budget: Budget) -> Outcome:
+    ascent = problem.ascent(problem.strategy.slopes.bundles)
+    how = replace(how, ascent=ascent, lp=problem.settings.lp)
+    keep = problem.log.keep_bundles
+    with problem.timed("search"):
+        outcome = split_neurons(problem.query, problem.bounds, problem.confirm, budget, how, keep)
+    return _logged(problem, outcome)
+
+
+def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
+    settings, log = problem.settings, problem.log
+    # With an LP the last boxes are walked through, and what the walk shows is about real numbers.
+    walks = settings.lp and not settings.float32_semantics
+    # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
+    how = Subdivision(lp=walks, clip=not log.wanted)
+    with problem.timed("search"):
+        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.keep_boxes)
+    return _logged(problem, outcome)
+
+
+def _logged(problem: Problem, outcome: Outcome) -> Outcome:
+    problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
+    return outcome

@@ -1,0 +1,109 @@
+"""The steps that every question goes through before a search.
+
+A step takes a problem further: it gives a verdict, or None where the next step is to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.descent import falsify
+from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.engine.bounding import bound_forward, bound_root, keep_open, open_disjuncts, optimise
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.strategy import Descent
+
+Step = Callable[[Problem], Verdict | None]
+TIME_IS_UP = "time is up after the first bounds"
+
+
+def read_property(problem: Problem) -> Verdict | None:
+    """Decide what has no disjunct, or one without rows."""
+    query = problem.query
+    if not query.disjuncts:
+        return problem.verdict("unsat", "property")
+    if bool((torch.bincount(query.disjunct, minlength=query.disjuncts) == 0).any()):
+        # A disjunct without rows: every input is a counterexample that can be confirmed.
+        if found := problem.confirm(query.domain.center.unsqueeze(0)):
+            return problem.verdict("sat", "property", found)
+        return problem.verdict("unknown", reason="all outputs are unsafe, but none was confirmed")
+    return None
+
+
+def attack_quickly(problem: Problem) -> Verdict | None:
+    """A few gradient steps."""
+    return _attack(problem, problem.strategy.attack.quick)
+
+
+def attack_longer(problem: Problem) -> Verdict | None:
+    """More of them, from more starts."""
+    return _attack(problem, problem.strategy.attack.long)
+
+
+def _attack(problem: Problem, descent: Descent) -> Verdict | None:
+    if not problem.settings.attack:
+        return None
+    with problem.timed("attack"):
+        seeded = replace(descent, seed=problem.settings.seed)
+        found = falsify(problem.query, problem.confirm, problem.budget, seeded)
+    return problem.verdict("sat", "attack", found) if found else None
+
+
+def bound(problem: Problem) -> Verdict | None:
+    """Plain linear bounds; stable neurons and closed disjuncts are left out."""
+    with problem.timed("bounds"):
+        problem.reduce_inputs()
+        least = bound_forward(problem)
+        return _go_on(problem, bound_root(problem) if least is None else least)
+
+
+def bound_for_walk(problem: Problem) -> Verdict | None:
+    """The same for a walk."""
+    with problem.timed("bounds"):
+        return _go_on(problem, bound_root(problem))
+
+
+def _go_on(problem: Problem, least: Tensor) -> Verdict | None:
+    """Go on with the disjuncts that lower bounds [rows] of the outputs leave open."""
+    left = open_disjuncts(problem, least)
+    if not left:
+        return problem.verdict("unsat", "bounds")
+    keep_open(problem, left)
+    return None
+
+
+def drop_stable(problem: Problem) -> None:
+    """Leave out stable neurons, and decide nothing by that."""
+    with problem.timed("bounds"):
+        bound_root(problem)
+        problem.drop_stable()
+
+
+def shrink(problem: Problem) -> None:
+    """Leave out all that cannot matter."""
+    with problem.timed("bounds"):
+        problem.shrink()
+
+
+def optimise_slopes(problem: Problem) -> Verdict | None:
+    """Linear bounds by optimised slopes."""
+    with problem.timed("bounds"):
+        left = optimise(problem)
+    if not left:
+        return problem.verdict("unsat", "bounds")
+    problem.only(left)
+    return None
+
+
+def watch_time(problem: Problem) -> Verdict | None:
+    """Give up if time is up."""
+    return problem.verdict("timeout", reason=TIME_IS_UP) if problem.budget.expired() else None
+
+
+def leave_open(reason: str) -> Step:
+    """Give up for a reason."""
+    return lambda problem: problem.verdict("unknown", reason=reason)

@@ -1,0 +1,37 @@
+"""A query taken through the steps of `verify`."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.engine.bounding import bound_root
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.proof_log import NullLog
+from fgp_vnn.engine.run import run
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.query import Query
+from fgp_vnn.strategy import Strategy
+
+
+def solve(
+    query: Query,
+    confirm: Confirm,
+    settings: Settings,
+    budget: Budget,
+    strategy: Strategy | None = None,
+) -> Verdict:
+    """Whether a point of the domain meets the unsafe set."""
+    strategy = strategy or Strategy()
+    return run(Problem(query, confirm, settings, budget, strategy, NullLog(query)), "verify")
+
+
+def first_bounds(query: Query, budget: Budget) -> Tensor:
+    """Lower bounds [rows] of the outputs, once the stable neurons are left out."""
+    log = NullLog(query)
+    problem = Problem(query, lambda points: None, Settings(), budget, Strategy(), log)
+    least = bound_root(problem)
+    problem.drop_stable()
+    return least
