@@ -27,12 +27,20 @@ from fgp_vnn.transform.chains import condense, fits, is_chain
 def bound_root(problem: Problem) -> Tensor:
     """Bound all neurons by plain lines; gives lower bounds [rows] of the outputs."""
     query, budget = problem.query, problem.budget
-    if is_chain(query.network) and fits(query.network, budget) and not problem.log.wanted:
+    if _condensable(problem):
         problem.condensed = condense(query, budget, problem.strategy.shrinking)
         if problem.condensed is not None:
             return problem.condensed.least
     problem.bounds = root_bounds(query.network, query.domain, budget=budget)
     return bound_outputs(problem, None)
+
+
+def _condensable(problem: Problem) -> bool:
+    """Whether all is done in one pass forward. It adds up rounding errors over the layers, too many
+    for float32, and leaves no slopes for a certificate."""
+    network = problem.query.network
+    exact = network.dtype == torch.float64 and not problem.log.wanted
+    return exact and is_chain(network) and fits(network, problem.budget)
 
 
 def bound_forward(problem: Problem) -> Tensor | None:
