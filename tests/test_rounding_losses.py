@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from fgp_vnn.bounds import Rounding, backward, root_bounds
+from fgp_vnn.budget import UNLIMITED
 from fgp_vnn.domain import Box
 from fgp_vnn.forward import Forward
 from fgp_vnn.network.model import Dense, Network
@@ -31,7 +32,7 @@ def test_what_underflows_counts_times_what_it_is_multiplied_by(
     factors: tuple[float, ...], row: float, value: float
 ) -> None:
     network, box = chain(*factors), Box(torch.ones(1), torch.ones(1))
-    bounds = root_bounds(network, box)
+    bounds = root_bounds(network, box, budget=UNLIMITED)
     rows = torch.full((1, 1, 1), row)
     rounding = Rounding(network, box, bounds)
     passed = backward(network, box, len(factors) - 1, rows, bounds.lines(), rounding=rounding)
@@ -50,7 +51,7 @@ def test_every_product_that_is_flushed_counts() -> None:
         1,
     )
     box = Box(one, one)
-    bounds = root_bounds(back, box)
+    bounds = root_bounds(back, box, budget=UNLIMITED)
     rounding = Rounding(back, box, bounds)
     passed = backward(back, box, 2, -one.reshape(1, 1, 1), bounds.lines(), rounding=rounding)
     assert float(passed.least) <= -0.02
@@ -65,7 +66,7 @@ def test_every_product_that_is_flushed_counts() -> None:
     )
     batch = Box(one.unsqueeze(0), one.unsqueeze(0))
     assert float(Forward(ahead).bounds(batch).upper[2]) >= 0.02
-    assert float(root_bounds(ahead, box).upper[2]) >= 0.02
+    assert float(root_bounds(ahead, box, budget=UNLIMITED).upper[2]) >= 0.02
     pattern = [torch.ones(1, width, dtype=torch.bool) for width in ahead.widths]
     last = affine_forms(ahead, box, pattern)[-1]
     assert float(last.values + last.error) >= 0.02
