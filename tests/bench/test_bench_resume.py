@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from bench_commands import command, environment
 from bench_folders import make_folder
-from test_bench_command import command, environment
 
 from fgp_vnn.bench.journal import read_records
 

@@ -9,9 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from bench_commands import environment, is_alive, written_pid
 from bench_folders import make_folder
-from test_bench_command import environment
-from test_bench_leash import child_of, is_alive
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench import tools
@@ -236,7 +235,7 @@ def test_a_comparison_that_ends_takes_its_tool_along_and_is_resumed(
         env=environment(),
         stderr=subprocess.PIPE,
     )
-    child = child_of(name)
+    child = written_pid(name)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == (-number if number == signal.SIGKILL else 130)

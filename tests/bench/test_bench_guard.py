@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from bench_commands import HERE, environment
 from bench_folders import VERIFIER, make_instance
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Limits
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 
-TESTS = Path(__file__).parent
 Make = Callable[..., GuardedWorker]
 
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes workers that call the stand-ins; closes them afterwards."""
-    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
     made = []
 
     def make(verifier: str = VERIFIER, grace: float = 0.2, memory: int = 1 << 30) -> GuardedWorker:
@@ -154,7 +154,7 @@ def test_a_worker_ends_with_whoever_started_it(tmp_path: Path) -> None:
         [sys.executable, "-m", "fgp_vnn.bench.worker", VERIFIER, "{}", str(1 << 32)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env=environment(),
     )
     assert process.stdin and process.stdout
     with process.stdin, process.stdout:

@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from bench_commands import HERE, command, environment
 from bench_folders import VERIFIER, make_folder
 
 from fgp_vnn.bench.journal import read_records
 from fgp_vnn.cli.main import main
 
-TESTS = Path(__file__).parent
 Bench = Callable[..., int]
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Runs the command into tmp_path/out, with the stand-ins in place of the verifier."""
-    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
 
     def bench(folder: Path, *arguments: str) -> int:
         fixed = ["--verifier", VERIFIER, "--out", str(tmp_path / "out"), "--grace", "0.2"]
@@ -223,15 +223,6 @@ def test_a_run_is_not_gone_on_with_by_another_search(
     assert len(read_records(tmp_path / "out")) == 1
 
 
-def command(folder: Path, out: Path, *arguments: str) -> list[str]:
-    fixed = ["--verifier", VERIFIER, "--out", str(out)]
-    return [sys.executable, "-m", "fgp_vnn", "bench", str(folder), *fixed, *arguments]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(
     tmp_path: Path, number: signal.Signals
@@ -260,7 +251,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(
 def test_the_coordinator_does_not_import_torch(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "cat", ["unsat", "sat"])
     code = (
-        "import sys; from fgp_vnn.cli import main;"
+        "import sys; from fgp_vnn.cli.main import main;"
         f"code = main({command(folder, tmp_path / 'out')[3:]!r});"
         "print(code, sorted({'torch', 'onnxruntime', 'ray'} & sys.modules.keys()))"
     )
