@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> None:
     while True:
         job = json.loads(jobs.get())
         answer = _solve(verify, job["networks"], job["property"], job["timeout"], settings)
-        say({**answer.as_dict(), **facts})
+        say({**vars(answer), **facts})
 
 
 def _listen(jobs: queue.SimpleQueue[str]) -> None:

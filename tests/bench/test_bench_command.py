@@ -123,7 +123,7 @@ def test_everything_bad_is_listed_in_one_message_before_anything_runs(
     assert results(tmp_path / "out") == ["unsat"]
 
 
-def test_a_folder_with_nothing_that_runs_stops_even_when_told_to_go_on(
+def test_a_folder_with_nothing_that_runs_stops_even_with_keep_going(
     bench: Bench, tmp_path: Path
 ) -> None:
     (tmp_path / "cat").mkdir()
@@ -207,7 +207,7 @@ def test_the_verifier_is_called_with_what_was_asked_for(
     assert json.loads(record.reason) == settings
 
 
-def test_a_run_is_not_gone_on_with_by_another_search(
+def test_a_run_is_not_resumed_with_another_search(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = make_folder(tmp_path / "cat", ["unsat", "unsat"])
@@ -224,7 +224,7 @@ def test_a_run_is_not_gone_on_with_by_another_search(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(
+def test_an_interrupt_keeps_what_is_done_and_the_same_command_resumes(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     folder = make_folder(tmp_path / "cat", ["unsat", "hang", "sat"], timeout=3600)
@@ -240,7 +240,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on" in errors
+    assert "the same command resumes" in errors
     assert "Traceback" not in errors
     assert results(tmp_path / "out") == ["unsat"]
     again = command(folder, tmp_path / "out", "--filter", "sat.onnx")

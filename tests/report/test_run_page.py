@@ -15,8 +15,8 @@ from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Disagreement
 from fgp_vnn.cli.main import main
-from fgp_vnn.report.report import write_report
-from fgp_vnn.report.sections import disagreement_section
+from fgp_vnn.report.page import Page, render
+from fgp_vnn.report.run_page import disagreements_section, write_report
 
 
 class Tags(HTMLParser):
@@ -91,7 +91,7 @@ def test_plots_are_on_disk_as_well(tmp_path: Path) -> None:
 
 def test_a_counterexample_is_shown_as_a_picture(tmp_path: Path) -> None:
     text = write_report(make_comparison(tmp_path)).read_text()
-    assert "1 of 1 counterexamples, as images." in text
+    assert "1 of 1 counterexample, as images." in text
     assert text.count("data:image/png;base64,") == 3
 
 
@@ -129,10 +129,11 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         write_report(make_comparison(tmp_path / "c"), ours="theirs")
 
 
-def test_without_matplotlib_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib.figure", "PIL.Image"])
+def test_without_a_library_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=r"pip install 'fgp-vnn\[report\]'"):
         write_report(make_comparison(tmp_path))
 
@@ -148,19 +149,23 @@ def test_the_command_prints_where_the_page_is_and_opens_it(
     assert opened == [(out / "report.html").as_uri()]
 
 
+def shown(conflicts: list[Disagreement]) -> str:
+    return render(Page("", [], [disagreements_section(conflicts, 100)], []))
+
+
 def test_a_long_list_of_disagreements_is_folded_after_the_worst() -> None:
     conflicts = [
         Disagreement(("cat", f"{n}.onnx", "p"), {"a": "sat", "b": "unsat"}, "", "", (), {})
         for n in range(60)
     ]
     worst = replace(conflicts[-1], key=("cat", "worst.onnx", "p"), truth="sat", wrong=("b",))
-    text = disagreement_section([*conflicts, worst], 100)
+    text = shown([*conflicts, worst])
     assert "and 11 more" in text
     assert text.index("worst.onnx") < text.index("0.onnx")
 
 
 def test_contradictions_that_nothing_decides_are_a_warning() -> None:
     conflict = Disagreement(("cat", "n", "p"), {"a": "sat", "b": "unsat"}, "", "", (), {})
-    text = disagreement_section([conflict], 1)
+    text = shown([conflict])
     assert "nothing here decides who is wrong" in text
     assert "Wrong:" not in text
