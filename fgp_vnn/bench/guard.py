@@ -76,7 +76,7 @@ class GuardedWorker:
         return answer
 
     def start(self) -> None:
-        """Start a process if none runs and wait until it is warm; InputError if that fails twice."""
+        """Start a process if none runs, wait until it is warm; InputError if it fails twice."""
         for last_try in (False, True):
             if self._process is not None and self._process.poll() is None:
                 return

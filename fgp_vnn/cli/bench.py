@@ -52,6 +52,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_selection(parser)
     parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
     add_search_arguments(parser)
@@ -174,6 +175,7 @@ def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
 
 
 def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, ...]:
+    """Return the instances that --filter, --limit and --shuffle choose."""
     instances = select(
         benchmark.instances, pattern=args.filter, limit=args.limit, shuffle=args.shuffle
     )
@@ -183,6 +185,7 @@ def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, 
 
 
 def default_out(benchmark: Path) -> Path:
+    """Return the folder of results where --out is not given."""
     return Path("runs") / benchmark.resolve().name.removesuffix(".csv")
 
 

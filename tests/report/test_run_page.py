@@ -34,8 +34,21 @@ class Tags(HTMLParser):
         return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
 
 
-def test_the_page_is_complete_in_itself(tmp_path: Path) -> None:
-    text = write_report(make_comparison(tmp_path)).read_text()
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison with its report."""
+    folder = make_comparison(tmp_path_factory.mktemp("comparison"))
+    write_report(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(out: Path) -> str:
+    """The page of the comparison."""
+    return (out / "report.html").read_text()
+
+
+def test_the_page_is_complete_in_itself(text: str) -> None:
     assert "http" not in text
     assert "@import" not in text
     assert not re.findall(r"url\((?!#)", text)
@@ -47,13 +60,12 @@ def test_the_page_is_complete_in_itself(tmp_path: Path) -> None:
             assert reference[1:] in tags.values("id")
 
 
-def test_no_id_is_there_twice(tmp_path: Path) -> None:
-    ids = Tags(write_report(make_comparison(tmp_path)).read_text()).values("id")
+def test_no_id_is_there_twice(text: str) -> None:
+    ids = Tags(text).values("id")
     assert len(ids) == len(set(ids))
 
 
-def test_disagreements_come_first(tmp_path: Path) -> None:
-    text = write_report(make_comparison(tmp_path)).read_text()
+def test_disagreements_come_first(text: str) -> None:
     sections = re.findall(r'<section id="([^"]*)"', text)
     assert sections == [
         "disagreements",
@@ -67,30 +79,25 @@ def test_disagreements_come_first(tmp_path: Path) -> None:
     assert "Wrong: other" in text
 
 
-def test_names_cannot_run_in_the_page(tmp_path: Path) -> None:
-    text = write_report(make_comparison(tmp_path)).read_text()
+def test_names_cannot_run_in_the_page(text: str) -> None:
     assert HOSTILE not in text
     assert "&lt;script&gt;" in text
     assert [tag for tag, _ in Tags(text).tags].count("script") == 1
 
 
-def test_every_instance_has_a_row_and_every_point_a_name(tmp_path: Path) -> None:
-    text = write_report(make_comparison(tmp_path)).read_text()
+def test_every_instance_has_a_row_and_every_point_a_name(text: str) -> None:
     assert len(re.findall(r"<tr[^>]* data-results=", text)) == 30
     scatter = text[text.index("scatter-other-points-unsat") :]
     assert "<title>images onnx/1.onnx vnnlib/p.vnnlib</title>" in scatter
 
 
-def test_plots_are_on_disk_as_well(tmp_path: Path) -> None:
-    out = make_comparison(tmp_path)
-    write_report(out)
+def test_plots_are_on_disk_as_well(out: Path) -> None:
     names = sorted(path.name for path in (out / "plots").iterdir())
     assert names == ["cactus.png", "cactus.svg", "scatter-other.png", "scatter-other.svg"]
     assert all(path.stat().st_size > 5000 for path in (out / "plots").iterdir())
 
 
-def test_a_counterexample_is_shown_as_a_picture(tmp_path: Path) -> None:
-    text = write_report(make_comparison(tmp_path)).read_text()
+def test_a_counterexample_is_shown_as_a_picture(text: str) -> None:
     assert "1 of 1 counterexample, as images." in text
     assert text.count("data:image/png;base64,") == 3
 
