@@ -1,4 +1,4 @@
-"""Known answers: a ground_truth.csv beside instances.csv, or any table with results."""
+"""Known answers, from a ground_truth.csv beside instances.csv or from any results table."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_a_property_of_several_networks_is_declined(make: Make, tmp_path: Path) 
     )
 
 
-def test_a_worker_ends_with_whoever_started_it(tmp_path: Path) -> None:
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     """Its input is at its end while it computes, as when the coordinator is killed."""
     instance = make_instance(tmp_path, "hang")
     job = f'{{"networks": ["{instance.network_files[0]}"], "property": "", "timeout": 9}}\n'
