@@ -129,7 +129,7 @@ def write_comparison(out: Path, tools: Sequence[str], benchmark: Path) -> None:
 def read_runs(folder: Path) -> Runs:
     """Return the results of a comparison, or of a run, which counts as the tool SINGLE."""
     if (folder / COMPARISON).is_file():
-        tools = _comparison(folder)["tools"]
+        tools = read_settings(folder, COMPARISON).get("tools", [])
     elif (folder / JSON_LINES).is_file():
         tools = [SINGLE]
     else:
@@ -150,14 +150,8 @@ def tool_folder(folder: Path, tool: str) -> Path:
 
 def benchmark_of(folder: Path) -> Path:
     """Return the benchmark that a run or a comparison was made on."""
-    compared = (folder / COMPARISON).is_file()
-    settings = _comparison(folder) if compared else read_settings(folder)
+    settings = read_settings(folder) | read_settings(folder, COMPARISON)
     return Path(settings.get("benchmark", ""))
-
-
-def _comparison(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((folder / COMPARISON).read_text(encoding="utf-8"))
-    return content
 
 
 def _in_turn(tools: Sequence[Tool], turn: int) -> list[Tool]:

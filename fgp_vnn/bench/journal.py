@@ -127,15 +127,14 @@ def write_results(folder: Path, records: Iterable[Record]) -> None:
     _write(folder / JSON_LINES, map(_line, records))
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings that a run began with; empty if its folder has none."""
+def read_settings(folder: Path, name: str = SETTINGS) -> dict[str, Any]:
+    """Return the settings in a JSON file of a folder; empty if there is no such file."""
     try:
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        return dict(json.loads((folder / name).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / SETTINGS}: cannot be read: {error}") from error
-    return dict(settings)
+    except (OSError, TypeError, ValueError) as error:
+        raise InputError(f"{folder / name}: cannot be read: {error}") from error
 
 
 @contextmanager

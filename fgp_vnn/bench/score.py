@@ -31,16 +31,9 @@ class Score:
     points: int  # of VNN-COMP
 
 
-SCORE_TITLES = {  # of the columns of a summary, by field
-    "solved": "solved",
-    "sat": "sat",
-    "unsat": "unsat",
-    "unique": "unique",
-    "wrong": "wrong",
-    "median": "median s",
-    "par2": "PAR-2 s",
-    "points": "score",
-}
+# The columns of a summary: fields of a score, and their titles.
+SCORE_TITLES = {name: name for name in ("solved", "sat", "unsat", "unique", "wrong")}
+SCORE_TITLES |= {"median": "median s", "par2": "PAR-2 s", "points": "score"}
 
 
 def score_texts(score: Score) -> dict[str, str]:

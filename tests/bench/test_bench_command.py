@@ -92,7 +92,7 @@ def test_a_late_wrong_answer_is_a_timeout_and_still_a_contradiction(
     folder = make_folder(tmp_path / "cat", ["late"], timeout=0.1)
     expected = tmp_path / "expected.csv"
     expected.write_text("cat,onnx/0-late.onnx,vnnlib/prop.vnnlib,0,sat,1\n")
-    assert bench(folder, "--expect", str(expected)) == 1
+    assert bench(folder, "--expect", str(expected), "--grace", "60") == 1
     (record,) = read_records(tmp_path / "out")
     assert (record.result, record.late) == ("timeout", "unsat")
 

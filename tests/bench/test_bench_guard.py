@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -95,7 +94,7 @@ def test_a_worker_that_is_lost_costs_its_instance_and_is_replaced(
     worker = make()
     worker.start()
     process = worker.pid
-    answer = worker.run(make_instance(tmp_path, word, timeout=0.3))
+    answer = worker.run(make_instance(tmp_path, word, timeout=0.3 if word == "hang" else 60))
     assert (answer.status, answer.reason) == ("error", reason)
     assert worker.run(make_instance(tmp_path, "unsat")).status == "unsat"
     assert worker.pid != process
@@ -172,9 +171,7 @@ def test_stop_ends_a_run_from_another_thread(make: Make, tmp_path: Path) -> None
     worker.start()
     timer = threading.Timer(0.1, worker.stop)
     timer.start()
-    start = time.monotonic()
     assert worker.run(make_instance(tmp_path, "hang", timeout=3600)).reason == "stopped"
-    assert time.monotonic() - start < 3600
     timer.join()
 
 

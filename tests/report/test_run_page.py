@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -89,6 +91,8 @@ def test_every_instance_has_a_row_and_every_point_a_name(text: str) -> None:
     assert len(re.findall(r"<tr[^>]* data-results=", text)) == 30
     scatter = text[text.index("scatter-other-points-unsat") :]
     assert "<title>images onnx/1.onnx vnnlib/p.vnnlib</title>" in scatter
+    alone = text[text.index("scatter-other-points-sat") :]
+    assert "<title>images onnx/0.onnx vnnlib/p.vnnlib</title>" in alone
 
 
 def test_plots_are_on_disk_as_well(out: Path) -> None:
@@ -132,8 +136,26 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(InputError, match="no results yet"):
         write_report(tmp_path / "empty")
+    (tmp_path / "empty" / "compare.json").write_text("{")
+    with pytest.raises(InputError, match=r"compare\.json: cannot be read"):
+        write_report(tmp_path / "empty")
     with pytest.raises(InputError, match="no tool is named theirs; there are ours, other"):
         write_report(make_comparison(tmp_path / "c"), ours="theirs")
+
+
+def test_a_report_is_written_without_torch(out: Path) -> None:
+    code = (
+        "import sys; from fgp_vnn.cli.main import main; import fgp_vnn.report.radius_page;"
+        f"print(main(['report', {str(out)!r}]), 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1] == "0 False"
 
 
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib.figure", "PIL.Image"])
