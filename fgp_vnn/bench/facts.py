@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from fgp_vnn import __version__
+from fgp_vnn.budget.host import total_memory
 
 
 def versions() -> dict[str, str]:
@@ -36,7 +37,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor,
         "cores": psutil.cpu_count(),
-        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "memory": f"{total_memory() / 2**30:.0f} GiB",
         "threads": os.environ.get("OMP_NUM_THREADS", ""),
         "system": f"{platform.system()} {platform.release()}",
     }

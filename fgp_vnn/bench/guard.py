@@ -20,6 +20,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Answer, Limits
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.leash import kill_group
+from fgp_vnn.budget.host import held_memory
 
 _START_SECONDS = 300.0  # a cold disk may take long over torch
 _POLL_SECONDS = 0.05
@@ -153,7 +154,7 @@ class GuardedWorker:
     def _resident(self) -> int:
         """Return the bytes of memory that the worker holds now; 0 once it has ended."""
         try:
-            return int(psutil.Process(self.pid).memory_info().rss)
+            return held_memory(self.pid) if self.pid else 0
         except psutil.Error:
             return 0
 

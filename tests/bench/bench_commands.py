@@ -32,6 +32,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def ends(pid: int) -> bool:
+    """Whether a process ends within a minute: one that was killed may still run for a moment."""
+    last = time.monotonic() + 60
+    while is_alive(pid) and time.monotonic() < last:
+        time.sleep(0.01)
+    return not is_alive(pid)
+
+
 def written_pid(path: Path) -> int:
     """The process id in a file, once it is there."""
     while not (path.exists() and path.read_text().strip()):

@@ -156,7 +156,7 @@ def test_quiet_says_nothing_where_nothing_is_wrong(
         (["--expect", "no.csv"], "cannot be read"),
         (["--verifier", "no:no"], "cannot be loaded"),
         (["--engine", "walk", "--float32-semantics"], "float32 semantics need another engine"),
-        (["--seed", "-1"], "seed is -1"),
+        (["--seed", "-1"], "'-1' is not a seed"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(

@@ -5,11 +5,10 @@ import gzip
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from bench_commands import environment, is_alive, written_pid
+from bench_commands import ends, environment, written_pid
 from bench_folders import make_folder
 
 from fgp_vnn.base.errors import InputError
@@ -241,8 +240,7 @@ def test_a_comparison_that_ends_takes_its_tool_along_and_is_resumed(
     _, errors = process.communicate(timeout=60)
     assert process.returncode == (-number if number == signal.SIGKILL else 130)
     assert b"Traceback" not in errors
-    while is_alive(child):
-        time.sleep(0.01)
+    assert ends(child)
     (tool / "run_instance.sh").write_text("echo unsat > $5\n")
     assert main(["compare", str(folder), *arguments]) == 0
     assert [record.onnx for record in read_records(tmp_path / "out" / "t")] == [

@@ -3,10 +3,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from bench_commands import is_alive, written_pid
+from bench_commands import ends, is_alive, written_pid
 
 from fgp_vnn.bench import leash
 
@@ -36,13 +35,13 @@ def test_the_exit_code_and_the_time_come_back() -> None:
 def test_a_command_whose_time_is_up_is_killed_with_its_children(tmp_path: Path) -> None:
     name = tmp_path / "pid"
     assert answer(0.3, f"sleep 3600 & echo $! > {name}; wait")["code"] is None
-    assert not is_alive(written_pid(name))
+    assert ends(written_pid(name))
 
 
 def test_children_that_outlive_a_command_are_killed(tmp_path: Path) -> None:
     name = tmp_path / "pid"
     assert answer(60, f"sleep 3600 & echo $! > {name}")["code"] == 0
-    assert not is_alive(written_pid(name))
+    assert ends(written_pid(name))
 
 
 def test_the_command_ends_when_the_leash_does(tmp_path: Path) -> None:
@@ -54,5 +53,4 @@ def test_the_command_ends_when_the_leash_does(tmp_path: Path) -> None:
         assert process.stdin
         process.stdin.close()
         assert process.wait(60) == 1
-    while is_alive(child):
-        time.sleep(0.01)
+    assert ends(child)
