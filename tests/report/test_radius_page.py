@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fgp_vnn.report.figures import PAGE, PAPER, inline_svg
 from fgp_vnn.report.pictures import Layout, draw
-from fgp_vnn.report.plots import PAGE, PAPER, inline_svg
+from fgp_vnn.report.radius_page import RadiusReport, radius_page
 from fgp_vnn.report.radius_plots import Radii, bin_edges, curve, histogram, save_both
-from fgp_vnn.report.radius_report import RadiusReport, render
 from fgp_vnn.report.radius_set import PointRadius
 
 HOSTILE = "<script>alert(1)</script>"
@@ -48,9 +48,10 @@ class Page(HTMLParser):
 
 def page_text() -> str:
     centre = np.linspace(0, 1, 196)
-    picture = draw(Layout(14, 14, 1), centre, centre[::-1].copy(), (0.0, 1.0), "from 3 to 5")
+    inputs = centre, centre[::-1].copy()
+    picture = draw("point 4", "from 3 to 5", Layout(14, 14, 1), inputs, (0.0, 1.0))
     network = {"file": HOSTILE, "ReLUs": 11}
-    return render(RadiusReport(make_radii(), network, {"norm": "linf"}, [("point 4", picture)]))
+    return radius_page(RadiusReport(make_radii(), network, {"norm": "linf"}, [picture]))
 
 
 def test_the_page_needs_nothing_else_and_its_links_lead_somewhere() -> None:
@@ -70,7 +71,7 @@ def test_the_page_has_its_sections_in_order_and_a_row_for_every_point() -> None:
     assert sections == ["summary", "plots", "settings", "counterexamples", "points"]
     assert text.count("<tr data-results=") == 12
     assert text.count("<svg") == 2 and text.count("data:image/png") == 3
-    assert "1 of 9 adversarial examples" in text
+    assert "1 of 9 counterexamples" in text
 
 
 def test_names_cannot_run_in_the_page() -> None:
@@ -93,7 +94,7 @@ def test_the_axes_say_what_they_show() -> None:
         plot = curve(make_radii(labelled=labelled), PAPER)
         (axes,) = plot.figure.axes
         assert words in axes.get_ylabel() and "radius" in axes.get_xlabel()
-        assert ("classified rightly" in plot.description) == labelled
+        assert ("classified correctly" in plot.description) == labelled
     (axes,) = histogram(make_radii(), PAPER).figure.axes
     labels = axes.get_legend_handles_labels()[1]
     assert "(3 farther away or not found)" in labels

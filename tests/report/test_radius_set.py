@@ -111,7 +111,7 @@ def test_without_classes_there_is_no_accuracy() -> None:
     assert describe(summarise([], MAXIMUM)) == "0 points"
 
 
-def test_a_point_without_an_adversarial_example_has_no_gap() -> None:
+def test_a_point_without_a_counterexample_has_no_gap() -> None:
     assert math.isinf(row(0.5).gap)
     assert row(0.0, 0.0).gap == 0
     assert summarise([row(0.5)], MAXIMUM)["median_gap"] is None

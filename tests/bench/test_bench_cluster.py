@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from bench_commands import command, environment
 from bench_folders import make_folder
-from test_bench_command import command, environment
 
 from fgp_vnn.bench.journal import read_records
 from fgp_vnn.cli.main import main

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.tables import instance_key, read_results_table, read_rows, result_word
+from fgp_vnn.bench.compare import read_published
+from fgp_vnn.bench.tables import instance_key, read_rows, result_word
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,7 @@ def test_rows_keep_their_line_numbers_over_blank_lines(tmp_path: Path) -> None:
     [
         (b"c,o,v,1,sat\n", r"t.csv:1: expected category,onnx"),
         (b"c,o,v,soon,sat,1\n", r"t.csv:1: expected category,onnx"),
+        (b"onnx,vnnlib,result\no,v,sat\n", r"t.csv:2: expected category,onnx"),
         (b"\n", "no rows"),
         (b"\xff\xfe", "not UTF-8"),
         (b'c,o,"v\n', "not csv"),
@@ -67,21 +69,21 @@ def test_a_bad_results_table_is_refused_with_its_line(
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read_results_table(path)
+        read_published(path)
 
 
 def test_a_missing_results_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        read_results_table(tmp_path / "no.csv")
+        read_published(tmp_path / "no.csv")
 
 
 def test_times_without_a_leading_zero_are_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("c,o,v,.005,unsat,18.1\n")
-    (row,) = read_results_table(path)
-    assert (row.prepare_time, row.result, row.run_time) == (0.005, "unsat", 18.1)
+    (answer,) = read_published(path).values()
+    assert (answer.prepare_time, answer.status, answer.run_time) == (0.005, "unsat", 18.1)
 
 
 def test_all_published_tables_are_read(shared_data: Path) -> None:
     for path in sorted((shared_data / "published").glob("*.csv")):
-        assert len(read_results_table(path)) > 100
+        assert len(read_published(path)) > 100

@@ -8,10 +8,12 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.verdict import Counterexample, Verdict
@@ -112,40 +114,23 @@ def _orphan(timeout: float) -> Verdict:
 
 def _ports(timeout: float) -> Verdict:
     """unsat if nothing above this process, nor its siblings, listens beyond this machine."""
-    addresses = {address for pid in _relatives() for address in _listening(pid)}
+    addresses = {address for process in _relatives() for address in _listening(process)}
     assert addresses, "nobody listens: the test sees nothing"
-    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    loopback = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
     return Verdict("unsat" if addresses <= loopback else "unknown", reason=f"{addresses}")
 
 
-def _relatives() -> list[int]:
+def _relatives() -> list[psutil.Process]:
     """The actor, the process that started it, and all that this one started."""
-    actor = os.getppid()
-    above = _parent(actor)
-    everyone = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    return [actor, above, *(pid for pid in everyone if _parent(pid) in (above, _parent(above)))]
+    above = psutil.Process(os.getppid()).parents()[:2]
+    return [*above, *(child for process in above for child in process.children())]
 
 
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
-def _listening(pid: int) -> set[str]:
-    try:
-        links = {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
-    except OSError:
-        return set()
-    rows = [
-        line.split()
-        for table in ("tcp", "tcp6")
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
-    ]
-    return {
-        row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in links
-    }
+def _listening(process: psutil.Process) -> set[str]:
+    with suppress(psutil.Error):
+        connections = process.net_connections(kind="tcp")
+        return {entry.laddr.ip for entry in connections if entry.status == psutil.CONN_LISTEN}
+    return set()
 
 
 _DEEDS = {

@@ -19,7 +19,11 @@ def test_the_smallest_instance_is_one_that_the_verifier_proves() -> None:
 
 
 def test_a_verifier_that_fails_is_left_to_fail_later() -> None:
+    called = []
+
     def verify(onnx: str, vnnlib: str, **settings: Any) -> None:
+        called.append(settings)
         raise RuntimeError
 
-    warm_up(verify, {})
+    warm_up(verify, {"device": "cpu"})
+    assert called == [{"device": "cpu", "timeout": 10.0}]

@@ -130,6 +130,6 @@ def test_errors_are_forgotten_only_when_asked(tmp_path: Path) -> None:
 
 
 def test_fields_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
-    line = json.dumps({**record(1).as_dict(), "colour": "blue"})
+    line = json.dumps({**vars(record(1)), "colour": "blue"})
     (tmp_path / "results.jsonl").write_text(line + "\n")
     assert read_records(tmp_path) == [record(1)]

@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from bench_commands import HERE, command, environment
 from bench_folders import VERIFIER, make_folder
 
 from fgp_vnn.bench.journal import read_records
 from fgp_vnn.cli.main import main
 
-TESTS = Path(__file__).parent
 Bench = Callable[..., int]
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Runs the command into tmp_path/out, with the stand-ins in place of the verifier."""
-    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
 
     def bench(folder: Path, *arguments: str) -> int:
         fixed = ["--verifier", VERIFIER, "--out", str(tmp_path / "out"), "--grace", "0.2"]
@@ -92,7 +92,7 @@ def test_a_late_wrong_answer_is_a_timeout_and_still_a_contradiction(
     folder = make_folder(tmp_path / "cat", ["late"], timeout=0.1)
     expected = tmp_path / "expected.csv"
     expected.write_text("cat,onnx/0-late.onnx,vnnlib/prop.vnnlib,0,sat,1\n")
-    assert bench(folder, "--expect", str(expected)) == 1
+    assert bench(folder, "--expect", str(expected), "--grace", "60") == 1
     (record,) = read_records(tmp_path / "out")
     assert (record.result, record.late) == ("timeout", "unsat")
 
@@ -123,7 +123,7 @@ def test_everything_bad_is_listed_in_one_message_before_anything_runs(
     assert results(tmp_path / "out") == ["unsat"]
 
 
-def test_a_folder_with_nothing_that_runs_stops_even_when_told_to_go_on(
+def test_a_folder_with_nothing_that_runs_stops_even_with_keep_going(
     bench: Bench, tmp_path: Path
 ) -> None:
     (tmp_path / "cat").mkdir()
@@ -156,7 +156,7 @@ def test_quiet_says_nothing_where_nothing_is_wrong(
         (["--expect", "no.csv"], "cannot be read"),
         (["--verifier", "no:no"], "cannot be loaded"),
         (["--engine", "walk", "--float32-semantics"], "float32 semantics need another engine"),
-        (["--seed", "-1"], "seed is -1"),
+        (["--seed", "-1"], "'-1' is not a seed"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(
@@ -207,7 +207,7 @@ def test_the_verifier_is_called_with_what_was_asked_for(
     assert json.loads(record.reason) == settings
 
 
-def test_a_run_is_not_gone_on_with_by_another_search(
+def test_a_run_is_not_resumed_with_another_search(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = make_folder(tmp_path / "cat", ["unsat", "unsat"])
@@ -223,17 +223,8 @@ def test_a_run_is_not_gone_on_with_by_another_search(
     assert len(read_records(tmp_path / "out")) == 1
 
 
-def command(folder: Path, out: Path, *arguments: str) -> list[str]:
-    fixed = ["--verifier", VERIFIER, "--out", str(out)]
-    return [sys.executable, "-m", "fgp_vnn", "bench", str(folder), *fixed, *arguments]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(
+def test_an_interrupt_keeps_what_is_done_and_the_same_command_resumes(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     folder = make_folder(tmp_path / "cat", ["unsat", "hang", "sat"], timeout=3600)
@@ -249,7 +240,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on" in errors
+    assert "the same command resumes" in errors
     assert "Traceback" not in errors
     assert results(tmp_path / "out") == ["unsat"]
     again = command(folder, tmp_path / "out", "--filter", "sat.onnx")
@@ -260,7 +251,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on(
 def test_the_coordinator_does_not_import_torch(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "cat", ["unsat", "sat"])
     code = (
-        "import sys; from fgp_vnn.cli import main;"
+        "import sys; from fgp_vnn.cli.main import main;"
         f"code = main({command(folder, tmp_path / 'out')[3:]!r});"
         "print(code, sorted({'torch', 'onnxruntime', 'ray'} & sys.modules.keys()))"
     )

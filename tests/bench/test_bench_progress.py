@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.bench.progress import Lines, LiveView, Quiet, view
+from fgp_vnn.bench.progress import Lines, LiveView, View, view
 from fgp_vnn.bench.record import Record
 
 INSTANCE = Instance("cat", "net[1].onnx", "p", 60.0, ("net",), "p")
@@ -25,7 +25,7 @@ def text(of: Console) -> str:
 def test_the_view_suits_the_console() -> None:
     assert isinstance(view(console(terminal=True), 1, 1, quiet=False), LiveView)
     assert type(view(console(terminal=False), 1, 1, quiet=False)) is Lines
-    assert type(view(console(terminal=True), 1, 1, quiet=True)) is Quiet
+    assert type(view(console(terminal=True), 1, 1, quiet=True)) is View
 
 
 def test_a_plain_line_says_how_far_what_and_why() -> None:

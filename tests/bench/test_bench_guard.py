@@ -4,25 +4,24 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from bench_commands import HERE, environment
 from bench_folders import VERIFIER, make_instance
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Limits
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 
-TESTS = Path(__file__).parent
 Make = Callable[..., GuardedWorker]
 
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Makes workers that call the stand-ins; closes them afterwards."""
-    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
     made = []
 
     def make(verifier: str = VERIFIER, grace: float = 0.2, memory: int = 1 << 30) -> GuardedWorker:
@@ -95,7 +94,7 @@ def test_a_worker_that_is_lost_costs_its_instance_and_is_replaced(
     worker = make()
     worker.start()
     process = worker.pid
-    answer = worker.run(make_instance(tmp_path, word, timeout=0.3))
+    answer = worker.run(make_instance(tmp_path, word, timeout=0.3 if word == "hang" else 60))
     assert (answer.status, answer.reason) == ("error", reason)
     assert worker.run(make_instance(tmp_path, "unsat")).status == "unsat"
     assert worker.pid != process
@@ -146,7 +145,7 @@ def test_a_property_of_several_networks_is_declined(make: Make, tmp_path: Path) 
     )
 
 
-def test_a_worker_ends_with_whoever_started_it(tmp_path: Path) -> None:
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     """Its input is at its end while it computes, as when the coordinator is killed."""
     instance = make_instance(tmp_path, "hang")
     job = f'{{"networks": ["{instance.network_files[0]}"], "property": "", "timeout": 9}}\n'
@@ -154,7 +153,7 @@ def test_a_worker_ends_with_whoever_started_it(tmp_path: Path) -> None:
         [sys.executable, "-m", "fgp_vnn.bench.worker", VERIFIER, "{}", str(1 << 32)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env=environment(),
     )
     assert process.stdin and process.stdout
     with process.stdin, process.stdout:
@@ -172,9 +171,7 @@ def test_stop_ends_a_run_from_another_thread(make: Make, tmp_path: Path) -> None
     worker.start()
     timer = threading.Timer(0.1, worker.stop)
     timer.start()
-    start = time.monotonic()
     assert worker.run(make_instance(tmp_path, "hang", timeout=3600)).reason == "stopped"
-    assert time.monotonic() - start < 3600
     timer.join()
 
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from bench_commands import ends, is_alive, written_pid
 
 from fgp_vnn.bench import leash
 
@@ -25,20 +26,6 @@ def answer(limit: float, script: str) -> dict[str, float | None]:
     return result
 
 
-def is_alive(pid: int) -> bool:
-    """A process that has ended but is not yet waited for is not alive."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def child_of(path: Path) -> int:
-    while not (path.exists() and path.read_text().strip()):
-        time.sleep(0.01)
-    return int(path.read_text())
-
-
 def test_the_exit_code_and_the_time_come_back() -> None:
     assert answer(60, "exit 3")["code"] == 3
     seconds = answer(60, "sleep 0.2")["seconds"]
@@ -48,23 +35,22 @@ def test_the_exit_code_and_the_time_come_back() -> None:
 def test_a_command_whose_time_is_up_is_killed_with_its_children(tmp_path: Path) -> None:
     name = tmp_path / "pid"
     assert answer(0.3, f"sleep 3600 & echo $! > {name}; wait")["code"] is None
-    assert not is_alive(child_of(name))
+    assert ends(written_pid(name))
 
 
 def test_children_that_outlive_a_command_are_killed(tmp_path: Path) -> None:
     name = tmp_path / "pid"
     assert answer(60, f"sleep 3600 & echo $! > {name}")["code"] == 0
-    assert not is_alive(child_of(name))
+    assert ends(written_pid(name))
 
 
 def test_the_command_ends_when_the_leash_does(tmp_path: Path) -> None:
     """As when the process that holds it is killed."""
     name = tmp_path / "pid"
     with start(3600, f"sleep 3600 & echo $! > {name}; wait") as process:
-        child = child_of(name)
+        child = written_pid(name)
         assert is_alive(child)
         assert process.stdin
         process.stdin.close()
         assert process.wait(60) == 1
-    while is_alive(child):
-        time.sleep(0.01)
+    assert ends(child)
