@@ -6,7 +6,7 @@ others. A function takes the part of the strategy that it needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Ascent:
     rate: float = 0.3
     decay: float = 0.95  # of the rate, per step
     beta_rate: float = 0.1  # of multipliers, relative to the mean coefficient of the layer
+    storable: bool = False  # the result is rounded to what a certificate holds
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Slopes:
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once
     forward_factor: int = 40  # forward forms are used where backward passes cost so much more
+
+    def storable(self) -> Slopes:
+        """The same, with results that a certificate can hold."""
+        rows, bundles = (replace(part, storable=True) for part in (self.rows, self.bundles))
+        return replace(self, rows=rows, bundles=bundles)
 
 
 @dataclass(frozen=True)
@@ -111,10 +117,10 @@ class Neurons:
 
     batch: int = 256  # bundles that are bounded at once
     candidates: int = 3  # neurons whose halves are looked at before one is chosen
-    short: int = 2000  # bundles of the first, short search
-    trial: int = 300  # bundles after which it gives up where hardly any is closed
+    most: int | None = None  # bundles after which the search gives up
+    trial: int | None = None  # bundles after which it gives up where hardly any is closed
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed
-    short_share: float = 0.25  # of the time, at most, for the short search
+    short_share: float = 0.25  # of the time, at most, for the first, short search
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,7 @@ class Strategy:
     projections: Projections = Projections()
     walk: Walk = Walk()
     neurons: Neurons = Neurons()
+    short: Neurons = Neurons(most=2000, trial=300)  # the first search
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
     radius: Radius = Radius()

@@ -30,7 +30,7 @@ from fgp_vnn.engine import climb
 from fgp_vnn.engine.certifier import Certifier
 from fgp_vnn.engine.radii import Radius, find_radius
 from fgp_vnn.network import Network
-from fgp_vnn.search import distance
+from fgp_vnn.strategy import Hidden, Strategy
 from oracle.network import Array, Chain
 from oracle.radius import TOLERANCE, exact_radius
 from reference_walk import layers_of
@@ -38,6 +38,7 @@ from reference_walk import layers_of
 SHAPES = ((2, 4, 2), (3, 5, 4, 3), (4, 6, 3), (5, 5, 4, 3), (3, 3, 3, 3, 2), (6, 6, 2))
 ENGINES = ("walk", "bundles", "bounds")
 LARGE = "as if large"
+LARGER = Strategy(hidden=Hidden(small=0))  # as if a network had more neurons than are few
 WAYS = (*ENGINES, LARGE)
 MAXIMUM = {"l2": 0.8, "linf": 0.4, "l1": 1.2}
 
@@ -84,7 +85,7 @@ def results(made: Case, seconds: float, *, exact: bool = False) -> Iterator[tupl
 def as_if_large() -> Iterator[None]:
     """What is done for networks that are too large for a proof at once, done for small ones."""
     with (
-        mock.patch.object(distance, "SMALL", 0),
+        mock.patch.object(climb, "STRATEGY", LARGER),
         mock.patch.object(climb, "PROMISING", ((0.0, 1.0),)),
         mock.patch.object(climb, "CLOSE", 1.01),
     ):

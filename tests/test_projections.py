@@ -22,6 +22,7 @@ from fgp_vnn.regions.closest import nearest, nearest_in_norm
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.search.leaves import leaf_effort, settle_regions
+from fgp_vnn.strategy import Projections
 from oracle.radius import least_distance
 
 
@@ -30,7 +31,7 @@ def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None,
     z = query.network.preactivations(point.unsqueeze(0))[:-1]
     signs = torch.cat([torch.where(part >= 0, 1, -1).to(torch.int8) for part in z], -1)
     which = torch.zeros(1, dtype=torch.long)
-    effort = leaf_effort(False)
+    effort = leaf_effort(Projections(), False)
     settled = settle_regions(
         query, signs, which, confirm_in(query), UNLIMITED, effort, Refuter(query, UNLIMITED)
     )

@@ -15,11 +15,12 @@ import fgp_vnn
 from fgp_vnn.attack.robustness import NORMS, Norm, other_class
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.main import main
+from fgp_vnn.engine import climb
 from fgp_vnn.engine.certifier import Certifier
 from fgp_vnn.engine.radii import Radius, find_radius
 from fgp_vnn.search import distance
 from fgp_vnn.search.rebound import over_caps
-from radius_check import ENGINES, MAXIMUM, as_if_large, case, results, wrong
+from radius_check import ENGINES, LARGER, MAXIMUM, as_if_large, case, results, wrong
 
 ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
 
@@ -87,7 +88,7 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is done for large networks, on one that the walk decides."""
-    monkeypatch.setattr(distance, "SMALL", 0)
+    monkeypatch.setattr(climb, "STRATEGY", LARGER)
     made: list[int] = []
 
     def counted(*args: Any) -> Any:

@@ -13,7 +13,6 @@ from small_networks import random_network, save_onnx
 import fgp_vnn
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import Checked, check_files, check_lemma
@@ -24,8 +23,8 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.record import Record
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import CLIMB, Splitting
-from fgp_vnn.search.sharpen import sharpen_layers
+from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.strategy import Ascent, Slopes, Strategy
 
 ASCENT = Ascent(steps=20, rate=0.3, storable=True)
 
@@ -74,8 +73,8 @@ def test_refined_and_sharpened_bounds_are_found_again_by_the_checker(
     with torch.no_grad():
         plain = root_bounds(query.network, query.domain, budget=UNLIMITED)
         refined = refine_layers(query, plain, ASCENT, UNLIMITED, record.refined)
-        splitting = Splitting(ascent=replace(CLIMB, storable=True))
-        sharper = sharpen_layers(query, refined, 6, UNLIMITED, splitting, record.sharpened)
+        storable = Strategy(slopes=Slopes().storable())
+        sharper = sharpen_layers(query, refined, 6, UNLIMITED, storable, record.sharpened)
     assert_found(learnt(query, [], tmp_path), plain)
     assert_found(learnt(query, record.steps, tmp_path), sharper)
     width = [

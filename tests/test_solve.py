@@ -23,7 +23,7 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.engine.solve import solve
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.split import Split
+from fgp_vnn.strategy import Neurons, Strategy
 
 
 def random_query(seed: int, domain_kind: str = "box") -> Query:
@@ -192,12 +192,12 @@ def test_without_a_time_limit_no_engine_keeps_the_others_from_their_turn(
         return Outcome("timeout", reason="stalled")
 
     monkeypatch.setattr("fgp_vnn.engine.solve.split_inputs", stall)
-    monkeypatch.setattr("fgp_vnn.engine.solve.SHORT", Split(batch=2, bundles=1))
+    few = Neurons(batch=2, most=1)
+    monkeypatch.setattr("fgp_vnn.engine.solve.STRATEGY", Strategy(neurons=few, short=few))
     network = random_network(4, inputs=20, widths=(40,), outputs=2)
     domain = random_domain(4, "box", inputs=20)
     low = float(network(sample(domain, 500, 4))[:, 0].quantile(0.1))
     row = Conjunction(np.array([[1.0, 0.0]]), np.array([low]), np.array([False]))
     query = ask(network, domain, [row])
-    monkeypatch.setattr("fgp_vnn.engine.solve.Split", lambda: Split(batch=2, bundles=1))
     solve(query, lambda points: None, Settings(attack=False, engine="split"), UNLIMITED)
     assert len(turns) == 1 and 0 < turns[0] < float("inf")

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds
-from fgp_vnn.bounds.slopes import Ascended, Ascent, ascend
+from fgp_vnn.bounds.slopes import Ascended, ascend
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
+from fgp_vnn.strategy import Ascent
 
 CHUNK_ENTRIES = 2_000_000  # slopes that are optimised at once; more would not be faster
 

@@ -9,7 +9,6 @@ d bound / d alpha = max(A, 0) * z and d bound / d beta = -s * z. No graph is rec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -18,6 +17,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
+from fgp_vnn.strategy import Ascent
 
 
 class Multipliers(NamedTuple):
@@ -46,17 +46,6 @@ class Multipliers(NamedTuple):
     def mix(self, rows: Tensor) -> Tensor:
         """The rows [batch, m, outputs] as they are, or their weighed sum [batch, 1, outputs]."""
         return rows if self.weights is None else self.weights.unsqueeze(-2) @ rows
-
-
-@dataclass(frozen=True)
-class Ascent:
-    """How many steps to take, and how long they are."""
-
-    steps: int = 20
-    rate: float = 0.25
-    decay: float = 0.95
-    beta_rate: float = 0.1  # relative to the mean coefficient of the layer
-    storable: bool = False  # the result is rounded to what a certificate holds
 
 
 class Ascended(NamedTuple):

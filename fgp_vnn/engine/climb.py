@@ -22,6 +22,7 @@ from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.settled import Reporter
 from fgp_vnn.search.walk.outwards import Walked
+from fgp_vnn.strategy import Strategy
 
 # Shares of the time, and the part of the tree that has to be closed by then: a proof at the goal
 # that has less does not look as if it would end.
@@ -29,6 +30,7 @@ PROMISING = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
 GROW_SHARE = 0.05  # of the time, for a radius that is tried first
 FIRST_STEP, CLOSE = 1.3, 1.1  # factors from the largest radius that is proved
 USUAL = 60.0  # seconds, where no limit is given
+STRATEGY = Strategy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +56,7 @@ class Attempt:
         found = self.search.cover()
         if not found:
             return None
-        cover = Bundles(
-            *(torch.cat(parts) for parts in zip(*(b.parts() for b in found), strict=True))
-        )
+        cover = Bundles.joined(found)
         here, there = self.stage.neurons, later.neurons
         size = int(torch.cat([here, there, here.new_zeros(1)]).max()) + 1
         place = here.new_full((size,), -1)
@@ -80,8 +80,7 @@ class Attempt:
         )
         new = [i for i, c in enumerate(later.classes) if c not in self.stage.classes]
         fresh = root.at(torch.tensor(new, dtype=torch.long, device=here.device))
-        pairs = zip(carried.parts(), fresh.parts(), strict=True)
-        return Bundles(*(torch.cat(pair) for pair in pairs))
+        return Bundles.joined([carried, fresh])
 
 
 def search_walk(ends: Ends) -> None:
@@ -163,7 +162,7 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     if made is None:
         ends.raise_to(radius)
         return None
-    search = Distances(made.ball, _reporter(ends, made, radius), ends.budget)
+    search = Distances(made.ball, _reporter(ends, made, radius), ends.budget, STRATEGY)
     search.begin(None if before is None else before.handed_on(made, search.root))
     ends.count("radii")
     ends.count("bundles", search.bundles)

@@ -15,7 +15,6 @@ from torch import Tensor
 from fgp_vnn.attack.boundary import Approach, Target, approach, polish, starts
 from fgp_vnn.attack.decoupled import Decoupled, decouple
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import points_at_once
 from fgp_vnn.domain.sets import Box, L2Ball
@@ -24,6 +23,7 @@ from fgp_vnn.engine.decide import remaining, shrink
 from fgp_vnn.engine.ends import Ends
 from fgp_vnn.query import Query
 from fgp_vnn.search.settled import Ball
+from fgp_vnn.strategy import Ascent
 from fgp_vnn.transform.inputs import Lift, reduce_inputs
 from fgp_vnn.transform.stable import collapse
 

@@ -14,12 +14,13 @@ from torch import Tensor
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.bounds.slopes import Ascent, ascend, start
+from fgp_vnn.bounds.slopes import ascend, start
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, rows_at_once
 from fgp_vnn.engine.record import Record
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.query import Query
+from fgp_vnn.strategy import Ascent
 from fgp_vnn.transform.inputs import Lift, reduce_inputs
 from fgp_vnn.transform.opposites import merge_opposites
 from fgp_vnn.transform.stable import collapse

@@ -12,7 +12,6 @@ from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.record import Record
@@ -20,11 +19,12 @@ from fgp_vnn.engine.run import Run, left_open, shrink, tighter
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.search.bundles import CLIMB, Splitting
+from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.inputs import Subdivision, split_inputs
-from fgp_vnn.search.sharpen import sharpen_layers
-from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 FEW_NEURONS = 6  # up to so many unstable neurons, the walk is over at once
 FEW_INPUTS = 16  # up to so many, splitting inputs beats splitting neurons
@@ -36,8 +36,7 @@ TRIAL_SHARE = 0.2  # where better slopes have made hardly any neuron stable
 SOME_INPUTS = 64  # up to so many, splitting inputs may beat splitting neurons
 INPUTS_SHARE = 0.4  # of the time, at most, to find out
 REFINE_SHARE = 0.2  # of the time, at most, for slopes of hidden layers
-SHORT = Split(bundles=2000, trial=300)
-SHORT_SHARE = 0.25  # of the time, at most, for that
+STRATEGY = Strategy()
 SLOPES = Ascent(steps=20, rate=0.3, decay=0.95)
 
 
@@ -139,7 +138,7 @@ def _walk(run: Run, bounds: LayerBounds) -> Verdict:
         outcome = walk_regions(run.query, bounds, run.confirm, run.budget, walk)
     if run.record is not None and outcome.status == "unsat":
         # The regions of a walk have no form in a certificate: they are proved again by splits.
-        again = _split_neurons(run, bounds, Split(), run.budget)
+        again = _split_neurons(run, bounds, STRATEGY.neurons, run.budget)
         if again.status != "unsat":
             run.record.gap = "the walk's verdict could not be proved again by splits"
     return run.report("walk", outcome)
@@ -148,7 +147,8 @@ def _walk(run: Run, bounds: LayerBounds) -> Verdict:
 def _split(run: Run, bounds: LayerBounds) -> Verdict:
     """A short split search, then whatever may make the splits fewer, then one to the end."""
     some = isinstance(run.query.domain, Box) and run.query.network.inputs <= SOME_INPUTS
-    outcome = _split_neurons(run, bounds, SHORT, run.budget.share(SHORT_SHARE))
+    patience = run.budget.share(STRATEGY.neurons.short_share)
+    outcome = _split_neurons(run, bounds, STRATEGY.short, patience)
     verdict = run.report("split", outcome)
     if not outcome.unfinished or run.budget.expired():
         return verdict
@@ -160,7 +160,7 @@ def _split(run: Run, bounds: LayerBounds) -> Verdict:
     sharper = _sharpen(run, bounds)
     if sharper is None:
         return run.verdict("unsat", "split")
-    return run.report("split", _split_neurons(run, sharper, Split(), run.budget))
+    return run.report("split", _split_neurons(run, sharper, STRATEGY.neurons, run.budget))
 
 
 def _sharpen(run: Run, bounds: LayerBounds) -> LayerBounds | None:
@@ -170,12 +170,11 @@ def _sharpen(run: Run, bounds: LayerBounds) -> LayerBounds | None:
     None if they leave no disjunct open.
     """
     patience = run.budget.share(SHARPEN_SHARE if run.tightened else TRIAL_SHARE)
-    keep = None if run.record is None else run.record.sharpened
-    splitting = Splitting(ascent=run.storable(CLIMB))
+    keep = forget if run.record is None else run.record.sharpened
     rounds = ROUNDS
     while len(bounds.lower) > 1 and not patience.expired():
         with run.step("sharpen"):
-            sharper = sharpen_layers(run.query, bounds, rounds, patience, splitting, keep)
+            sharper = sharpen_layers(run.query, bounds, rounds, patience, _strategy(run), keep)
             bounds, left = tighter(run, _refine(run, sharper, patience), SLOPES)
         if not left:
             return None
@@ -186,13 +185,18 @@ def _sharpen(run: Run, bounds: LayerBounds) -> LayerBounds | None:
     return bounds
 
 
-def _split_neurons(run: Run, bounds: LayerBounds, split: Split, budget: Budget) -> Outcome:
-    keep = None if run.record is None else run.record.leaf
-    ascent = run.storable(split.ascent)
-    split = replace(split, ascent=ascent, lp=run.settings.lp)
+def _split_neurons(run: Run, bounds: LayerBounds, neurons: Neurons, budget: Budget) -> Outcome:
+    keep = forget if run.record is None else run.record.leaf
+    strategy, lp = replace(_strategy(run), neurons=neurons), run.settings.lp
     with run.step("search"):
-        outcome = split_neurons(run.query, bounds, run.confirm, budget, split, keep)
+        outcome = split_neurons(run.query, bounds, run.confirm, budget, strategy, lp, keep)
     return _recorded(run, outcome)
+
+
+def _strategy(run: Run) -> Strategy:
+    """The strategy, with results that can be kept if they have to be."""
+    slopes = STRATEGY.slopes
+    return STRATEGY if run.record is None else replace(STRATEGY, slopes=slopes.storable())
 
 
 def _split_inputs(run: Run, budget: Budget) -> Outcome:

@@ -20,14 +20,12 @@ from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, binding
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort, Settled, settle
-
-STEPS = 2000  # of alternating projections
-BEFORE_LP = 200  # where an LP comes after them
+from fgp_vnn.strategy import Projections
 
 
-def leaf_effort(lp: bool) -> Effort:
+def leaf_effort(projections: Projections, lp: bool) -> Effort:
     """What is spent on a region that bounds leave open."""
-    return Effort(BEFORE_LP if lp else STEPS, lp)
+    return Effort(projections.before_program if lp else projections.leaf, lp)
 
 
 class Decided(NamedTuple):
