@@ -26,7 +26,6 @@ def _in(file: str, *tests: str) -> Tested:
 
 
 _CAPS = _in("domain/caps.py", "caps")
-_CLOSEST = _in("regions/closest.py", "projections")
 _NEAREST = _in("attack/boundary.py", "nearest")
 _DECOUPLED = _in("attack/decoupled.py", "decoupled", "nearest")
 _REBOUND = _in("search/rebound.py", "rebound")

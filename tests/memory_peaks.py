@@ -26,10 +26,10 @@ from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.engine.decide import shrink
 from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
+from fgp_vnn.search.ball import Ball, Reporter
 from fgp_vnn.search.bundles import Splitting
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.leaves import decide_regions
-from fgp_vnn.search.settled import Ball, Reporter
 from fgp_vnn.search.sharpen import sharpen_layers
 from fgp_vnn.search.split import Split, split_neurons
 from fgp_vnn.search.walk.walk import Walk, walk_regions

@@ -21,8 +21,6 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine, contradiction
 
-LOOK = 20  # steps between two looks at what has been reached
-
 
 class Alternated(NamedTuple):
     """What alternating projections came to."""
@@ -33,9 +31,10 @@ class Alternated(NamedTuple):
 
 
 def alternate(
-    domain: Domain, spaces: HalfSpaces, confirm: Confirm, budget: Budget, *, steps: int
+    domain: Domain, spaces: HalfSpaces, confirm: Confirm, budget: Budget, *, steps: int, look: int
 ) -> Alternated:
-    """Look for a counterexample in the cases, or for evidence that they hold no point."""
+    """Look for a counterexample in the cases, or for evidence that they hold no point; `look`
+    steps lie between two looks at what has been reached."""
     cases = spaces.values.shape[0]
     empty = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
     left = torch.arange(cases, device=empty.device)
@@ -53,10 +52,10 @@ def alternate(
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         ahead, momentum = further(multipliers, new, momentum)
         multipliers = new
-        if count % LOOK and count != steps:
+        if count % look and count != steps:
             continue
         inside = slack.amax(-1) <= 1e-7
-        if bool(inside.any()) or count % (10 * LOOK) == 0 or count == steps:
+        if bool(inside.any()) or count % (10 * look) == 0 or count == steps:
             found = confirm(point)
             if found is not None:
                 return Alternated(found, empty, evidence)

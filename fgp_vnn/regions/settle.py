@@ -17,6 +17,7 @@ from fgp_vnn.domain.sets import Domain
 from fgp_vnn.regions.gaps import Gap, describe
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.projections import alternate
+from fgp_vnn.strategy import Projections
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Effort:
 
     steps: int  # of alternating projections
     lp: bool = False  # hand what is left to a solver
+    look: int = Projections.look  # steps between two looks at what has been reached
 
 
 class Settled(NamedTuple):
@@ -52,34 +54,22 @@ def settle(
     effort: Effort,
     proves: Callable[[int, Tensor], bool],
 ) -> Settled:
-    """Settle cases whose last `goals` constraints are the disjunct's rows.
+    """Settle cases whose last `goals` constraints are the disjunct's rows, by projections and then,
+    one after the other, by a solver.
 
     `proves` is a second opinion on a case's multipliers [constraints] that rounding spoils.
     """
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))
     if effort.steps and not budget.expired():
-        done = alternate(domain, spaces, confirm, budget, steps=effort.steps)
+        done = alternate(domain, spaces, confirm, budget, steps=effort.steps, look=effort.look)
         settled = Settled(*done)
     if not effort.lp or settled.found is not None:
         return settled
-    return _solve_rest(domain, spaces, goals, confirm, budget, settled, proves)
-
-
-def _solve_rest(
-    domain: Domain,
-    spaces: HalfSpaces,
-    goals: int,
-    confirm: Confirm,
-    budget: Budget,
-    settled: Settled,
-    proves: Callable[[int, Tensor], bool],
-) -> Settled:
-    """Hand the open cases to a solver, one after the other."""
     from fgp_vnn.regions.lp import solve_region
 
     closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
-    lps, gaps = 0, []
+    lps, gaps = 0, list[Gap]()
     for case in torch.nonzero(~closed).flatten().tolist():
         if budget.expired():
             break

@@ -23,6 +23,8 @@ from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.network.model import Network
+from fgp_vnn.regions.polyhedra import region_spaces
+from fgp_vnn.search.ball import Ball, Reporter, distances
 from fgp_vnn.search.bundles import (
     Bounded,
     Bundles,
@@ -35,9 +37,8 @@ from fgp_vnn.search.bundles import (
     set_out,
 )
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.leaves import region_spaces
 from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
-from fgp_vnn.search.settled import Ball, Reporter, distances
+from fgp_vnn.strategy import Projections
 
 SMALL = 160  # neurons up to which hidden bounds are made anew for each bundle
 RISE = 0.05  # of the radius: in a larger network, where the level has risen so much since
@@ -246,7 +247,7 @@ class Distances:
         self.leaves += len(at)
         for some in parts(len(at), polyhedra_at_once(query.network, self.budget.at_once)):
             spaces = region_spaces(query, signs[some], disjunct[some])
-            distance = distances(self.ball, spaces, self.reporter, self.budget)
+            distance = distances(self.ball, spaces, self.reporter, self.budget, Projections())
             rest = torch.maximum(level[at[some]], distance)[distance < self.reporter.goal()]
             if len(rest):
                 self.stuck = min(self.stuck, float(rest.min()))

@@ -28,6 +28,7 @@ from fgp_vnn.search.bundles import Bounded, Bundles, Setting, Splitting, bound, 
 from fgp_vnn.search.bundles import set_out as set_out_bundles
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
+from fgp_vnn.strategy import Projections
 
 HARDLY_CLOSED = 0.8  # the part of the leaves that is open if so few have been closed
 
@@ -70,7 +71,9 @@ def split_neurons(
 ) -> Outcome:
     """Search the regions of the domain in bundles; `bounds` are those of the whole domain."""
     setting, root = set_out_bundles(query, bounds, budget, split)
-    search = _Search(setting, confirm, Frontier(budget.waiting), leaf_effort(split.lp), keep)
+    search = _Search(
+        setting, confirm, Frontier(budget.waiting), leaf_effort(Projections(), split.lp), keep
+    )
     search.statistics.update({"lps": 0} if split.lp else {})
     fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
     found = None
