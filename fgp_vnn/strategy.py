@@ -104,6 +104,15 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Table:
+    """The hash table of the regions that were seen."""
+
+    slots: int = 1 << 12  # at first
+    few: int = 256  # patterns up to which a plain set is quicker
+    large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4
+
+
+@dataclass(frozen=True)
 class Walk:
     """The walk from region to region."""
 
@@ -114,6 +123,7 @@ class Walk:
     few_neurons: int = 6  # unstable neurons up to which the walk comes first in `verify`
     patience: int = 50_000  # regions that `certify` walks before it searches bundles
     boundaries: int = 32  # that are settled at once, nearest first
+    table: Table = Table()
 
 
 @dataclass(frozen=True)

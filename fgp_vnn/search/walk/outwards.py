@@ -35,29 +35,7 @@ def walk_outwards(
     settled; how many regions were explored."""
     query = replace(ball.query, domain=ball.free())
     regions = ground(query, ball.bounds, budget, walk.nearest)
-    fit = min(walk.boundaries, polyhedra_at_once(query.network, budget.at_once))
-    settling = _Settling(regions, ball, reporter, budget, projections, fit)
-    return explore(regions, _Nearest(regions, settling))
-
-
-@dataclass(frozen=True, eq=False)
-class _Settling:
-    """How distances of boundaries are found."""
-
-    ground: Ground
-    ball: Ball
-    reporter: Reporter
-    budget: Budget
-    projections: Projections
-    batch: int  # boundaries at once
-
-    def __call__(self, words: Tensor, disjunct: Tensor, tried: int) -> Tensor:
-        """Bounds [boundaries] of their distances; points that are reached are offered."""
-        regions = self.ground.regions(words)
-        region = torch.arange(len(words), device=words.device)
-        spaces = self.ground.spaces(regions, disjunct, region)
-        once = replace(self.projections, nearest=self.projections.nearest[tried : tried + 1])
-        return self.ball.part(distances(self.ball, spaces, self.reporter, self.budget, once))
+    return explore(regions, _Nearest(regions, ball, reporter, budget, walk, projections))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,32 +43,40 @@ class _Measured(Met):
     distance: Tensor  # [rows, regions] lower bounds, in the region
 
 
+@dataclass(eq=False)
 class _Nearest:
     """The nearest regions and boundaries first; all distances are parts of the ball's radius."""
 
-    def __init__(self, ground: Ground, settling: _Settling) -> None:
-        self._ground, self._settling = ground, settling
-        memory, start = settling.budget.waiting, ground.patterns.start
+    ground: Ground
+    ball: Ball
+    reporter: Reporter
+    budget: Budget
+    walk: Walk
+    projections: Projections
+
+    def __post_init__(self) -> None:
+        memory, start = self.budget.waiting, self.ground.patterns.start
         # A quarter each for what waits, and half for the table of regions that were seen.
         self._boundaries, self._waiting = (Frontier(memory // 4) for _ in range(2))
-        self._seen, self._table = Visited(start.shape[1], start.device), memory // 2
-        self._waiting.push(ground.query.domain.center.new_zeros(1), words=start)
+        self._seen = Visited(start.shape[1], start.device, self.walk.table)
+        self._waiting.push(self.ball.origin.new_zeros(1), words=start)
         self._stuck = torch.inf  # the lowest boundary that nothing settles, or region without room
+        fit = polyhedra_at_once(self.ground.query.network, self.budget.at_once)
+        self._batch = min(self.walk.boundaries, fit)  # boundaries that are settled at once
 
     @property
     def _limit(self) -> float:
         """Nothing farther is of interest."""
-        return self._settling.ball.holding(self._settling.reporter.goal())
+        return self.ball.holding(self.reporter.goal())
 
     def goes_on(self, explored: int) -> bool:
-        ball, reporter = self._settling.ball, self._settling.reporter
         while True:
             limit, boundary = self._limit, self._boundaries.lowest
             region = self._waiting.lowest
             lower = min(region, boundary, self._stuck, limit)
             done = lower >= limit
-            reporter.lower(reporter.goal() if done else ball.distance(lower))
-            if done or self._stuck <= lower or self._settling.budget.expired():
+            self.reporter.lower(self.reporter.goal() if done else self.ball.distance(lower))
+            if done or self._stuck <= lower or self.budget.expired():
                 return False
             if region < boundary:
                 return True
@@ -99,13 +85,13 @@ class _Nearest:
     def take(self, count: int) -> Tensor:
         taken = self._waiting.pop(count)
         words = taken["words"][taken["key"] < self._limit]
-        if not self._seen.fits(len(words), self._table):
+        if not self._seen.fits(len(words), self.budget.waiting // 2):
             self._stuck = min(self._stuck, float(taken["key"].min()))
             return words[:0]
         return words[self._seen.add(words)] if len(words) else words
 
     def measure(self, regions: Regions) -> _Measured:
-        system, limit = self._ground.system, self._limit
+        system, limit = self.ground.system, self._limit
         count, near = system.neurons, _region_distance(system, regions)
         distance = torch.maximum(_distance(system, regions), near)
         met = (distance < limit) & (near < limit)
@@ -113,7 +99,7 @@ class _Nearest:
 
     def meet(self, regions: Regions, disjunct: Tensor, region: Tensor, met: _Measured) -> None:
         """A disjunct is no nearer than the farthest of its rows."""
-        query, distance = self._ground.query, met.distance[self._ground.system.neurons :]
+        query, distance = self.ground.query, met.distance[self.ground.system.neurons :]
         index = query.disjunct.unsqueeze(1).expand_as(distance)
         farthest = distance.new_zeros(query.disjuncts, distance.shape[1])
         farthest = farthest.scatter_reduce(0, index, distance, "amax")
@@ -133,8 +119,8 @@ class _Nearest:
         What comes out lowest once more has been tried before: it gets more steps, and then it is
         stuck. Boundaries that are farther than the nearest region wait on.
         """
-        tries = len(self._settling.projections.nearest)
-        taken = self._boundaries.pop(self._settling.batch)
+        tries = len(self.projections.nearest)
+        taken = self._boundaries.pop(self._batch)
         ahead = taken["key"] > region  # they may still turn out to be of no interest
         for tried in range(tries + 1):
             mine = (taken["tried"] == tried) & ~ahead
@@ -144,12 +130,20 @@ class _Nearest:
             if tried == tries:
                 self._stuck = min(self._stuck, float(part["key"].min()))
                 continue
-            found = self._settling(part["words"], part["disjunct"], tried)
-            key = torch.maximum(part["key"], found)
+            key = torch.maximum(
+                part["key"], self._distances(part["words"], part["disjunct"], tried)
+            )
             self._wait(key, part["words"], part["disjunct"], tried + 1)
         if bool(ahead.any()):
             back = {name: field[ahead] for name, field in taken.items()}
             self._boundaries.push(back.pop("key"), **back)
+
+    def _distances(self, words: Tensor, disjunct: Tensor, tried: int) -> Tensor:
+        """Bounds [boundaries] of their distances; points that are reached are offered."""
+        every = torch.arange(len(words), device=words.device)
+        spaces = self.ground.spaces(self.ground.regions(words), disjunct, every)
+        once = replace(self.projections, nearest=self.projections.nearest[tried : tried + 1])
+        return self.ball.part(distances(self.ball, spaces, self.reporter, self.budget, once))
 
 
 def _distance(system: Triangular, regions: Regions) -> Tensor:

@@ -78,7 +78,7 @@ class _Breadth:
         self._budget, self._walk = budget, walk
         start = ground.patterns.start
         self._queue = PatternQueue(start)
-        self.visited = Visited(start.shape[1], start.device)
+        self.visited = Visited(start.shape[1], start.device, walk.numbers.table)
         self.visited.add(start)
         self._full = False  # no memory is left for more regions
         self._found: Counterexample | None = None
