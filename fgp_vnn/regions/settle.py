@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm
-from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.regions.gaps import Gap, describe
 from fgp_vnn.regions.halfspaces import HalfSpaces
-from fgp_vnn.regions.projections import alternate
+from fgp_vnn.regions.projections import Settled, alternate
 from fgp_vnn.strategy import Projections
 
 
@@ -27,16 +25,6 @@ class Effort:
     steps: int  # of alternating projections
     lp: bool = False  # hand what is left to a solver
     look: int = Projections.look  # steps between two looks at what has been reached
-
-
-class Settled(NamedTuple):
-    """A counterexample, or the cases that are proved to hold none, with the evidence."""
-
-    found: Counterexample | None
-    closed: Tensor  # [cases]
-    multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
-    lps: int = 0  # programs that were solved
-    gaps: tuple[Gap, ...] = ()  # what programs left open
 
 
 def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
@@ -62,8 +50,7 @@ def settle(
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))
     if effort.steps and not budget.expired():
-        done = alternate(domain, spaces, confirm, budget, steps=effort.steps, look=effort.look)
-        settled = Settled(*done)
+        settled = alternate(domain, spaces, confirm, budget, steps=effort.steps, look=effort.look)
     if not effort.lp or settled.found is not None:
         return settled
     from fgp_vnn.regions.lp import solve_region

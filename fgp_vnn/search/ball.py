@@ -7,7 +7,7 @@ in other norms by primal and dual steps with the norm's own projections.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -108,7 +108,7 @@ def distances(
             # What has no point at all has no nearest one: is anything left within the goal?
             goal = ball.within(reporter.goal())
             moved = about(mine, goal.center - free.center)
-            empty = alternate(goal, moved, _nothing, budget, steps=steps, look=look).empty
+            empty = alternate(goal, moved, _nothing, budget, steps=steps, look=look).closed
             reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.maximum(result[left], reached)
     return result
@@ -148,16 +148,12 @@ def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
 
 def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
     """The points of a domain no farther from the origin than the radius, in its own norm."""
-    if isinstance(domain, L2Ball):
-        return L2Ball(domain.center, radius)
-    if isinstance(domain, L1Ball):
-        return L1Ball(domain.center, radius)
+    if isinstance(domain, (L2Ball, L1Ball)):
+        return replace(domain, radius=radius)
+    if isinstance(domain, Clipped):
+        return replace(domain, ball=replace(domain.ball, radius=radius))
     if isinstance(domain, Box):
         around = L1Ball(origin, radius).box()
         lower = torch.maximum(domain.lower, around.lower)
         return Box(lower, torch.minimum(domain.upper, around.upper))
-    if isinstance(domain, Clipped):
-        ball = _shrunk(domain.ball, origin, radius)
-        if isinstance(ball, (L2Ball, L1Ball)):
-            return Clipped(ball, domain.clip)
     raise TypeError(f"a {type(domain).__name__} is no ball")

@@ -18,8 +18,9 @@ from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import Forms, affine_forms, empty
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.polyhedra import layer_spaces
+from fgp_vnn.regions.projections import Settled
 from fgp_vnn.regions.refute import Refuter
-from fgp_vnn.regions.settle import Effort, Settled, settle
+from fgp_vnn.regions.settle import Effort, settle
 from fgp_vnn.strategy import Projections
 
 

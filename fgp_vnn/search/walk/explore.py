@@ -42,6 +42,17 @@ class Ground:
     fit: int  # regions whose forms fit into the memory
     batch: int  # regions that are explored at once
 
+    @classmethod
+    def of(
+        cls, query: Query, bounds: LayerBounds, budget: Budget, batch: Batch, cache_first: bool
+    ) -> Ground:
+        """The regions of a query; `bounds` tell which neurons never flip."""
+        system = triangular(query, cache_first=cache_first)
+        rows = max(system.blocks[-1].last * query.network.inputs, 1)
+        fit = regions_at_once(query.network, budget.at_once)
+        count = max(1, min(batch.most, fit, max(batch.least, batch.workspace // rows)))
+        return cls(query, system, Patterns(query, bounds), fit, count)
+
     def regions(self, words: Tensor) -> Regions:
         """The forms of regions with packed patterns [regions, words]."""
         on = self.patterns.unpack(words)
@@ -60,17 +71,6 @@ class Ground:
         """The part of each pair's region that meets its disjunct."""
         _, sign, forms = regions
         return system_spaces(self.query, self.system, forms, sign, disjunct, region)
-
-
-def ground(
-    query: Query, bounds: LayerBounds, budget: Budget, batch: Batch, *, cache_first: bool = True
-) -> Ground:
-    """The regions of a query; `bounds` tell which neurons never flip."""
-    system = triangular(query, cache_first=cache_first)
-    rows = max(system.blocks[-1].last * query.network.inputs, 1)
-    fit = regions_at_once(query.network, budget.at_once)
-    count = max(1, min(batch.most, fit, max(batch.least, batch.workspace // rows)))
-    return Ground(query, system, Patterns(query, bounds), fit, count)
 
 
 @dataclass(frozen=True, eq=False)

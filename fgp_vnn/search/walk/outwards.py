@@ -22,7 +22,7 @@ from fgp_vnn.regions.joint import press
 from fgp_vnn.regions.triangular import Triangular
 from fgp_vnn.search.ball import Ball, Reporter, distances
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore, ground
+from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
 from fgp_vnn.search.walk.patterns import Neighbours
 from fgp_vnn.search.walk.visited import Visited
 from fgp_vnn.strategy import Projections, Walk
@@ -34,8 +34,8 @@ def walk_outwards(
     """Raise the certified radius until it is at the goal, time is up or a boundary cannot be
     settled; how many regions were explored."""
     query = replace(ball.query, domain=ball.free())
-    regions = ground(query, ball.bounds, budget, walk.nearest)
-    return explore(regions, _Nearest(regions, ball, reporter, budget, walk, projections))
+    ground = Ground.of(query, ball.bounds, budget, walk.nearest, cache_first=True)
+    return explore(ground, _Nearest(ground, ball, reporter, budget, walk, projections))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.regions.joint import excluded, misses, press
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.walk.boundaries import Boundaries
-from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore, ground
+from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
 from fgp_vnn.search.walk.patterns import Neighbours
 from fgp_vnn.search.walk.queue import PatternQueue
 from fgp_vnn.search.walk.visited import Visited
@@ -50,11 +50,11 @@ def walk_regions(
     """Search the regions around the domain's centre; `bounds` tell which neurons never flip."""
     batch = walk.numbers.breadth
     batch = batch if walk.batch is None else replace(batch, most=walk.batch)
-    regions = ground(query, bounds, budget, batch, cache_first=walk.cache_first)
+    ground = Ground.of(query, bounds, budget, batch, walk.cache_first)
     first, last = _efforts(walk)
-    boundaries = Boundaries(regions, confirm, budget, walk.numbers.overshoots, first, last)
-    order = _Breadth(regions, boundaries, budget, walk)
-    explored = explore(regions, order)
+    boundaries = Boundaries(ground, confirm, budget, walk.numbers.overshoots, first, last)
+    order = _Breadth(ground, boundaries, budget, walk)
+    explored = explore(ground, order)
     seen = {"regions": explored, "regions_seen": len(order.visited)}
     return replace(order.outcome(), statistics={**seen, **boundaries.statistics})
 
