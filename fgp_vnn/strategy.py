@@ -97,18 +97,39 @@ class Projections:
     before_program: int = 200  # where a linear or conic program comes after them
     nearest: tuple[int, ...] = (400, 4000)  # towards the nearest point: at first, and then
     look: int = 20  # steps between two looks at what has been reached
+    clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How many regions are explored at once."""
+
+    most: int
+    workspace: int  # numbers that their forms may take
+    least: int = 1  # whatever they take
+
+
+@dataclass(frozen=True)
+class Table:
+    """The hash table of the regions that were seen."""
+
+    slots: int = 1 << 12  # at first
+    few: int = 256  # patterns up to which a plain set is quicker
+    large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4
 
 
 @dataclass(frozen=True)
 class Walk:
     """The walk from region to region."""
 
-    batch: int = 4096  # regions at a time, fewer where their forms are large
-    workspace: int = 1 << 20  # numbers that the forms of a batch may take
+    breadth: Batch = Batch(most=4096, workspace=1 << 20, least=16)  # regions, breadth first
+    nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
+    overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # to get across in float32
     waiting: int = 256  # boundaries that wait at most
     few_neurons: int = 6  # unstable neurons up to which the walk comes first in `verify`
     patience: int = 50_000  # regions that `certify` walks before it searches bundles
     boundaries: int = 32  # that are settled at once, nearest first
+    table: Table = Table()
 
 
 @dataclass(frozen=True)
@@ -163,7 +184,6 @@ class Radius:
     step: float = 1.3  # factor from the largest radius that is proved to the next one
     close: float = 1.1  # factor at which the least unproved radius goes on
     kept: int = 20_000  # closed bundles that are handed on to the next radius
-    clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces
     usual: float = 60.0  # seconds to share out where no limit is given
 
 

@@ -25,11 +25,11 @@ from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.engine.decide import shrink
 from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
+from fgp_vnn.search.ball import Ball, Reporter
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.neurons import split_neurons
-from fgp_vnn.search.settled import Ball, Reporter
 from fgp_vnn.search.walk.walk import Walk, walk_regions
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 

@@ -18,11 +18,11 @@ from torch import Tensor
 from fgp_vnn.attack.boundary import Target, polish
 from fgp_vnn.engine.ends import Ends
 from fgp_vnn.engine.first_ends import FINE, Stage, plain_bounds, stage
+from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
-from fgp_vnn.search.settled import Reporter
-from fgp_vnn.search.walk.outwards import Walked
-from fgp_vnn.strategy import Strategy
+from fgp_vnn.search.walk.outwards import walk_outwards
+from fgp_vnn.strategy import Projections, Strategy, Walk
 
 # Shares of the time, and the part of the tree that has to be closed by then: a proof at the goal
 # that has less does not look as if it would end.
@@ -90,9 +90,9 @@ def search_walk(ends: Ends) -> None:
     if made is None:
         ends.raise_to(radius)
         return
-    walked = Walked(made.ball, _reporter(ends, made, radius), ends.budget)
-    walked.run()
-    ends.count("regions", walked.regions)
+    reporter = _reporter(ends, made, radius)
+    regions = walk_outwards(made.ball, reporter, ends.budget, Walk(), Projections())
+    ends.count("regions", regions)
 
 
 def search_bundles(ends: Ends) -> None:

@@ -22,7 +22,7 @@ from fgp_vnn.engine.certifier import ball
 from fgp_vnn.engine.decide import remaining, shrink
 from fgp_vnn.engine.ends import Ends
 from fgp_vnn.query import Query
-from fgp_vnn.search.settled import Ball
+from fgp_vnn.search.ball import Ball
 from fgp_vnn.strategy import Ascent
 from fgp_vnn.transform.inputs import Lift, reduce_inputs
 from fgp_vnn.transform.stable import collapse

@@ -22,12 +22,12 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.sets import L2Ball
+from fgp_vnn.regions.polyhedra import region_spaces
+from fgp_vnn.search.ball import Ball, Reporter, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Records, Visited
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, set_out
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.leaves import region_spaces
 from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
-from fgp_vnn.search.settled import Ball, Reporter, distances
 from fgp_vnn.strategy import Strategy
 
 
@@ -44,7 +44,7 @@ class Distance(Goal):
         self.ball, self.reporter, self.setting = ball, reporter, setting
         self.stuck = torch.inf  # the lowest level of a region that nothing raises
         self.leaves = 0  # bundles that turned out to be regions
-        self._tries = strategy.projections.nearest
+        self._projections = strategy.projections
         self._small = 0 < setting.query.network.neurons <= strategy.hidden.small
         self._cuts = isinstance(setting.query.domain, L2Ball)
         self._rise = strategy.hidden.rise * ball.radius
@@ -86,7 +86,7 @@ class Distance(Goal):
         self.leaves += len(at)
         for some in parts(len(at), polyhedra_at_once(query.network, budget.at_once)):
             spaces = region_spaces(query, signs[some], kept.disjunct[some])
-            distance = distances(self.ball, spaces, self.reporter, budget, tries=self._tries)
+            distance = distances(self.ball, spaces, self.reporter, budget, self._projections)
             level = torch.maximum(visited.level[at[some]], distance)
             rest = level[distance < self.reporter.goal()]
             if len(rest):

@@ -1,4 +1,4 @@
-"""Distances of the parts of regions that other classes have, by projections.
+"""A ball in which the nearest counterexample is looked for, and distances of regions in it.
 
 The nearest point of a polyhedron, in l2 by alternating projections and a linear system in the end,
 in other norms by primal and dual steps with the norm's own projections.
@@ -7,7 +7,7 @@ in other norms by primal and dual steps with the norm's own projections.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -19,13 +19,12 @@ from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.query import Query
-from fgp_vnn.regions.closest import nearest, nearest_in_norm
 from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
 from fgp_vnn.regions.projections import alternate
+from fgp_vnn.strategy import Projections
 
-STEPS = (400, 4000)  # at first, and where that was not enough
 Number = TypeVar("Number", float, Tensor)
-FEW_INPUTS = 200  # up to so many, a clip box is written as half-spaces
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +82,7 @@ def distances(
     spaces: HalfSpaces,
     reporter: Reporter,
     budget: Budget,
-    *,
-    tries: tuple[int, ...] = STEPS,
+    projections: Projections,
 ) -> Tensor:
     """Lower bounds [cases] of the distances of intersections of half-spaces from the origin.
 
@@ -92,15 +90,17 @@ def distances(
     time is up, the bounds are what has been proved by then.
     """
     free = ball.free()
-    spaces = _with_box(spaces, ball)
+    if len(ball.origin) <= projections.clip_inputs:
+        spaces = _with_box(spaces, ball)
     find = nearest if isinstance(free, L2Ball) else nearest_in_norm
+    look = projections.look
     result = spaces.values.new_zeros(len(spaces.values))
-    for steps in tries:
+    for steps in projections.nearest:
         left = torch.nonzero(result < reporter.goal()).flatten()
         if not len(left) or budget.expired():
             break
         mine = HalfSpaces(*(part[left] for part in spaces))
-        part, points = find(free, mine, budget, steps=steps)
+        part, points = find(free, mine, budget, steps=steps, look=look)
         reached = ball.distance(part)
         near = reached < reporter.goal()
         if bool(near.any()):
@@ -108,7 +108,7 @@ def distances(
             # What has no point at all has no nearest one: is anything left within the goal?
             goal = ball.within(reporter.goal())
             moved = about(mine, goal.center - free.center)
-            empty = alternate(goal, moved, _nothing, budget, steps=steps).empty
+            empty = alternate(goal, moved, _nothing, budget, steps=steps, look=look).closed
             reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.maximum(result[left], reached)
     return result
@@ -130,11 +130,10 @@ def _nothing(points: Tensor) -> None:
 
 
 def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
-    """The half-spaces together with those of the clip box, if there is one that is not too large
-    to be written like this."""
+    """The half-spaces together with those of the clip box, if there is one."""
     domain = ball.query.domain
     box = domain.clip if isinstance(domain, Clipped) else domain
-    if not isinstance(box, Box) or len(ball.origin) > FEW_INPUTS:
+    if not isinstance(box, Box):
         return spaces
     cases, _, inputs = spaces.rows.shape
     eye = torch.eye(inputs, dtype=spaces.rows.dtype, device=spaces.rows.device)
@@ -149,16 +148,12 @@ def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
 
 def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
     """The points of a domain no farther from the origin than the radius, in its own norm."""
-    if isinstance(domain, L2Ball):
-        return L2Ball(domain.center, radius)
-    if isinstance(domain, L1Ball):
-        return L1Ball(domain.center, radius)
+    if isinstance(domain, (L2Ball, L1Ball)):
+        return replace(domain, radius=radius)
+    if isinstance(domain, Clipped):
+        return replace(domain, ball=replace(domain.ball, radius=radius))
     if isinstance(domain, Box):
         around = L1Ball(origin, radius).box()
         lower = torch.maximum(domain.lower, around.lower)
         return Box(lower, torch.minimum(domain.upper, around.upper))
-    if isinstance(domain, Clipped):
-        ball = _shrunk(domain.ball, origin, radius)
-        if isinstance(ball, (L2Ball, L1Ball)):
-            return Clipped(ball, domain.clip)
     raise TypeError(f"a {type(domain).__name__} is no ball")

@@ -12,11 +12,11 @@ from torch import Tensor
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine, doubt, part_of
-from fgp_vnn.regions.projections import LOOK, along, further, scaled, step_length
+from fgp_vnn.regions.projections import along, further, scaled, step_length
 
 
 def nearest(
-    domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int = 400
+    domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int, look: int
 ) -> tuple[Tensor, Tensor]:
     """Lower bounds [cases], as parts of the domain, of the distance of the intersections from the
     centre, and the points [cases, inputs] that the ascent came to."""
@@ -30,7 +30,7 @@ def nearest(
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         ahead, momentum = further(multipliers, new, momentum)
         multipliers = new
-        if count % LOOK == 0:
+        if count % look == 0:
             best = torch.maximum(best, _part(domain, now, multipliers))
             if budget.expired():
                 break
@@ -41,7 +41,7 @@ def nearest(
 
 
 def nearest_in_norm(
-    domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int = 400
+    domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int, look: int
 ) -> tuple[Tensor, Tensor]:
     """The same as `nearest` for any norm, by primal and dual steps (Chambolle and Pock, 2011).
 
@@ -61,7 +61,7 @@ def nearest_in_norm(
         slack = along(now.rows, 2 * new - point) + now.values
         multipliers, point = torch.addcmul(multipliers, length, slack).clamp_(min=0), new
         sums, count = (sums[0] + multipliers, sums[1] + point), count + 1
-        if step % LOOK and step != steps:
+        if step % look and step != steps:
             continue
         mean = sums[0] / count, sums[1] / count
         last, average = (_part(domain, now, m) for m in (multipliers, mean[0]))
@@ -69,7 +69,7 @@ def nearest_in_norm(
         best = torch.maximum(best, torch.maximum(last, average))
         if budget.expired():
             break
-        if step % (4 * LOOK) == 0:
+        if step % (4 * look) == 0:
             multipliers, point = mean
             sums, count = (torch.zeros_like(multipliers), torch.zeros_like(point)), 0
     return best, domain.center + points
