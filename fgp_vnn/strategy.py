@@ -6,7 +6,7 @@ others. A function takes the part of the strategy that it needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Ascent:
     rate: float = 0.3
     decay: float = 0.95  # of the rate, per step
     beta_rate: float = 0.1  # of multipliers, relative to the mean coefficient of the layer
-    storable: bool = False  # the result is rounded to what a certificate holds: not tuned
+    storable: bool = False  # the result is rounded to what a certificate holds
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,11 @@ class Slopes:
     entries: int = 2_000_000  # optimised at once
     forward_factor: int = 40  # forward forms are used where backward passes cost so much more
 
+    def storable(self) -> Slopes:
+        """The same, with results that a certificate can hold."""
+        rows, bundles = (replace(part, storable=True) for part in (self.rows, self.bundles))
+        return replace(self, rows=rows, bundles=bundles)
+
 
 @dataclass(frozen=True)
 class Projections:
@@ -107,18 +112,39 @@ class Projections:
     before_program: int = 200  # where a linear or conic program comes after them
     nearest: tuple[int, ...] = (400, 4000)  # towards the nearest point: at first, and then
     look: int = 20  # steps between two looks at what has been reached
+    clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How many regions are explored at once."""
+
+    most: int
+    workspace: int  # numbers that their forms may take
+    least: int = 1  # whatever they take
+
+
+@dataclass(frozen=True)
+class Table:
+    """The hash table of the regions that were seen."""
+
+    slots: int = 1 << 12  # at first
+    few: int = 256  # patterns up to which a plain set is quicker
+    large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4
 
 
 @dataclass(frozen=True)
 class Walk:
     """The walk from region to region."""
 
-    batch: int = 4096  # regions at a time, fewer where their forms are large
-    workspace: int = 1 << 20  # numbers that the forms of a batch may take
+    breadth: Batch = Batch(most=4096, workspace=1 << 20, least=16)  # regions, breadth first
+    nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
+    overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # to get across in float32
     waiting: int = 256  # boundaries that wait at most
     few_neurons: int = 6  # unstable neurons up to which the walk comes first in `verify`
     patience: int = 50_000  # regions that `certify` walks before it searches bundles
     boundaries: int = 32  # that are settled at once, nearest first
+    table: Table = Table()
 
 
 @dataclass(frozen=True)
@@ -127,10 +153,10 @@ class Neurons:
 
     batch: int = 256  # bundles that are bounded at once
     candidates: int = 3  # neurons whose halves are looked at before one is chosen
-    short: int = 2000  # bundles of the first, short search
-    trial: int = 300  # bundles after which it gives up where hardly any is closed
+    most: int | None = None  # bundles after which the search gives up
+    trial: int | None = None  # bundles after which it gives up where hardly any is closed
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed
-    short_share: float = 0.25  # of the time, at most, for the short search
+    short_share: float = 0.25  # of the time, at most, for the first, short search
 
 
 @dataclass(frozen=True)
@@ -174,7 +200,6 @@ class Radius:
     step: float = 1.3  # factor from the largest radius that is proved to the next one
     close: float = 1.1  # factor at which the least unproved radius goes on
     kept: int = 20_000  # closed bundles that are handed on to the next radius
-    clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces
     usual: float = 60.0  # seconds to share out where no limit is given
     attack_share: float = 0.4  # of the time, at most, for attacks
     least: float = 1 / 64  # part of the goal from which on the radius grows
@@ -201,6 +226,7 @@ class Strategy:
     projections: Projections = Projections()
     walk: Walk = Walk()
     neurons: Neurons = Neurons()
+    short: Neurons = Neurons(most=2000, trial=300)  # the first search
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
     radius: Radius = Radius()

@@ -26,7 +26,6 @@ def _in(file: str, *tests: str) -> Tested:
 
 
 _CAPS = _in("domain/caps.py", "caps")
-_CLOSEST = _in("regions/closest.py", "projections")
 _NEAREST = _in("attack/boundary.py", "nearest")
 _DECOUPLED = _in("attack/decoupled.py", "decoupled", "nearest")
 _REBOUND = _in("search/rebound.py", "rebound")
@@ -38,6 +37,7 @@ _BUNDLES = _in("search/bundles.py", "bundles")
 _SPLIT = _in("search/split.py", "split")
 _INPUTS = _in("search/inputs.py", "inputs")
 _LEAVES = _in("search/leaves.py", "leaves")
+_POLYHEDRA = _in("regions/polyhedra.py", "leaves")
 _HALFSPACES = _in("regions/halfspaces.py", "halfspaces")
 _OVERFLOW = _in("regions/halfspaces.py", "overflow")
 _WALK = _in("search/walk/walk.py", "overflow")
@@ -129,6 +129,12 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         _LEAVES,
         ".gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)",
         ".any(-1)",
+    ),
+    (
+        "a region on the other side of its neurons",
+        _POLYHEDRA,
+        "torch.where(signs > 0, -1, 1)",
+        "torch.where(signs > 0, 1, -1)",
     ),
     (
         "negative multipliers as evidence",

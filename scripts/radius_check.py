@@ -10,10 +10,8 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -30,9 +28,8 @@ from fgp_vnn.api.radius import find_radius
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.robustness import NORMS, Norm
 from fgp_vnn.network import Network
-from fgp_vnn.search import distance
+from fgp_vnn.strategy import Hidden, Strategy
 from fgp_vnn.strategy import Radius as RadiusStrategy
-from fgp_vnn.strategy import Strategy
 from oracle.network import Array, Chain
 from oracle.radius import TOLERANCE, exact_radius
 from reference_walk import layers_of
@@ -41,8 +38,9 @@ SHAPES = ((2, 4, 2), (3, 5, 4, 3), (4, 6, 3), (5, 5, 4, 3), (3, 3, 3, 3, 2), (6,
 ENGINES = ("walk", "bundles", "bounds")
 LARGE = "as if large"
 WAYS = (*ENGINES, LARGE)
-# A proof at the goal never looks as if it would end.
-GROWING = Strategy(radius=RadiusStrategy(promising=((0.0, 1.0),), close=1.01))
+LARGER = Strategy(hidden=Hidden(small=0))  # as if a network had more neurons than are few
+# And as if a proof at the goal never looked as if it would end.
+GROWING = replace(LARGER, radius=RadiusStrategy(promising=((0.0, 1.0),), close=1.01))
 MAXIMUM = {"l2": 0.8, "linf": 0.4, "l1": 1.2}
 
 
@@ -70,26 +68,22 @@ def results(made: Case, seconds: float, *, exact: bool = False) -> Iterator[tupl
     """What each engine says of a case."""
     usual = Certifier.of(made.network)
     for way in WAYS:
-        certifier = replace(usual, strategy=GROWING) if way == LARGE else usual
-        with as_if_large() if way == LARGE else ExitStack():
-            found = find_radius(
-                certifier,
-                made.x,
-                norm=made.norm,
-                maximum=MAXIMUM[made.norm],
-                exact=exact,
-                engine="bundles" if way == LARGE else way,
-                clip=made.clip,
-                timeout=seconds,
-            )
+        found = find_radius(
+            as_if_large(usual) if way == LARGE else usual,
+            made.x,
+            norm=made.norm,
+            maximum=MAXIMUM[made.norm],
+            exact=exact,
+            engine="bundles" if way == LARGE else way,
+            clip=made.clip,
+            timeout=seconds,
+        )
         yield way, found
 
 
-@contextmanager
-def as_if_large() -> Iterator[None]:
-    """What is done for networks that are too large for a proof at once, done for small ones."""
-    with mock.patch.object(distance, "SMALL", 0):
-        yield
+def as_if_large(certifier: Certifier) -> Certifier:
+    """The same, which does what is done for networks that are too large for a proof at once."""
+    return replace(certifier, strategy=GROWING)
 
 
 def wrong(found: Radius, made: Case) -> bool:

@@ -30,7 +30,8 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.query import Query
 from fgp_vnn.search.inputs import Subdivision, split_inputs
-from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.strategy import Strategy
 
 Decide = Callable[[Query, Budget], str]
 
@@ -74,7 +75,7 @@ def verdicts(case: Case, limit: float) -> list[tuple[str, str]]:
 
 def _neurons(query: Query, deadline: Budget) -> str:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return split_neurons(query, bounds, exact_confirm(query), deadline, Split()).status
+    return split_neurons(query, bounds, exact_confirm(query), deadline, Strategy()).status
 
 
 def _inputs(query: Query, deadline: Budget) -> str:

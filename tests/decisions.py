@@ -30,7 +30,8 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.inputs import Subdivision, split_inputs
-from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.strategy import Strategy
 from radius_check import MAXIMUM, SHAPES
 
 Decide = Callable[[Query], Outcome | Verdict]
@@ -38,7 +39,7 @@ Decide = Callable[[Query], Outcome | Verdict]
 
 def neurons(query: Query) -> Outcome:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return split_neurons(query, bounds, exact_confirm(query), UNLIMITED, Split(lp=True))
+    return split_neurons(query, bounds, exact_confirm(query), UNLIMITED, Strategy(), lp=True)
 
 
 def inputs(query: Query) -> Outcome:

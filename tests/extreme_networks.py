@@ -68,9 +68,9 @@ def evaluate(network: Network, x: Exact) -> tuple[list[Exact], list[Exact]]:
 def random_extreme(
     seed: int, dtype: torch.dtype, *, residual: bool = False, spread: float = 1.0
 ) -> tuple[Network, Box]:
-    """A network and a box: values stay within the precision, and coefficients need not.
+    """A network and a box: values do not overflow, and may underflow, as coefficients may.
 
-    Layer k is scaled by 10^p_k; p_1 + ... + p_k is within the range of exponents for each k.
+    Layer k is scaled by 10^p_k, with p_1 + ... + p_k as it comes.
     """
     source = torch.Generator().manual_seed(seed)
 
@@ -81,12 +81,13 @@ def random_extreme(
         return low + (high - low) * float(uniform(1)[0] + 1) / 2
 
     top = 30.0 if dtype == torch.float32 else 290.0
+    bottom = -60.0 if dtype == torch.float32 else -340.0
     widths, level = (2, 3, 2, 2), power(-3, 3)
     box_scale = 10.0**level
     maps: list[Dense] = []
     sizes = (2, *widths[:-1])
     for k, width in enumerate(widths):
-        wanted = max(min(power(-top, top), level + top), level - top)
+        wanted = max(min(power(bottom, top), level + top), level - top)
         step, level = wanted - level, wanted
         sources = (0, k) if residual and k == 2 else (k,)
         weights = [uniform(width, sizes[s]) * 10.0 ** (step + spread * uniform(width, sizes[s]))

@@ -21,23 +21,21 @@ from solving import first_bounds
 from fgp_vnn.attack.descent import falsify
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
-from fgp_vnn.search.bundles import Splitting
+from fgp_vnn.search.ball import Ball, Reporter
 from fgp_vnn.search.distance import Distances
+from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.leaves import decide_regions
-from fgp_vnn.search.settled import Ball, Reporter
-from fgp_vnn.search.sharpen import sharpen_layers
-from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.walk import Walk, walk_regions
-from fgp_vnn.strategy import Descent, Slopes
+from fgp_vnn.strategy import Ascent, Descent, Neurons, Slopes, Strategy
 
 SMALL, LARGE = Budget(math.inf, 64 << 20), Budget(math.inf, 8 << 30)
 ONCE = Ascent(steps=1)
-QUICK = Splitting(ONCE, candidates=1)
+QUICK = Strategy(slopes=Slopes(bundles=ONCE), neurons=Neurons(candidates=1))
 
 
 def nothing(points: torch.Tensor) -> None:
@@ -66,7 +64,7 @@ def sharpen(budget: Budget) -> None:
 
 def split(budget: Budget) -> None:
     query = query_of(20, 700, 700, 4)
-    many = Split(ONCE, 1, batch=512, bundles=600)
+    many = replace(QUICK, neurons=Neurons(candidates=1, batch=512, most=600))
     split_neurons(query, loose(query), nothing, budget, many)
 
 

@@ -11,10 +11,11 @@ from random_networks import DOMAINS, KINDS, output_rows, random_domain, random_n
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.bounds.slopes import Ascended, Ascent, Multipliers, ascend, carry, start
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, ascend, carry, start
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Network
+from fgp_vnn.strategy import Ascent
 
 WIDTHS = (5, 4, 3)
 SHORT = Ascent(steps=8)

@@ -23,8 +23,8 @@ from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import GIGABYTE, LEAST, UNLIMITED, USUAL, Budget
 from fgp_vnn.budget.host import free_memory, group_limits, total_memory
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
-from fgp_vnn.regions.closest import nearest, nearest_in_norm
 from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
 from fgp_vnn.search.last_boxes import Parts, walk_boxes
 
 PACKAGE = Path(__file__).resolve().parent.parent / "fgp_vnn"
@@ -186,7 +186,7 @@ def test_nearest_points_are_looked_for_only_while_there_is_time(kind: str) -> No
     values = torch.full((2, 6), 0.3, dtype=torch.float64)
     spaces = HalfSpaces(rows, values, torch.zeros_like(values))
     find = nearest if kind == "l2" else nearest_in_norm
-    part, points = find(domains[kind], spaces, PAST, steps=10**12)
+    part, points = find(domains[kind], spaces, PAST, steps=10**12, look=20)
     assert bool((part >= 0).all()) and points.shape == (2, 3)
 
 

@@ -21,10 +21,10 @@ from random_networks import (
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import root_bounds
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import Bundles, Setting, Splitting, bound, choose, halves, set_out
+from fgp_vnn.search.bundles import Bundles, Setting, bound, choose, halves, set_out
+from fgp_vnn.strategy import Ascent
 
 WIDTHS = (5, 4, 3)
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -36,10 +36,8 @@ def set_up(
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, domain_kind, inputs=3, size=1.5)
     query = ask(network, domain, random_rows(seed, 2, 1, 3, 2))
-    splitting = Splitting(Ascent(steps=steps), candidates)
-    setting, root = set_out(
-        query, root_bounds(query.network, domain, budget=UNLIMITED), UNLIMITED, splitting
-    )
+    bounds = root_bounds(query.network, domain, budget=UNLIMITED)
+    setting, root = set_out(query, bounds, UNLIMITED, Ascent(steps=steps), candidates)
     return query, setting, root
 
 

@@ -241,12 +241,13 @@ def test_a_file_that_cannot_be_read_is_one_line_and_exit_code_2(
 
 
 def redirected(command: str, arguments: list[str], output: int | IO[bytes]) -> tuple[int, str]:
+    paths = [ENVIRONMENT["PYTHONPATH"], str(Path(__file__).parent / "bench")]
     done = subprocess.run(
         [*COMMAND, command, *arguments],
         stdout=output,
         stderr=subprocess.PIPE,
         text=True,
-        env={**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{Path(__file__).parent}"},
+        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
         timeout=120,
         check=False,
     )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from small_networks import balls, bounds_of, random_network, random_point, robustness_query, sample
 from solving import first_bounds
 
+from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import Condensed, condense, is_chain
+from fgp_vnn.transform.stable import undecided
 
 KINDS = ("l2", "l1", "linf", "clipped")
 
@@ -92,3 +96,23 @@ def test_a_point_is_a_domain_too() -> None:
     assert small.query.network.neurons == 0
     expected = query.network(query.domain.center.unsqueeze(0))[0]
     assert torch.allclose(small.least, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_neurons_without_weights_are_left_out(kind: str, deep: bool) -> None:
+    query = chain(kind, 3, deep=deep)
+    dead = query.network.layers[1]
+    assert isinstance(dead, Dense)
+    weight, bias = dead.weights[0].clone(), dead.bias.clone()
+    weight[:4], bias[:4] = 0, 0
+    layers = list(query.network.layers)
+    layers[1] = replace(dead, weights=(weight,), bias=bias)
+    query = replace(query, network=replace(query.network, layers=tuple(layers)))
+    small = condensed(query)
+    gone = set(range(8, 12))  # places of these neurons, after the first layer of 8
+    assert not gone & set(small.neurons.tolist())
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    assert not bool(undecided(bounds)[1][:4].any())
+    values = query.network.preactivations(sample(query.domain, 400, 1))
+    assert bool((values[-1] >= small.least - 1e-9).all())

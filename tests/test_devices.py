@@ -13,12 +13,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, backward_neurons, interval_step
-from fgp_vnn.bounds.slopes import Ascent, ascend
+from fgp_vnn.bounds.slopes import ascend
 from fgp_vnn.domain.sets import Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import ask
 from fgp_vnn.regions.forms import affine_forms, empty, gradient
 from fgp_vnn.search.walk.visited import flip_words, pack, unpack
+from fgp_vnn.strategy import Ascent
 
 GPU = torch.device("meta")  # any device but the CPU; this one every build of torch has
 DOMAINS = ("box", "l2", "l1", "clipped l2")

@@ -16,6 +16,7 @@ from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.leaves import decide_regions, leaf_effort, settle_regions
+from fgp_vnn.strategy import Projections
 
 WIDTHS = (4, 3)
 ONLY_LP = Effort(0, lp=True)
@@ -40,7 +41,7 @@ def decide(
     effort: Effort | None = None,
 ) -> tuple[Counterexample | None, int]:
     which = torch.full((len(signs),), disjunct)
-    time, effort = deadline or UNLIMITED, effort or leaf_effort(False)
+    time, effort = deadline or UNLIMITED, effort or leaf_effort(Projections(), False)
     decided = decide_regions(query, signs, which, exact_confirm(query), time, effort)
     return decided.found, decided.unsettled
 
@@ -160,7 +161,7 @@ def test_each_region_is_asked_about_its_own_disjunct() -> None:
             torch.tensor([0, 1]),
             exact_confirm(query),
             UNLIMITED,
-            leaf_effort(False),
+            leaf_effort(Projections(), False),
         )
         each = [decide(query, regions[:1], d) for d in range(2)]
         assert (both[0] is not None) == any(found is not None for found, _ in each)
@@ -188,7 +189,7 @@ def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
         regions = signs_of(query, points[query.met(query.network(points))[:, 0]][:2])
         which = torch.zeros(len(regions), dtype=torch.long)
         decided = decide_regions(
-            query, regions, which, lambda p: None, UNLIMITED, leaf_effort(False)
+            query, regions, which, lambda p: None, UNLIMITED, leaf_effort(Projections(), False)
         )
         assert decided.found is None and decided.unsettled == len(regions)
         left += decided.unsettled

@@ -47,6 +47,15 @@ def test_planted_regions_are_decided(kind: str, size: tuple[int, int]) -> None:
         assert meets(domain, spaces, answer, 1e-9)
 
 
+@pytest.mark.parametrize("kind", DOMAINS)
+def test_a_constraint_of_zeros_alone_does_not_keep_points_at_the_edge(kind: str) -> None:
+    domain, spaces, _ = met_somewhere(1, kind, margin=1e-2)
+    none = HalfSpaces(*(torch.zeros_like(part[:, :1]) for part in spaces))
+    both = HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, none, strict=True)))
+    answer = solve_region(domain, both, 2)
+    assert meets(domain, spaces, answer, -1e-3)
+
+
 @pytest.mark.parametrize("kind", ["box", "thin box", "l1"])
 def test_random_regions_are_decided_as_another_program_has_it(kind: str) -> None:
     seen = {True: 0, False: 0}

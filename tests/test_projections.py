@@ -18,10 +18,11 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, L1Ball, L2Ball
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.regions.closest import nearest, nearest_in_norm
 from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.search.leaves import leaf_effort, settle_regions
+from fgp_vnn.strategy import Projections
 from oracle.radius import least_distance
 
 
@@ -30,7 +31,7 @@ def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None,
     z = query.network.preactivations(point.unsqueeze(0))[:-1]
     signs = torch.cat([torch.where(part >= 0, 1, -1).to(torch.int8) for part in z], -1)
     which = torch.zeros(1, dtype=torch.long)
-    effort = leaf_effort(False)
+    effort = leaf_effort(Projections(), False)
     settled = settle_regions(
         query, signs, which, confirm_in(query), UNLIMITED, effort, Refuter(query, UNLIMITED)
     )
@@ -113,7 +114,7 @@ def _random_spaces(seed: int) -> HalfSpaces:
 def test_the_nearest_point_in_l2_is_exact(seed: int) -> None:
     spaces = _random_spaces(seed)
     ball = L2Ball(torch.zeros(4, dtype=torch.float64), 2.0)
-    part, _ = nearest(ball, spaces, UNLIMITED)
+    part, _ = nearest(ball, spaces, UNLIMITED, steps=400, look=20)
     for number in range(3):
         exact = least_distance(-spaces.rows[number].numpy(), -spaces.values[number].numpy())
         assert float(part[number]) * 2.0 == pytest.approx(exact, rel=1e-8)
@@ -128,7 +129,8 @@ def test_multipliers_that_overflow_are_no_distance(
     huge = torch.tensor([[[1e-300], [-1e-300]]], dtype=torch.float64)
     values = torch.full((1, 2), 1e308, dtype=torch.float64)
     spaces = HalfSpaces(huge, values, torch.zeros_like(values))
-    part, _ = find(L1Ball(torch.zeros(1, dtype=torch.float64), 1.0), spaces, UNLIMITED)
+    domain = L1Ball(torch.zeros(1, dtype=torch.float64), 1.0)
+    part, _ = find(domain, spaces, UNLIMITED, steps=400, look=20)
     assert bool(part.isfinite().all())
 
 
@@ -138,7 +140,7 @@ def test_the_nearest_point_in_other_norms_is_never_nearer_than_it_is(norm: str, 
     spaces = _random_spaces(seed)
     zero = torch.zeros(4, dtype=torch.float64)
     ball = Box(zero - 2.0, zero + 2.0) if norm == "linf" else L1Ball(zero, 2.0)
-    part, _ = nearest_in_norm(ball, spaces, UNLIMITED, steps=2000)
+    part, _ = nearest_in_norm(ball, spaces, UNLIMITED, steps=2000, look=20)
     for number in range(3):
         exact = _least_in_norm(spaces.rows[number].numpy(), spaces.values[number].numpy(), norm)
         assert exact * 0.99 <= float(part[number]) * 2.0 <= exact * (1 + 1e-9)

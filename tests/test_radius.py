@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from fgp_vnn.base.robustness import NORMS, Norm, other_class
 from fgp_vnn.cli.main import main
 from fgp_vnn.search import distance
 from fgp_vnn.search.rebound import over_caps
-from radius_check import ENGINES, MAXIMUM, as_if_large, case, results, wrong
+from radius_check import ENGINES, LARGER, MAXIMUM, as_if_large, case, results, wrong
 
 ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
 
@@ -42,17 +42,16 @@ def test_the_ends_are_valid_with_hardly_any_memory(
     for number in range(2000, 2004):
         made = case(number, norm)
         certifier = Certifier.of(made.network, memory=1e-9)
-        for search in (nullcontext(), as_if_large()):
-            with search:
-                found = find_radius(
-                    certifier,
-                    made.x,
-                    norm=norm,
-                    maximum=MAXIMUM[norm],
-                    engine=engine,
-                    clip=made.clip,
-                    timeout=5,
-                )
+        for either in (certifier, as_if_large(certifier)):
+            found = find_radius(
+                either,
+                made.x,
+                norm=norm,
+                maximum=MAXIMUM[norm],
+                engine=engine,
+                clip=made.clip,
+                timeout=5,
+            )
             assert not wrong(found, made), (found.lower, found.upper, made.exact)
 
 
@@ -76,8 +75,8 @@ def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int)
     network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
     certifier = Certifier.of(network)
     maximum = MAXIMUM[norm]
-    with as_if_large():
-        grown = find_radius(certifier, x, norm=norm, maximum=maximum, engine="bundles", timeout=5)
+    growing = as_if_large(certifier)
+    grown = find_radius(growing, x, norm=norm, maximum=maximum, engine="bundles", timeout=5)
     walked = find_radius(certifier, x, norm=norm, maximum=maximum, engine="walk", timeout=5)
     assert grown.lower <= walked.upper and walked.lower <= grown.upper
     assert grown.ended in ("gap", "max")
@@ -88,7 +87,6 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is done for large networks, on one that the walk decides."""
-    monkeypatch.setattr(distance, "SMALL", 0)
     made: list[int] = []
 
     def counted(*args: Any) -> Any:
@@ -97,7 +95,7 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
 
     monkeypatch.setattr(distance, "over_caps", counted)
     network, x = random_network((6, 14, 12, 10, 4), seed), random_point(6, seed)
-    certifier = Certifier.of(network)
+    certifier = replace(Certifier.of(network), strategy=LARGER)
     split = find_radius(certifier, x, maximum=2.0, engine="bundles", timeout=20)
     walked = find_radius(certifier, x, maximum=2.0, engine="walk", timeout=20)
     assert split.lower <= walked.upper and walked.lower <= split.upper
@@ -107,15 +105,14 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
 def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
     network, x = random_network((8, 16, 14, 5), 1), random_point(8, 1)
     heard: list[tuple[float, float]] = []
-    with as_if_large():
-        found = find_radius(
-            Certifier.of(network),
-            x,
-            maximum=2.0,
-            engine="bundles",
-            timeout=20,
-            progress=lambda lower, upper: heard.append((lower, upper)),
-        )
+    found = find_radius(
+        as_if_large(Certifier.of(network)),
+        x,
+        maximum=2.0,
+        engine="bundles",
+        timeout=20,
+        progress=lambda lower, upper: heard.append((lower, upper)),
+    )
     assert found.statistics["radii"] > 1
     lowers, uppers = zip(*heard, strict=True)
     assert list(lowers) == sorted(lowers) and list(uppers) == sorted(uppers, reverse=True)

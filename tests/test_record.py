@@ -23,11 +23,10 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.proof_log import ProofLog
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import CLIMB, Splitting
-from fgp_vnn.search.sharpen import sharpen_layers
-from fgp_vnn.strategy import Ascent, Slopes
+from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.strategy import Slopes, Strategy
 
-SLOPES = Slopes(rows=Ascent(storable=True))
+SLOPES = Slopes().storable()
 
 
 def question(seed: int) -> Query:
@@ -74,8 +73,8 @@ def test_refined_and_sharpened_bounds_are_found_again_by_the_checker(
     with torch.no_grad():
         plain = root_bounds(query.network, query.domain, budget=UNLIMITED)
         refined = refine_layers(query, plain, SLOPES, UNLIMITED, log.refined)
-        splitting = Splitting(ascent=replace(CLIMB, storable=True))
-        sharper = sharpen_layers(query, refined, 6, UNLIMITED, splitting, log.sharpened)
+        storable = Strategy(slopes=Slopes().storable())
+        sharper = sharpen_layers(query, refined, 6, UNLIMITED, storable, log.sharpened)
     assert_found(learnt(query, [], tmp_path), plain)
     assert_found(learnt(query, log.steps, tmp_path), sharper)
     width = [

@@ -13,10 +13,9 @@ from test_sharpen import check_exact_range, check_overflow, check_samples, make_
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.query import Query
-from fgp_vnn.strategy import Slopes
+from fgp_vnn.strategy import Ascent, Slopes
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 

@@ -74,6 +74,24 @@ def test_the_level_of_a_half_space_holds_for_its_stored_normal(inputs: int) -> N
         assert float(t) == pytest.approx(0.7, rel=1e-10)
 
 
+def test_a_level_holds_to_the_side_that_its_normal_was_rounded_to() -> None:
+    """A point of the half-space, far from its nearest one in the direction of that rounding."""
+    for seed in range(20):
+        source = torch.Generator().manual_seed(seed)
+        weight = torch.randn(1, 3, generator=source, dtype=torch.float64)
+        value = torch.linalg.vector_norm(weight) * 1e-9
+        ball = L2Ball(torch.zeros(3, dtype=torch.float64), 1.0)
+        normal, level = half_space(ball, weight, value.reshape(1))
+        w, n, v, t = exact(weight), exact(normal), exact(value.reshape(1))[0], exact(level)[0]
+        square, along = dot(w, w), dot(n, w)
+        aside = [a - b * along / square for a, b in zip(n, w, strict=True)]
+        length = root(dot(aside, aside))
+        far = Fraction(9, 10) / length if length else Fraction(0)
+        point = [-a * v / square - far * b for a, b in zip(w, aside, strict=True)]
+        assert dot(w, point) + v == 0 and dot(point, point) <= 1
+        assert t > 0 and dot(n, point) >= t * root(dot(n, n))
+
+
 @pytest.mark.parametrize("power", [-150, 0, 100])
 @pytest.mark.parametrize("seed", range(8))
 def test_points_of_two_half_spaces_are_in_their_joint_cap(seed: int, power: int) -> None:

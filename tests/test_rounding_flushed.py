@@ -10,7 +10,7 @@ import pytest
 import torch
 from command_line import ENVIRONMENT, ROOT
 
-FILES = ("test_rounding.py", "test_rounding_domains.py")
+FILES = ("test_rounding_losses.py", "test_rounding.py", "test_rounding_domains.py")
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from random_networks import DOMAINS, KINDS, random_domain, random_network, random_rows, sample
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import Splitting
-from fgp_vnn.search.sharpen import sharpen_layers
+from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 
 WIDTHS = (5, 4, 3)
-QUICK = Splitting(Ascent(steps=3), candidates=2)
+QUICK = Strategy(slopes=Slopes(bundles=Ascent(steps=3)), neurons=Neurons(candidates=2))
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 Tighten = Callable[[Query, LayerBounds], LayerBounds]

@@ -197,7 +197,7 @@ def test_without_a_time_limit_no_engine_keeps_the_others_from_their_turn(
     low = float(network(sample(domain, 500, 4))[:, 0].quantile(0.1))
     row = Conjunction(np.array([[1.0, 0.0]]), np.array([low]), np.array([False]))
     query = ask(network, domain, [row])
-    strategy = Strategy(neurons=Neurons(short=1))
+    strategy = Strategy(short=Neurons(batch=2, most=1))
     settings = Settings(attack=False, engine="split")
     solve(query, lambda points: None, settings, UNLIMITED, strategy)
     assert len(turns) == 1 and 0 < turns[0] < float("inf")

@@ -12,19 +12,20 @@ from random_networks import random_domain, random_network, random_rows, sample
 
 from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.bounds.backward import root_bounds
-from fgp_vnn.bounds.slopes import Ascent
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 
-QUICK = Split(Ascent(steps=4), bundles=200)
+QUICK = Strategy(slopes=Slopes(bundles=Ascent(steps=4)), neurons=Neurons(most=200))
+WILD = Slopes(bundles=Ascent(steps=20, rate=2.0, beta_rate=2.0))
 LARGE = 1 << 30  # bytes
 
 
-def split(query: Query, split: Split = QUICK, budget: Budget | None = None) -> Outcome:
+def split(query: Query, how: Strategy = QUICK, budget: Budget | None = None) -> Outcome:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return split_neurons(query, bounds, exact_confirm(query), budget or Budget.of(0.3, None), split)
+    return split_neurons(query, bounds, exact_confirm(query), budget or Budget.of(0.3, None), how)
 
 
 def hard_query(seed: int, *counts: int) -> Query:
@@ -53,20 +54,20 @@ def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "memory"),
+    ("how", "memory"),
     [
-        (Split(Ascent(steps=0), candidates=1), LARGE),
-        (Split(batch=1), LARGE),
-        (Split(batch=6), 0),
-        (Split(Ascent(steps=20, rate=2.0, beta_rate=2.0), candidates=50), LARGE),
+        (Strategy(slopes=Slopes(bundles=Ascent(steps=0)), neurons=Neurons(candidates=1)), LARGE),
+        (Strategy(neurons=Neurons(batch=1)), LARGE),
+        (Strategy(neurons=Neurons(batch=6)), 0),
+        (Strategy(slopes=WILD, neurons=Neurons(candidates=50)), LARGE),
     ],
     ids=["no steps", "one at a time", "depth first", "wild steps"],
 )
-def test_every_way_to_search_ends_with_the_same_verdict(settings: Split, memory: int) -> None:
+def test_every_way_to_search_ends_with_the_same_verdict(how: Strategy, memory: int) -> None:
     for seed in range(5):
         query = hard_query(seed, *((1,), (2,), (1, 2))[seed % 3])
         truth = oracle(query)
-        outcome = split(query, settings, replace(Budget.of(20, None), memory=memory))
+        outcome = split(query, how, replace(Budget.of(20, None), memory=memory))
         assert truth in (outcome.status, "unclear")
 
 
@@ -116,7 +117,7 @@ def test_a_limit_on_bundles_is_unknown_and_says_that_it_is_unfinished() -> None:
     stopped = 0
     for seed in range(6):
         query = hard_query(seed)
-        outcome = split(query, replace(QUICK, bundles=1))
+        outcome = split(query, replace(QUICK, neurons=Neurons(most=1)))
         if outcome.status == "unknown":
             assert outcome.unfinished and outcome.reason
             stopped += 1

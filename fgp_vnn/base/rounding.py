@@ -46,6 +46,12 @@ class Unit(NamedTuple):
         """What each operation may lose to underflow, and the room to compute that."""
         return 8 * self.tiny
 
+    @property
+    def nothing(self) -> float:
+        """What squares that underflow leave of a norm is below this: a neuron that is smaller may
+        be taken for 0, at the price of a defect."""
+        return sqrt(self.lost / self.eps)
+
     def root(self, count: int) -> float:
         """What underflow of their squares takes from the norm of so many numbers, at most."""
         return sqrt(4 * self.lost * count)

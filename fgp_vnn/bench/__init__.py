@@ -1,1 +1,1 @@
-"""Folders of instances: run them, resume them, compare tools, look at the result."""
+"""Run folders of instances, resume such runs, compare tools."""

@@ -1,9 +1,9 @@
-"""What a worker says of one instance, and who can be asked."""
+"""The answer to one instance, and what gives it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fgp_vnn.bench.instances import Instance
@@ -15,7 +15,7 @@ class Answer:
     """A verdict in plain values, as it travels between processes and machines."""
 
     status: str
-    run_time: float  # seconds of wall clock in the verifier, files read and all
+    run_time: float  # seconds of wall clock in the verifier, reading files included
     decided_by: str = ""
     reason: str = ""
     counterexample: str = ""  # the text of a results file
@@ -24,9 +24,7 @@ class Answer:
     statistics: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    prepare_time: float = 0.0  # seconds before the time limit begins to count
 
 
 @dataclass(frozen=True)
@@ -38,19 +36,23 @@ class Limits:
 
 
 class Solver(Protocol):
-    """Answers one instance at a time, and always answers: what goes wrong is an `error`."""
+    """Answers one instance at a time; a failure is the answer `error`, not an exception."""
 
-    def run(self, instance: Instance) -> Answer: ...
+    def run(self, instance: Instance) -> Answer:
+        """Return the answer, at the latest some time after the instance's limit."""
 
     def stop(self) -> None:
-        """Give up at once; may be called from another thread while `run` waits."""
+        """End at once; may be called from another thread while `run` waits."""
 
     def close(self) -> None:
-        """Free everything; called when `run` does not wait."""
+        """Free everything; not to be called while `run` waits."""
 
 
 def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
-    """The result of an instance; an answer after the time limit counts as a timeout."""
+    """Return the result of an instance; an answer after its time limit counts as a timeout.
+
+    `expected` is sat or unsat where the true answer is known.
+    """
     late = answer.run_time > instance.timeout and answer.status in ("sat", "unsat")
     return Record(
         category=instance.category,
@@ -59,6 +61,7 @@ def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
         timeout=instance.timeout,
         result="timeout" if late else answer.status,
         run_time=answer.run_time,
+        prepare_time=answer.prepare_time,
         decided_by=answer.decided_by,
         reason="the answer came after the time limit" if late else answer.reason,
         late=answer.status if late else "",

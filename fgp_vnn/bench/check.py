@@ -1,6 +1,6 @@
-"""A counterexample on trial: float32, inside the box, unsafe by onnxruntime, with no tolerance.
+"""Check a counterexample: a float32 input in the box, unsafe by onnxruntime, with no tolerance.
 
-Nothing here comes from the verifier's own arithmetic: the network is the ONNX file in onnxruntime.
+Nothing here depends on the verifier's own arithmetic: onnxruntime runs the ONNX file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
 def check_results(results: Path, network: OnnxFile, prop: Property) -> str:
-    """Why the counterexample in a results file is not valid; empty if it is."""
+    """Return why the counterexample in a results file is not valid; empty if it is valid."""
     found = read_results(results, prop)
     if found.status != "sat":
         raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
@@ -33,7 +33,7 @@ def check_results(results: Path, network: OnnxFile, prop: Property) -> str:
 
 
 def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
-    """Why x [inputs] is not a counterexample of the property; empty if it is one."""
+    """Return why x [inputs] is not a counterexample of the property; empty if it is one."""
     if x.shape != (prop.inputs,):
         return f"{x.size} inputs, the property has {prop.inputs}"
     with np.errstate(over="ignore"):
@@ -53,7 +53,10 @@ def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
 
 
 def _digits(x: NDArray[Any], point: Vector, case: Case) -> NDArray[np.float64]:
-    """The float32 that the network gets; what is written where the box has no float32 for it."""
+    """Return the input to compare with the box [inputs].
+
+    That is the float32 the network gets, or the written number where the box holds no float32.
+    """
     return np.where(case.without_single(), x, point.astype(np.float64))
 
 
@@ -78,11 +81,11 @@ class OnnxFile:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the input; dimensions without a number are one."""
+        """The shape of the input; a dimension without a number counts as 1."""
         return tuple(size if isinstance(size, int) else 1 for size in self._input.shape)
 
     def run(self, x: Vector) -> Vector:
-        """The outputs [outputs] at x [inputs], both flat in C order."""
+        """Return the outputs [outputs] at x [inputs], both flat in C order."""
         shaped = x.astype(_TYPES[self._input.type]).reshape(self._fitting(x.size))
         try:
             y = self._session.run(None, {self._input.name: shaped})[0]
@@ -98,7 +101,7 @@ class OnnxFile:
 
 
 def _outside(x: Vector, prop: Property) -> str:
-    """Say of the box that x misses least by how much it does."""
+    """Say which value of x lies outside of the nearest box."""
     if not prop.cases:
         return "the property has no input box"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.answer import Answer, as_record
 from fgp_vnn.bench.check import OnnxFile, check_results
 from fgp_vnn.bench.facts import machine
@@ -17,25 +18,25 @@ from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import (
     JSON_LINES,
     SETTINGS,
-    Journal,
     open_journal,
     read_records,
-    write_atomically,
+    read_settings,
+    write_results,
 )
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Runs
-from fgp_vnn.bench.tables import read_results_table
+from fgp_vnn.bench.tables import COLUMNS, Key, instance_key, read_result_rows, result_word
 from fgp_vnn.bench.tools import Tool, run_tool, unpacked
 from fgp_vnn.bench.truth import Truth
 from fgp_vnn.property import load_property
 
 COMPARISON = "compare.json"
-SINGLE = "fgp-vnn"  # the name of the only tool of a plain run
+SINGLE = "fgp-vnn"  # the name of the only tool of a run
 
 
 @dataclass(frozen=True)
 class Step:
-    """One result of one tool, as it comes."""
+    """One result of one tool, and how many results of all there are."""
 
     tool: str
     record: Record
@@ -50,7 +51,7 @@ def compare(
     out: Path,
     settings: Mapping[str, Any],
 ) -> Iterator[Step]:
-    """Run what is missing, every tool on one instance before the next, and yield each result."""
+    """Run what has no result yet, all tools on one instance before the next; yield each result."""
     facts = machine()
     with ExitStack() as stack:
         journals = {
@@ -62,7 +63,11 @@ def compare(
         total = len(instances) * len(tools)
         done = 0
         for turn, instance in enumerate(instances):
-            waiting = [t for t in _in_turn(tools, turn) if _is_missing(journals[t.name], instance)]
+            waiting = [
+                tool
+                for tool in _in_turn(tools, turn)
+                if instance.key not in journals[tool.name].records
+            ]
             done += len(tools) - len(waiting)
             if not waiting:
                 continue
@@ -70,78 +75,96 @@ def compare(
                 for tool in waiting:
                     folder = out / tool.name
                     results = (folder / "results.txt").absolute()
-                    trial = run_tool(tool, instance, files, results, folder / "log.txt")
-                    answer = _checked(trial.answer, results, instance)
+                    answer = run_tool(tool, instance, files, results, folder / "log.txt")
+                    answer = replace(_checked(answer, results, instance), machine=facts)
                     record = as_record(instance, answer, truth.get(instance.key, ""))
-                    record = replace(record, prepare_time=trial.prepare_time, machine=facts)
                     done += 1
                     stored = journals[tool.name].append(record, answer.counterexample)
                     yield Step(tool.name, stored, done, total)
 
 
 def published(path: Path, instances: Iterable[Instance], truth: Truth) -> list[Record]:
-    """Rows of a results file that are about our instances, as results under our time limits."""
-    rows = {row.key: row for row in read_results_table(path)}
-    records = []
-    for instance in instances:
-        row = rows.get(instance.key)
-        if row is not None:
-            answer = Answer(row.result, row.run_time)
-            record = as_record(instance, answer, truth.get(instance.key, ""))
-            records.append(replace(record, prepare_time=row.prepare_time))
+    """Return the rows of a results file that are about our instances, under our time limits."""
+    answers = read_published(path)
+    records = [
+        as_record(instance, answers[instance.key], truth.get(instance.key, ""))
+        for instance in instances
+        if instance.key in answers
+    ]
     if not records:
-        raise InputError(f"{path}: none of its {len(rows)} rows is one of the instances")
+        raise InputError(f"{path}: none of its {len(answers)} rows is one of the instances")
     return records
 
 
+def read_published(path: Path) -> dict[Key, Answer]:
+    """Return the answers in a results file of the competition."""
+    answers = {}
+    for place, row in read_result_rows(path):
+        try:
+            key = instance_key(row["category"], row["onnx"], row["vnnlib"])
+            prepare_time, run_time = (
+                float(row[name] or 0) for name in ("prepare_time", "run_time")
+            )
+        except (KeyError, ValueError):
+            raise InputError(f"{place}: expected {','.join(COLUMNS)}, got {row}") from None
+        answers[key] = Answer(result_word(row["result"]), run_time, prepare_time=prepare_time)
+    return answers
+
+
 def write_published(folder: Path, records: Iterable[Record]) -> None:
-    """Results of elsewhere, in the form of a run of our own."""
+    """Write published results in the form of a run of our own."""
     if (folder / SETTINGS).exists():
         raise InputError(f"{folder}: holds a run; give the published results another name")
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(record.as_dict()) + "\n" for record in records]
-    write_atomically(folder / JSON_LINES, "".join(lines))
+    write_results(folder, records)
 
 
 def write_comparison(out: Path, tools: Sequence[str], benchmark: Path) -> None:
-    """Say which folders belong to the comparison, and in which order."""
+    """Write down which folders belong to the comparison, and in which order."""
     out.mkdir(parents=True, exist_ok=True)
     content = {"tools": list(tools), "benchmark": str(benchmark.resolve())}
-    write_atomically(out / COMPARISON, json.dumps(content, indent=2) + "\n")
+    write_bytes(out / COMPARISON, json.dumps(content, indent=2).encode() + b"\n", "comparison")
 
 
 def read_runs(folder: Path) -> Runs:
-    """The results of a comparison or of a plain run."""
+    """Return the results of a comparison, or of a run, which counts as the tool SINGLE."""
     if (folder / COMPARISON).is_file():
-        tools = json.loads((folder / COMPARISON).read_text(encoding="utf-8"))["tools"]
-        folders = {tool: folder / tool for tool in tools}
+        tools = read_settings(folder, COMPARISON).get("tools", [])
     elif (folder / JSON_LINES).is_file():
-        folders = {SINGLE: folder}
+        tools = [SINGLE]
     else:
         raise InputError(f"{folder}: neither a run nor a comparison (no {JSON_LINES})")
     runs = {
-        tool: {record.key: record for record in read_records(path)}
-        for tool, path in folders.items()
+        tool: {record.key: record for record in read_records(tool_folder(folder, tool))}
+        for tool in tools
     }
     if not any(runs.values()):
         raise InputError(f"{folder}: no results yet")
     return runs
 
 
+def tool_folder(folder: Path, tool: str) -> Path:
+    """Return where the results of one tool of a run or a comparison are."""
+    return folder / tool if (folder / COMPARISON).is_file() else folder
+
+
+def benchmark_of(folder: Path) -> Path:
+    """Return the benchmark that a run or a comparison was made on."""
+    settings = read_settings(folder) | read_settings(folder, COMPARISON)
+    return Path(settings.get("benchmark", ""))
+
+
 def _in_turn(tools: Sequence[Tool], turn: int) -> list[Tool]:
-    """Nobody is always first: what the first reads from disk, the second finds in memory."""
+    """Return the tools with another one first each turn: the second finds files in memory."""
     start = turn % max(1, len(tools))
     return [*tools[start:], *tools[:start]]
 
 
-def _is_missing(journal: Journal, instance: Instance) -> bool:
-    return instance.key not in journal.records
-
-
 def _checked(answer: Answer, results: Path, instance: Instance) -> Answer:
-    """The answer with onnxruntime's word on its counterexample.
+    """Return the answer with what onnxruntime says of its counterexample.
 
-    What we cannot read is not held against the tool; what it wrote is.
+    A counterexample that cannot be read is not valid; a network or a property that we cannot read
+    is not the tool's fault.
     """
     if answer.status != "sat":
         return answer

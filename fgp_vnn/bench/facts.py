@@ -1,4 +1,4 @@
-"""What a result depends on beside its instance: versions and the machine."""
+"""What a result depends on besides its instance: versions and the machine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from fgp_vnn import __version__
+from fgp_vnn.budget.host import total_memory
 
 
 def versions() -> dict[str, str]:
-    """The versions of everything that a result may depend on."""
+    """Return the version of each package that a result may depend on."""
     found = {"fgp-vnn": __version__, "python": platform.python_version()}
     for package in ("torch", "onnxruntime", "onnx", "vnnlib", "numpy"):
         try:
@@ -23,7 +26,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Where the time was spent: processor, cores, threads."""
+    """Return the processor, its cores, threads and memory, and the operating system."""
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -33,7 +36,8 @@ def machine() -> dict[str, Any]:
                 break
     return {
         "processor": processor,
-        "cores": os.cpu_count(),
+        "cores": psutil.cpu_count(),
+        "memory": f"{total_memory() / 2**30:.0f} GiB",
         "threads": os.environ.get("OMP_NUM_THREADS", ""),
         "system": f"{platform.system()} {platform.release()}",
     }

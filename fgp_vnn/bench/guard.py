@@ -1,4 +1,4 @@
-"""A worker process held to its limits: it is killed when it exceeds them, and replaced."""
+"""A worker process with limits: it is killed when it exceeds them, and replaced."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Answer, Limits
 from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.leash import kill_group
+from fgp_vnn.budget.host import held_memory
 
 _START_SECONDS = 300.0  # a cold disk may take long over torch
 _POLL_SECONDS = 0.05
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class WorkerSpec:
     verifier: str  # module:function, called as verify(onnx, vnnlib, timeout=..., **settings)
     settings: dict[str, Any]
     limits: Limits
-    threads: int = 0  # of one worker; 0: as the environment says
+    threads: int = 0  # of one worker; 0: whatever the environment says
 
 
 class WorkerDied(Exception):
@@ -38,7 +41,7 @@ class WorkerDied(Exception):
 
 
 class GuardedWorker:
-    """A `Solver` that is a process of its own."""
+    """A `Solver` in a process of its own."""
 
     def __init__(self, spec: WorkerSpec, log: Path | None = None) -> None:
         self._spec = spec
@@ -49,6 +52,7 @@ class GuardedWorker:
 
     @property
     def pid(self) -> int | None:
+        """The worker's process id; None if there is no worker."""
         return self._process.pid if self._process else None
 
     def run(self, instance: Instance) -> Answer:
@@ -67,12 +71,13 @@ class GuardedWorker:
             self._end()
             return Answer("error", time.perf_counter() - start, reason=str(death))
         answer = Answer(**message)
-        if answer.reason.startswith("out of memory") or self._resident() > self._half():
-            self._end()  # a heap that was full once stays in pieces: begin afresh
+        half = self._spec.limits.memory // 2
+        if answer.reason.startswith("out of memory") or self._resident() > half:
+            self._end()  # memory that is fragmented or never given back: start a new one
         return answer
 
     def start(self) -> None:
-        """Start the process if it does not run, and wait until it is warm; two deaths end it."""
+        """Start a process if none runs, wait until it is warm; InputError if it fails twice."""
         for last_try in (False, True):
             if self._process is not None and self._process.poll() is None:
                 return
@@ -106,7 +111,7 @@ class GuardedWorker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=environment,
-                start_new_session=True,  # Ctrl-C is for the coordinator alone
+                start_new_session=True,  # Ctrl-C reaches the coordinator only
             )
         if self._stopped:
             _kill(self._process)
@@ -123,10 +128,10 @@ class GuardedWorker:
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            raise WorkerDied(self._epitaph()) from None
+            raise WorkerDied(self._last_words()) from None
 
     def _hear(self, seconds: float, late: str) -> dict[str, Any]:
-        """The next message; kills the worker where it takes too long or too much memory."""
+        """Return the next message; raise WorkerDied after `seconds`, or over the memory limit."""
         process = self._process
         assert process is not None and process.stdout is not None
         deadline = time.monotonic() + seconds
@@ -136,7 +141,7 @@ class GuardedWorker:
             if select.select([pipe], [], [], wait)[0]:
                 chunk = os.read(pipe, 1 << 20)
                 if not chunk:
-                    raise WorkerDied(self._epitaph())
+                    raise WorkerDied(self._last_words())
                 self._unread += chunk
             elif self._resident() > self._spec.limits.memory:
                 raise WorkerDied(f"over its memory limit of {_megabytes(self._spec.limits.memory)}")
@@ -147,17 +152,14 @@ class GuardedWorker:
         return message
 
     def _resident(self) -> int:
-        """Bytes of memory that the worker holds now; 0 where that cannot be seen."""
+        """Return the bytes of memory that the worker holds now; 0 once it has ended."""
         try:
-            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
-        except (OSError, IndexError, ValueError):
+            return held_memory(self.pid) if self.pid else 0
+        except psutil.Error:
             return 0
 
-    def _half(self) -> int:
-        return self._spec.limits.memory // 2
-
-    def _epitaph(self) -> str:
-        """How the process ended, with the last thing it printed."""
+    def _last_words(self) -> str:
+        """Say how the process ended, with the last line it printed."""
         if self._stopped:
             return "stopped"
         assert self._process is not None
@@ -174,17 +176,14 @@ class GuardedWorker:
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                try:
+                with suppress(OSError):  # the rest of a message to a dead worker
                     pipe.close()
-                except OSError:
-                    continue  # the rest of a message to a dead worker
 
 
 def _kill(process: subprocess.Popen[bytes] | None) -> None:
-    """The worker and all that it started; not once it was waited for, when its number is free."""
+    """Kill the worker and all that it started, unless it was waited for: its id may be reused."""
     if process is not None and process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill_group(process.pid)
 
 
 def _last_line(log: Path | None) -> str:

@@ -1,4 +1,4 @@
-"""What a benchmark holds: a folder with instances.csv, a tree of such folders, or one csv file."""
+"""The instances of a benchmark: a folder with instances.csv, a tree of folders, or a CSV file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.tables import VERSIONS, Key, instance_key, read_rows
+from fgp_vnn.bench.tables import COLUMNS, VERSIONS, Key, instance_key, read_rows
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One row: a network, a property, a time limit in seconds, and where the files are."""
+    """A network, a property and a time limit in seconds, and the files they are in."""
 
     category: str
-    onnx: str  # as the csv names it
+    onnx: str  # as the CSV file names it
     vnnlib: str
     timeout: float
     network_files: tuple[str, ...]  # files that exist; one, but for some queries of VNN-LIB 2.0
@@ -28,6 +28,7 @@ class Instance:
 
     @property
     def key(self) -> Key:
+        """What names the instance."""
         return instance_key(self.category, self.onnx, self.vnnlib)
 
     def __str__(self) -> str:
@@ -36,7 +37,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The instances that can run, what is wrong with the rest, and the folders they are from."""
+    """The instances that can run, what is wrong with other rows, and the folders of all."""
 
     instances: tuple[Instance, ...]
     problems: tuple[str, ...]
@@ -44,23 +45,32 @@ class Benchmark:
 
 
 def read_benchmark(source: Path, *, timeout: float | None = None) -> Benchmark:
-    """Read a folder, a tree or a csv file; `timeout` stands in for the limits of the rows."""
-    if source.is_dir():
-        tables = [
-            (category, path / "instances.csv", path) for category, path in _categories(source)
-        ]
-    elif source.is_file():
-        parent = source.resolve().parent
-        tables = [(_category(parent), source, parent)]
-    else:
-        raise InputError(f"{source}: no such file or folder")
-    if not tables:
-        raise InputError(f"{source}: no instances.csv in this folder or below it")
-    reader = _Reader(timeout)
+    """Return the instances of a folder, a tree of folders or a CSV file.
+
+    `timeout` (seconds) replaces the limits of the rows; without it, a row must have one.
+    """
+    instances: list[Instance] = []
+    problems: list[str] = []
+    places: dict[Key, str] = {}
+    tables = _tables(source)
     for category, table, folder in tables:
-        reader.read_table(category, table, folder)
+        try:
+            rows = _instance_rows(table)
+        except InputError as error:
+            problems.append(str(error))
+            continue
+        for line, cells in rows:
+            place = f"{table}:{line}"
+            try:
+                instance = _instance(category, cells, folder, timeout)
+                first = places.setdefault(instance.key, place)
+                if first != place:
+                    raise InputError(f"the same instance as {first}")
+                instances.append(instance)
+            except InputError as error:
+                problems.append(f"{place}: {error}")
     folders = tuple((category, folder) for category, _, folder in tables)
-    return Benchmark(tuple(reader.instances), tuple(reader.problems), folders)
+    return Benchmark(tuple(instances), tuple(problems), folders)
 
 
 def select(
@@ -70,7 +80,7 @@ def select(
     limit: int | None = None,
     shuffle: int | None = None,
 ) -> tuple[Instance, ...]:
-    """Those whose category and names match a regular expression, shuffled by a seed, cut short."""
+    """Return the instances that match a regular expression, shuffled by a seed, at most `limit`."""
     chosen = list(instances)
     if pattern is not None:
         try:
@@ -83,12 +93,23 @@ def select(
     return tuple(chosen[:limit])
 
 
-def _categories(root: Path) -> list[tuple[str, Path]]:
-    """Folders below root with an instances.csv; two of one name are told apart by their path."""
-    folders = list(_folders(root))
+def _tables(source: Path) -> list[tuple[str, Path, Path]]:
+    """Return the tables of a benchmark: category, CSV file and folder of its files."""
+    if source.is_file():
+        parent = source.resolve().parent
+        return [(_category(parent), source, parent)]
+    if not source.is_dir():
+        raise InputError(f"{source}: no such file or folder")
+    folders = list(_folders(source))
+    if not folders:
+        raise InputError(f"{source}: no instances.csv in this folder or below it")
     names = [_category(folder.resolve()) for folder in folders]
-    return [
-        (name if names.count(name) == 1 else folder.relative_to(root).as_posix(), folder)
+    return [  # folders of one name are told apart by their path
+        (
+            name if names.count(name) == 1 else folder.relative_to(source).as_posix(),
+            folder / "instances.csv",
+            folder,
+        )
         for name, folder in zip(names, folders, strict=True)
     ]
 
@@ -105,80 +126,47 @@ def _category(folder: Path) -> str:
     return folder.parent.name if folder.name in VERSIONS else folder.name
 
 
-class _Reader:
-    """Collects instances and problems over several tables; lists each directory once."""
+def _instance_rows(table: Path) -> list[tuple[int, list[str]]]:
+    """Return the rows of a table without its header, each with its line number."""
+    rows = read_rows(table)
+    if rows and rows[0][1][:2] == ["onnx", "vnnlib"]:
+        rows = rows[1:]
+    if not rows:
+        raise InputError(f"{table}: no instances")
+    return rows
 
-    def __init__(self, timeout: float | None) -> None:
-        self.timeout = timeout
-        self.instances: list[Instance] = []
-        self.problems: list[str] = []
-        self._seen: dict[Key, str] = {}
-        self._listings: dict[str, frozenset[str]] = {}
 
-    def read_table(self, category: str, table: Path, folder: Path) -> None:
-        try:
-            rows = read_rows(table)
-        except InputError as error:
-            self.problems.append(str(error))
-            return
-        if rows and rows[0][1][:2] == ["onnx", "vnnlib"]:
-            rows = rows[1:]
-        if not rows:
-            self.problems.append(f"{table}: no instances")
-        for line, cells in rows:
-            try:
-                self._add(self._instance(category, cells, folder), f"{table}:{line}")
-            except InputError as error:
-                self.problems.append(f"{table}:{line}: {error}")
+def _instance(category: str, cells: list[str], folder: Path, timeout: float | None) -> Instance:
+    if len(cells) == 3:
+        onnx, vnnlib, limit = cells
+        places = [folder]
+    elif len(cells) == len(COLUMNS):
+        category, onnx, vnnlib = cells[:3]
+        limit = ""
+        below = folder / category
+        places = [folder, below, *(below / version for version in VERSIONS), Path()]
+    else:
+        raise InputError(
+            f"expected onnx,vnnlib,timeout or {','.join(COLUMNS)}, "
+            f"got {len(cells)} fields: {','.join(cells)!r}"
+        )
+    seconds = timeout if timeout is not None else _seconds(limit)
+    names = _networks(onnx)
+    place = next((p for p in places if _find(p, names[0])), places[0])
+    files = {name: _find(place, name) for name in (*names, vnnlib)}
+    if missing := [name for name, file in files.items() if not file]:
+        raise InputError(f"missing: {', '.join(missing)} (plain or .gz) in {place}")
+    networks = tuple(files[name] for name in names)
+    return Instance(category, onnx, vnnlib, seconds, networks, files[vnnlib])
 
-    def _add(self, instance: Instance, place: str) -> None:
-        first = self._seen.setdefault(instance.key, place)
-        if first != place:
-            raise InputError(f"the same instance as {first}")
-        self.instances.append(instance)
 
-    def _instance(self, category: str, cells: list[str], folder: Path) -> Instance:
-        if len(cells) == 3:
-            onnx, vnnlib, limit = cells
-            places = [folder]
-        elif len(cells) == 6:
-            category, onnx, vnnlib = cells[:3]
-            limit = ""
-            below = folder / category
-            places = [folder, below, *(below / version for version in VERSIONS), Path()]
-        else:
-            raise InputError(
-                "expected onnx,vnnlib,timeout or category,onnx,vnnlib,prepare_time,result,run_time,"
-                f" got {len(cells)} fields: {','.join(cells)!r}"
-            )
-        timeout = self.timeout if self.timeout is not None else _seconds(limit)
-        names = _networks(onnx)
-        place = next((p for p in places if self._find(p, names[0])), places[0])
-        files = [(name, self._find(place, name)) for name in (*names, vnnlib)]
-        missing = [name for name, file in files if file is None]
-        if missing:
-            raise InputError(f"missing: {', '.join(missing)} (plain or .gz) in {place}")
-        found = [file for _, file in files if file is not None]
-        return Instance(category, onnx, vnnlib, timeout, tuple(found[:-1]), found[-1])
-
-    def _find(self, folder: Path, name: str) -> str | None:
-        """The file of that name, or with .gz added or taken away."""
-        parent, base = os.path.split(os.path.join(folder, name))  # noqa: PTH118
-        names = self._listing(parent)
-        for candidate in (base, f"{base}.gz", base.removesuffix(".gz")):
-            if candidate in names:
-                return os.path.normpath(f"{parent}/{candidate}")
-        return None
-
-    def _listing(self, folder: str) -> frozenset[str]:
-        if folder not in self._listings:
-            try:
-                with os.scandir(folder or ".") as entries:
-                    names = frozenset(entry.name for entry in entries if entry.is_file())
-            except OSError:
-                names = frozenset()
-            self._listings[folder] = names
-        return self._listings[folder]
+def _find(folder: Path, name: str) -> str:
+    """Return the path of a file of that name, or with .gz added or taken away; else nothing."""
+    path = os.path.join(folder, name)  # noqa: PTH118  (pathlib is slow over many thousand rows)
+    for candidate in (path, f"{path}.gz", path.removesuffix(".gz")):
+        if os.path.isfile(candidate):  # noqa: PTH113
+            return os.path.normpath(candidate)
+    return ""
 
 
 def _seconds(text: str) -> float:
@@ -194,7 +182,7 @@ def _seconds(text: str) -> float:
 
 
 def _networks(text: str) -> tuple[str, ...]:
-    """The files of the network column: one path, or "[('f', 'a.onnx'), ('g', 'b.onnx')]"."""
+    """Return the names in a network column: one, or "[('f', 'a.onnx'), ('g', 'b.onnx')]"."""
     names: tuple[str, ...] = (text,)
     if text.startswith("["):
         try:

@@ -1,4 +1,4 @@
-"""A run on disk: results.jsonl and results.csv, appended as results come, by one writer."""
+"""A run on disk: results.jsonl and results.csv, to which one process appends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.files import write_bytes
 from fgp_vnn.base.records import agree
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key
@@ -25,38 +26,37 @@ TABLE = "results.csv"
 SETTINGS = "run.json"
 COUNTEREXAMPLES = "counterexamples"
 
-# A killed process loses nothing that was written; only a power cut can lose what is not yet synced,
-# so at most this many seconds of short instances, which then run again.
-_SYNC_SECONDS = 1.0
+_SYNC_SECONDS = 1.0  # a power cut loses at most the results of so many seconds; a kill loses none
 
 
 class Journal:
     """The open results of one run.
 
-    results.jsonl is the truth: a result counts once its line is complete. results.csv says the
-    same in the competition's format and is written anew from it whenever a run is resumed.
+    A result counts once its line in results.jsonl is complete. results.csv has the same results
+    in the competition's format; it is written anew whenever a run is resumed.
     """
 
     def __init__(self, folder: Path, records: Iterable[Record]) -> None:
         self.folder = folder
         self.records: dict[Key, Record] = {record.key: record for record in records}
-        write_atomically(folder / TABLE, "".join(map(_row, self.records.values())))
+        _write(folder / TABLE, map(_row, self.records.values()))
         self._lines: IO[str] = (folder / JSON_LINES).open("a", encoding="utf-8")
         self._table: IO[str] = (folder / TABLE).open("a", encoding="utf-8")
         self._synced = -_SYNC_SECONDS
         self._unsynced: list[Path] = []
 
     def append(self, record: Record, counterexample: str = "") -> Record:
-        """Write one result, and its counterexample first, so that no line names a missing file."""
+        """Write one result; return it with the name of its counterexample's file."""
         with _writing(self.folder):
             return self._append(record, counterexample)
 
     def _append(self, record: Record, counterexample: str) -> Record:
+        """Write the counterexample first, so that no line names a missing file."""
         if counterexample:
             name = hashlib.sha256("\0".join(record.key).encode()).hexdigest()[:16] + ".txt"
             (self.folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
             path = self.folder / COUNTEREXAMPLES / name
-            write_atomically(path, counterexample, sync=False)
+            path.write_text(counterexample, encoding="utf-8")
             self._unsynced.append(path)
             record = replace(record, counterexample=f"{COUNTEREXAMPLES}/{name}")
         self._lines.write(_line(record))
@@ -69,6 +69,7 @@ class Journal:
         return record
 
     def close(self) -> None:
+        """Bring everything to the disk."""
         with _writing(self.folder), self._lines, self._table:
             self._sync()
 
@@ -85,7 +86,10 @@ class Journal:
 def open_journal(
     folder: Path, settings: Mapping[str, Any], *, retry_errors: bool = False
 ) -> Iterator[Journal]:
-    """Open a new or an interrupted run for writing; `settings` must be those it was begun with."""
+    """Open a new or an interrupted run for writing; `settings` must be those it began with.
+
+    With `retry_errors`, results that are errors are forgotten, so that they run again.
+    """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
@@ -95,7 +99,7 @@ def open_journal(
             records = read_records(folder)
             if retry_errors:
                 records = [record for record in records if record.result != "error"]
-                write_atomically(folder / JSON_LINES, "".join(map(_line, records)))
+                write_results(folder, records)
             journal = Journal(folder, records)
         try:
             yield journal
@@ -104,7 +108,7 @@ def open_journal(
 
 
 def read_records(folder: Path) -> list[Record]:
-    """The results of a run, finished or not, without touching it: a torn last line is left out."""
+    """Return the results of a run, finished or not; an incomplete last line is ignored."""
     path = folder / JSON_LINES
     if not path.exists():
         return []
@@ -118,27 +122,19 @@ def read_records(folder: Path) -> list[Record]:
     return records
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """What the run was begun with."""
+def write_results(folder: Path, records: Iterable[Record]) -> None:
+    """Replace the results of a run by others."""
+    _write(folder / JSON_LINES, map(_line, records))
+
+
+def read_settings(folder: Path, name: str = SETTINGS) -> dict[str, Any]:
+    """Return the settings in a JSON file of a folder; empty if there is no such file."""
     try:
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        return dict(json.loads((folder / name).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / SETTINGS}: cannot be read: {error}") from error
-    return dict(settings)
-
-
-def write_atomically(path: Path, content: str | bytes, *, sync: bool = True) -> None:
-    """All of it or nothing; with `sync` also if the power goes in between."""
-    data = content.encode() if isinstance(content, str) else content
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        if sync:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    except (OSError, TypeError, ValueError) as error:
+        raise InputError(f"{folder / name}: cannot be read: {error}") from error
 
 
 @contextmanager
@@ -153,7 +149,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """The kernel drops this lock when the process ends, however it ends."""
+    """Keep other processes out; the kernel drops this lock however the process ends."""
     with _writing(folder):
         lock = (folder / "lock").open("a+")
     with lock as file:
@@ -176,21 +172,25 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
     if not (folder / SETTINGS).exists():
         if (folder / JSON_LINES).exists():
             raise InputError(f"{folder}: has results but no {SETTINGS}; give another --out")
-        write_atomically(folder / SETTINGS, json.dumps(dict(settings), indent=2) + "\n")
+        _write(folder / SETTINGS, [json.dumps(dict(settings), indent=2) + "\n"])
         return
     agree(folder, read_settings(folder), settings, "give another --out")
 
 
 def _repair(path: Path) -> None:
-    """Cut off a last line that was not written to its end."""
+    """Cut off an incomplete last line."""
     if not path.exists():
         return
     with path.open("r+b") as file:
         file.truncate(file.read().rfind(b"\n") + 1)
 
 
+def _write(path: Path, lines: Iterable[str]) -> None:
+    write_bytes(path, "".join(lines).encode(), "results")
+
+
 def _line(record: Record) -> str:
-    return json.dumps(record.as_dict(), allow_nan=True) + "\n"
+    return json.dumps(vars(record)) + "\n"
 
 
 def _row(record: Record) -> str:

@@ -1,8 +1,8 @@
-"""Runs a command for so many seconds at most, and not longer than whoever asked for it lives.
+"""Run a command for at most some seconds, and no longer than the process that asked for it.
 
-Started as a script of its own: python -I leash.py SECONDS COMMAND... Its standard input is the
-leash: when that ends, the command and all that it started are killed. It answers with one line of
-JSON, the exit code (null if the time was up) and the seconds it took.
+This is a script: python -I leash.py SECONDS COMMAND... When its standard input ends, the command
+and all processes that it started are killed. It prints one line of JSON: the exit code (null if
+the time was up) and the seconds it took.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 
 
 def main(limit: float, command: list[str]) -> None:
+    """Run the command for at most `limit` seconds and print how it ended."""
     start = time.perf_counter()
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
@@ -28,18 +29,19 @@ def main(limit: float, command: list[str]) -> None:
     except subprocess.TimeoutExpired:
         code = None
     seconds = time.perf_counter() - start
-    _kill(process.pid)
+    kill_group(process.pid)
     process.wait()
     print(json.dumps({"code": code, "seconds": seconds}), flush=True)
 
 
 def _hold(group: int) -> None:
     sys.stdin.read()
-    _kill(group)
+    kill_group(group)
     os._exit(1)
 
 
-def _kill(group: int) -> None:
+def kill_group(group: int) -> None:
+    """Kill all processes of a group, also those that have outlived its first one."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""Several solvers at once: one thread per solver, which only waits for it."""
+"""Several solvers at once, each with a thread that waits for its answers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from fgp_vnn.bench.instances import Instance
 
 @dataclass(frozen=True)
 class Started:
+    """Solver number `slot` begins with an instance."""
+
     slot: int
     instance: Instance
 
 
 @dataclass(frozen=True)
 class Finished:
+    """Solver number `slot` has an answer."""
+
     slot: int
     instance: Instance
     answer: Answer
@@ -40,7 +44,10 @@ Event = Started | Finished
 def run_all(
     instances: Sequence[Instance], solvers: Sequence[Solver]
 ) -> Generator[Event, None, None]:
-    """Solve every instance on the first solver that is free; when closed, stops all of them."""
+    """Solve every instance on the first free solver; yield what happens, in order.
+
+    Closing the generator stops and closes all solvers.
+    """
     waiting: queue.SimpleQueue[Instance] = queue.SimpleQueue()
     for instance in instances:
         waiting.put(instance)

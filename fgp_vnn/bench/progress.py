@@ -1,11 +1,11 @@
-"""What a person sees of a run: a live view on a terminal, plain lines elsewhere, or nothing."""
+"""What a person sees of a run: a live view on a terminal, plain lines elsewhere, or little."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NoReturn
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -27,25 +27,15 @@ COLOURS = {
 }
 
 
-class View(Protocol):
-    """Told of everything that happens, in the order it happens."""
-
-    def __enter__(self) -> View: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def started(self, slot: int, instance: Instance) -> None: ...
-
-    def finished(self, slot: int, record: Record) -> None: ...
+def view(console: Console, total: int, slots: int, *, quiet: bool) -> View:
+    """Return the view that suits the console, for `total` instances on `slots` workers."""
+    if quiet:
+        return View(console)
+    return LiveView(console, total, slots) if console.is_terminal else Lines(console, total)
 
 
 def bar_columns() -> list[ProgressColumn]:
-    """A bar, how much is done, the time so far and the time to go."""
+    """Return the columns of a progress bar: the bar, counts, time so far and time to go."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -58,39 +48,25 @@ def bar_columns() -> list[ProgressColumn]:
     return [BarColumn(), MofNCompleteColumn(), *times]
 
 
-def view(console: Console, total: int, slots: int, *, quiet: bool) -> View:
-    """The view that suits the console."""
-    if quiet:
-        return Quiet(console)
-    if console.is_terminal:
-        return LiveView(console, total, slots)
-    return Lines(console, total)
-
-
-class Quiet:
-    """Contradictions only: they are never kept quiet."""
+class View(AbstractContextManager["View"]):
+    """Is told of all that happens, in order; shows only wrong verdicts, which are always shown."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
-    def __enter__(self) -> View:
-        return self
+    def __exit__(self, *error: object) -> None: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def started(self, slot: int, instance: Instance) -> None: ...
+    def started(self, slot: int, instance: Instance) -> None:
+        """Worker number `slot` begins with an instance."""
 
     def finished(self, slot: int, record: Record) -> None:
+        """Worker number `slot` has a result."""
         if record.contradiction:
-            shout(self.console, record)
+            text = f"WRONG VERDICT: {_name(record)}: {record.contradiction}"
+            self.console.print(Text(text, style="bold white on red"), soft_wrap=True)
 
 
-class Lines(Quiet):
+class Lines(View):
     """One plain line per result."""
 
     def __init__(self, console: Console, total: int) -> None:
@@ -108,8 +84,8 @@ class Lines(Quiet):
         super().finished(slot, record)
 
 
-class LiveView(Quiet):
-    """A bar with elapsed and estimated time, the tally, and what each worker is on."""
+class LiveView(View):
+    """A bar with elapsed and estimated time, counts of results, and what each worker does."""
 
     def __init__(self, console: Console, total: int, slots: int) -> None:
         super().__init__(console)
@@ -129,12 +105,7 @@ class LiveView(Quiet):
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -169,12 +140,6 @@ class Terminal(Console):
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
-
-
-def shout(console: Console, record: Record) -> None:
-    """A wrong verdict is what must never be missed."""
-    text = f"WRONG VERDICT: {_name(record)}: {record.contradiction}"
-    console.print(Text(text, style="bold white on red"), soft_wrap=True)
 
 
 def _name(row: Instance | Record) -> str:

@@ -1,4 +1,4 @@
-"""One result: everything that is known of one run of one instance."""
+"""One result: all that is known of one run of one instance."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 
 from fgp_vnn.bench.tables import Key, instance_key
 
+RESULTS = ("sat", "unsat", "unknown", "timeout", "error")
+
 
 @dataclass(frozen=True)
 class Record:
-    """A row of results.csv, with what only results.jsonl has room for."""
+    """A row of results.csv, and the values that only results.jsonl has."""
 
     category: str
     onnx: str
     vnnlib: str
     timeout: float
-    result: str  # sat, unsat, unknown, timeout, error
-    run_time: float
-    prepare_time: float = 0.0
+    result: str  # one of RESULTS
+    run_time: float  # seconds
+    prepare_time: float = 0.0  # seconds
     decided_by: str = ""
     reason: str = ""  # why it is neither sat nor unsat, or why a counterexample is not valid
     late: str = ""  # sat or unsat, if that was the answer but came after the time limit
@@ -33,20 +35,22 @@ class Record:
 
     @property
     def key(self) -> Key:
+        """What names the instance."""
         return instance_key(self.category, self.onnx, self.vnnlib)
 
     @property
     def solved(self) -> bool:
+        """Whether the result is sat or unsat."""
         return self.result in ("sat", "unsat")
 
     @property
     def claim(self) -> str:
-        """sat or unsat as the verifier said it, in time or not; else empty."""
+        """sat or unsat if that was the answer, in time or not; else empty."""
         return self.late or (self.result if self.solved else "")
 
     @property
     def contradiction(self) -> str:
-        """In words, how this result contradicts what is known; empty if it does not."""
+        """How this result contradicts what is known, in words; empty if it does not."""
         if self.confirmed is False:
             return f"sat, but its counterexample is not valid: {self.reason}"
         if self.claim and self.expected and self.claim != self.expected:
@@ -54,17 +58,14 @@ class Record:
         return ""
 
     def as_row(self) -> list[str]:
-        """The competition's row format."""
+        """Return the cells of a results table of the competition."""
         times = f"{self.prepare_time:.6f}", f"{self.run_time:.6f}"
         return [self.category, self.onnx, self.vnnlib, times[0], self.result, times[1]]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 _FIELDS = frozenset(field.name for field in fields(Record))
 
 
 def record_from_dict(values: Mapping[str, Any]) -> Record:
-    """The inverse of as_dict; fields that a later version may add are passed over."""
+    """Return a record from its fields by name; fields of a later version are ignored."""
     return Record(**{name: value for name, value in values.items() if name in _FIELDS})

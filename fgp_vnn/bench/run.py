@@ -1,4 +1,4 @@
-"""A benchmark run from beginning to end: what is left to do, done, written down, counted."""
+"""A benchmark run from beginning to end: solve what has no result yet, and count results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class Summary:
 
 
 def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Console) -> Summary:
-    """Run what the folder does not hold yet; `make_solvers` is told how many instances wait."""
+    """Run the instances without a result; return how all of them ended.
+
+    `make_solvers` gets the number of instances that wait.
+    """
     wanted = {instance.key for instance in plan.instances}
     with open_journal(plan.out, plan.settings, retry_errors=plan.retry_errors) as journal:
         waiting = [instance for instance in plan.instances if instance.key not in journal.records]
@@ -75,5 +78,5 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
 
 
 def default_memory(jobs: int) -> int:
-    """Bytes for each of several workers: together nine tenths of what this machine gives us."""
+    """Return the bytes for each of `jobs` workers: together 90 % of what this machine allows us."""
     return int(0.9 * total_memory() / jobs)

@@ -1,4 +1,4 @@
-"""Who is right: wrong verdicts, disagreements, and the numbers that sum a tool up."""
+"""Wrong verdicts, disagreements between tools, and the numbers that sum up a tool."""
 
 from __future__ import annotations
 
@@ -17,23 +17,37 @@ Runs = Mapping[str, Mapping[Key, Record]]  # tool -> instance -> result
 
 @dataclass(frozen=True)
 class Score:
-    """One line of the summary."""
+    """The numbers that sum up one tool; `score_texts` gives them as text."""
 
     tool: str
     instances: int
-    solved: int  # rightly, in time
+    solved: int  # correctly and in time
     sat: int
     unsat: int
     unique: int  # solved by no other tool
     wrong: int
-    median: float | None  # seconds, of the solved
+    median: float | None  # seconds of a solved instance
     par2: float  # mean seconds, an unsolved instance counting twice its limit
-    points: int  # as VNN-COMP gives them
+    points: int  # of VNN-COMP
+
+
+# The columns of a summary: fields of a score, and their titles.
+SCORE_TITLES = {name: name for name in ("solved", "sat", "unsat", "unique", "wrong")}
+SCORE_TITLES |= {"median": "median s", "par2": "PAR-2 s", "points": "score"}
+
+
+def score_texts(score: Score) -> dict[str, str]:
+    """Return the texts of a score's columns, by the fields of SCORE_TITLES."""
+    texts = {name: str(getattr(score, name)) for name in SCORE_TITLES}
+    texts["solved"] = f"{score.solved} / {score.instances}"
+    texts["median"] = "-" if score.median is None else f"{score.median:.2f}"
+    texts["par2"] = f"{score.par2:.2f}"
+    return texts
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """An instance on which somebody is wrong, or two tools contradict each other."""
+    """An instance with a wrong verdict, or with verdicts that contradict each other."""
 
     key: Key
     claims: Mapping[str, str]  # tool -> sat or unsat
@@ -44,7 +58,10 @@ class Disagreement:
 
 
 def truth_of(records: Sequence[Record]) -> tuple[str, str]:
-    """What is known of an instance, and by what: a valid counterexample beats every table."""
+    """Return the true answer (sat, unsat or empty) and the evidence for it.
+
+    A valid counterexample overrules every table of known answers.
+    """
     if any(record.claim == "sat" and record.confirmed for record in records):
         return "sat", "a counterexample that onnxruntime confirms"
     known = next((record.expected for record in records if record.expected), "")
@@ -52,12 +69,12 @@ def truth_of(records: Sequence[Record]) -> tuple[str, str]:
 
 
 def is_wrong(record: Record, truth: str) -> bool:
-    """A sat without a valid counterexample is as wrong as a contradiction to the truth."""
+    """Whether a result contradicts the truth, or is sat with an invalid counterexample."""
     return record.confirmed is False or bool(record.claim and truth and record.claim != truth)
 
 
 def disagreements(runs: Runs) -> list[Disagreement]:
-    """Every instance with a wrong verdict or with contradicting claims, in order."""
+    """Return the instances with a wrong verdict or with contradicting claims, in order."""
     found = []
     for key in all_keys(runs):
         records = {tool: results[key] for tool, results in runs.items() if key in results}
@@ -73,7 +90,7 @@ def disagreements(runs: Runs) -> list[Disagreement]:
 
 
 def scores(runs: Runs) -> list[Score]:
-    """One score per tool, in the order given."""
+    """Return one score per tool, in the order of the tools."""
     truths = _truths(runs)
     right = right_answers(runs)
     return [
@@ -83,7 +100,7 @@ def scores(runs: Runs) -> list[Score]:
 
 
 def right_answers(runs: Runs) -> dict[str, set[Key]]:
-    """What each tool solved: in time, and not wrong by what is known."""
+    """Return the instances that each tool solved: in time, and not wrong by what is known."""
     truths = _truths(runs)
     return {
         tool: {
@@ -103,7 +120,7 @@ def _truths(runs: Runs) -> dict[Key, str]:
 
 
 def all_keys(runs: Runs) -> list[Key]:
-    """Every instance that any tool has a result for, in the order of the first tool."""
+    """Return every instance that any tool has a result for, in the order of the first tool."""
     return list(dict.fromkeys(key for results in runs.values() for key in results))
 
 

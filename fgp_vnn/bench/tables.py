@@ -1,46 +1,30 @@
-"""The csv tables of the competition: rows with their line numbers, results, names of files."""
+"""The CSV tables of the competition: their rows, their words for results, names of instances."""
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
 
 Key = tuple[str, str, str]  # category, network, property, in the spelling of `instance_key`
 
+COLUMNS = ("category", "onnx", "vnnlib", "prepare_time", "result", "run_time")
 VERSIONS = ("1.0", "2.0")  # folders of the 2026 layout, below a category
 
 _WORDS = {"sat": "sat", "violated": "sat", "unsat": "unsat", "holds": "unsat", "unknown": "unknown"}
 
 
-@dataclass(frozen=True)
-class ResultRow:
-    """One row of a results table: category,onnx,vnnlib,prepare_time,result,run_time."""
-
-    category: str
-    onnx: str
-    vnnlib: str
-    prepare_time: float
-    result: str
-    run_time: float
-
-    @property
-    def key(self) -> Key:
-        return instance_key(self.category, self.onnx, self.vnnlib)
-
-
 def instance_key(category: str, onnx: str, vnnlib: str) -> Key:
-    """What makes two rows the same instance, however their paths are spelled."""
+    """Return what names an instance: rows that spell its paths differently have the same key."""
     return category, _spelling(category, onnx), _spelling(category, vnnlib)
 
 
 def _spelling(category: str, name: str) -> str:
-    """The path below the category's folder, without `./` and `.gz`."""
+    """Return the path below the category's folder, without `./` and `.gz`."""
     if not name.startswith((".", "/")) and category not in name and not name.endswith(".gz"):
-        return name  # the common case, ten thousand times over
+        return name  # the common case of large tables
     parts = [part for part in name.removesuffix(".gz").split("/") if part not in ("", ".")]
     for position in reversed(range(len(parts) - 1)):
         if parts[position] == category.split("/")[0]:
@@ -52,7 +36,7 @@ def _spelling(category: str, name: str) -> str:
 
 
 def result_word(text: str) -> str:
-    """One of the five words, from whatever a results table has in its place."""
+    """Return sat, unsat, unknown, timeout or error for any word of a published table."""
     word = text.strip().lower()
     if word in _WORDS:
         return _WORDS[word]
@@ -60,7 +44,7 @@ def result_word(text: str) -> str:
 
 
 def read_rows(path: Path) -> list[tuple[int, list[str]]]:
-    """The non-empty rows of a csv file (any line ends, quotes, a byte order mark), numbered."""
+    """Return the non-empty rows of a CSV file, each with its line number."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -79,19 +63,23 @@ def read_rows(path: Path) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def read_results_table(path: Path) -> list[ResultRow]:
-    """A published results file in the competition's row format."""
-    rows = []
-    for line, cells in read_rows(path):
-        try:
-            category, onnx, vnnlib, prepare_time, result, run_time = cells[:6]
-            times = float(prepare_time or 0), float(run_time or 0)
-        except ValueError:
-            raise InputError(
-                f"{path}:{line}: expected category,onnx,vnnlib,prepare_time,result,run_time, "
-                f"got {','.join(cells)!r}"
-            ) from None
-        rows.append(ResultRow(category, onnx, vnnlib, times[0], result_word(result), times[1]))
+def read_result_rows(path: Path) -> list[tuple[str, dict[str, str]]]:
+    """Return the rows of a results table by column name, each with its place, FILE:LINE.
+
+    A header with onnx, vnnlib and result names the columns; without one they are COLUMNS.
+    """
+    rows = read_rows(path)
     if not rows:
         raise InputError(f"{path}: no rows")
-    return rows
+    names = [cell.lower() for cell in rows[0][1]]
+    if {"onnx", "vnnlib", "result"} <= set(names):
+        rows = rows[1:]
+    else:
+        names = list(COLUMNS)
+    for line, cells in rows:
+        if len(cells) < len(names):
+            raise InputError(
+                f"{path}:{line}: expected {','.join(names)} (or a header with onnx, vnnlib and "
+                f"result), got {','.join(cells)!r}"
+            )
+    return [(f"{path}:{line}", dict(zip(names, cells, strict=False))) for line, cells in rows]

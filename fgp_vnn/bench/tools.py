@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import read_bytes
 from fgp_vnn.bench import leash
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.record import RESULTS
 
 PREPARE_SECONDS = 600.0
-EXTRA_SECONDS = 60.0  # past the time limit, until a run is killed
+EXTRA_SECONDS = 60.0  # a tool is killed so long after its time limit
 
 _PLACES = ("", "vnncomp", "vnncomp_scripts", "../vnncomp_scripts")
 _SCRIPTS = ("prepare_instance.sh", "run_instance.sh")
@@ -34,23 +35,15 @@ class Tool:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What a tool did with an instance: its answer, and the time it took to prepare."""
-
-    answer: Answer
-    prepare_time: float
-
-
-@dataclass(frozen=True)
 class Files:
-    """An instance as the competition hands it over: unpacked."""
+    """An instance as the competition passes it to a tool: unpacked."""
 
     onnx: str
     vnnlib: Path
 
 
 def find_tool(name: str, folder: Path) -> Tool:
-    """The tool in a folder: its scripts are there or in one of the customary places."""
+    """Return the tool whose scripts are in a folder or in one of the usual places beside it."""
     for place in _PLACES if folder.is_dir() else ():
         scripts = (folder / place).resolve()
         if all((scripts / script).is_file() for script in _SCRIPTS):
@@ -58,8 +51,8 @@ def find_tool(name: str, folder: Path) -> Tool:
     raise InputError(f"{folder}: no {' and '.join(_SCRIPTS)} here or in {', '.join(_PLACES[1:])}")
 
 
-def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: Path) -> Trial:
-    """Prepare and run one instance; `results` is where the tool will have written its answer."""
+def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: Path) -> Answer:
+    """Prepare and run one instance; `results` is the file into which the tool writes its answer."""
     arguments = ["v1", instance.category, files.onnx, str(files.vnnlib)]
     results.unlink(missing_ok=True)
     with log.open("ab") as output:
@@ -67,22 +60,22 @@ def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: P
         if code != 0:
             how = "took too long" if code is None else f"ended with exit code {code}"
             reason = f"declined: {_SCRIPTS[0]} {how}"
-            return Trial(Answer("unknown", 0.0, reason=reason), prepared)
+            return Answer("unknown", 0.0, reason=reason, prepare_time=prepared)
         arguments += [str(results), _number(instance.timeout)]
         limit = instance.timeout + EXTRA_SECONDS
         code, seconds = _call(tool, _SCRIPTS[1], arguments, limit, output)
     if code is None:
         reason = f"killed {EXTRA_SECONDS:g} s after its limit"
-        return Trial(Answer("timeout", seconds, reason=reason), prepared)
+        return Answer("timeout", seconds, reason=reason, prepare_time=prepared)
     if code != 0:
         reason = f"{_SCRIPTS[1]} ended with exit code {code}"
-        return Trial(Answer("error", seconds, reason=reason), prepared)
-    return Trial(_read_answer(results, seconds), prepared)
+        return Answer("error", seconds, reason=reason, prepare_time=prepared)
+    return replace(_read_answer(results, seconds), prepare_time=prepared)
 
 
 @contextmanager
 def unpacked(instance: Instance, folder: Path) -> Iterator[Files]:
-    """The instance's files, those that are packed unpacked in `folder` for as long as needed."""
+    """Give the files of an instance; those that are .gz are unpacked in `folder` meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         vnnlib = _unpack(Path(instance.property_file), folder)
@@ -97,16 +90,12 @@ def _unpack(path: Path, folder: Path) -> Path:
     if path.suffix != ".gz":
         return path.absolute()
     target = folder.absolute() / path.stem
-    try:
-        with gzip.open(path) as packed, target.open("wb") as plain:
-            shutil.copyfileobj(packed, plain)
-    except (OSError, EOFError) as error:
-        raise InputError(f"{path}: cannot be unpacked: {error}") from error
+    target.write_bytes(read_bytes(path, "packed file"))
     return target
 
 
 def _named(column: str, networks: list[Path]) -> str:
-    """The network column of a property of several networks, with files that exist."""
+    """Return the network column of a property of several networks, with paths that exist."""
     import ast
 
     names = [name for name, _ in ast.literal_eval(column)]
@@ -116,7 +105,7 @@ def _named(column: str, networks: list[Path]) -> str:
 def _call(
     tool: Tool, script: str, arguments: list[str], limit: float, output: IO[bytes]
 ) -> tuple[int | None, float]:
-    """Exit code and seconds; no exit code if it, and all that it had started, was killed."""
+    """Run a script; return its exit code, None if it was killed, and its seconds."""
     command = ["bash", str(tool.scripts / script), *arguments]
     with subprocess.Popen(
         [sys.executable, "-I", leash.__file__, str(limit), *command],
@@ -124,7 +113,7 @@ def _call(
         stdout=subprocess.PIPE,
         stderr=output,
         cwd=tool.scripts,
-        start_new_session=True,  # Ctrl-C is for us alone; our end is the end of the leash
+        start_new_session=True,  # Ctrl-C reaches this process only, and its end closes the pipe
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         with process.stdin:
@@ -141,7 +130,7 @@ def _read_answer(results: Path, seconds: float) -> Answer:
     except OSError:
         return Answer("error", seconds, reason="no results file was written")
     word = text.strip().partition("\n")[0].strip().lower()
-    if word not in ("sat", "unsat", "unknown", "timeout", "error"):
+    if word not in RESULTS:
         return Answer("error", seconds, reason=f"the results file begins with {word[:40]!r}")
     return Answer(word, seconds, counterexample=text if word == "sat" else "")
 

@@ -1,7 +1,7 @@
-"""The process that solves: started once, it keeps torch warm and takes one instance after another.
+"""The process that solves: it loads torch once and takes one instance after another.
 
 It reads one JSON line per instance from its standard input and writes one JSON line per answer to
-its first standard output. It ends when its input does, so it cannot outlive whoever started it.
+its standard output. It ends when its input does, so it cannot outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ Verify = Callable[..., Any]
 
 
 def main(arguments: list[str]) -> None:
-    """Arguments: the function to call (module:name), its settings as JSON, a memory limit."""
+    """Solve until the input ends.
+
+    The arguments are the function to call (module:name), its settings as JSON, and a memory limit
+    in bytes.
+    """
     function, settings, memory = arguments[0], json.loads(arguments[1]), int(arguments[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print must not mix with answers
@@ -54,13 +58,13 @@ def main(arguments: list[str]) -> None:
     while True:
         job = json.loads(jobs.get())
         answer = _solve(verify, job["networks"], job["property"], job["timeout"], settings)
-        say({**answer.as_dict(), **facts})
+        say({**vars(answer), **facts})
 
 
 def _listen(jobs: queue.SimpleQueue[str]) -> None:
     for line in sys.stdin:
         jobs.put(line)
-    os._exit(0)  # whoever gave us work is gone, and a computation cannot be asked to stop
+    os._exit(0)  # the coordinator is gone, and a computation cannot be asked to stop
 
 
 def _find(function: str) -> Verify:
@@ -75,9 +79,9 @@ def _find(function: str) -> Verify:
 
 
 def _limit_memory(memory: int, device: str) -> None:
-    """Let an allocation beyond the limit fail here, where it can be told from a crash.
+    """Let an allocation beyond the limit (bytes) raise MemoryError instead of ending the process.
 
-    A GPU's driver maps more than it uses: there, only the guard's watch on real memory counts.
+    Not on a GPU, whose driver maps far more memory than it uses; there the guard alone watches.
     """
     torch = sys.modules.get("torch")
     if device != "cpu" and torch is not None and torch.cuda.is_available():
@@ -116,7 +120,7 @@ def _solve(
 
 
 def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Answer:
-    """Add the counterexample as it will be written, and what onnxruntime says of it."""
+    """Return the answer with the text of its counterexample and what onnxruntime says of it."""
     from fgp_vnn.bench.check import OnnxFile, check_results
     from fgp_vnn.property import load_property
     from fgp_vnn.property.results import format_results

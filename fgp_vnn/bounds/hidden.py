@@ -30,7 +30,7 @@ def refine_layers(
     bounds: LayerBounds,
     slopes: Slopes,
     budget: Budget,
-    keep: KeepSlopes | None = None,
+    keep: KeepSlopes = lambda *proved: None,
 ) -> LayerBounds:
     """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
@@ -48,8 +48,7 @@ def refine_layers(
             if budget.expired() or not len(neurons):
                 break
             result = _bound_neurons(query, coarse, known, k, neurons, slopes.rows, budget)
-            if keep is not None:
-                keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
+            keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
             low, high = result.least[0].chunk(2)
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)

@@ -17,7 +17,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
-from fgp_vnn.strategy import Ascent as Ascent
+from fgp_vnn.strategy import Ascent
 
 
 class Multipliers(NamedTuple):

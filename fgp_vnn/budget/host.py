@@ -39,11 +39,11 @@ def free_memory() -> int:
     return max(0, min([int(psutil.virtual_memory().available), *groups, *_left_to_process()]))
 
 
-def held_memory() -> int:
-    """Bytes of this process that are in memory."""
+def held_memory(process: int | None = None) -> int:
+    """Bytes of a process, by default of this one, that are in memory."""
     import psutil
 
-    return int(psutil.Process().memory_info().rss)
+    return int(psutil.Process(process).memory_info().rss)
 
 
 def group_limits(process: Path, mount: Path) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""fgp-vnn bench: run a folder of instances, and resume it where it was left."""
+"""fgp-vnn bench: run a folder of instances, or resume such a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERIFY = "fgp_vnn:verify"
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """The arguments that choose instances, the same for bench and compare."""
+    """Add the arguments that choose instances, the same for bench and compare."""
     parser.add_argument(
         "benchmark",
         type=Path,
@@ -52,6 +52,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_selection(parser)
     parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
     add_search_arguments(parser)
@@ -78,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
+    """Return 0 if all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
     settings = _settings(args)
     if args.cluster == "":
         raise InputError("--cluster: an address, or nothing at all, not an empty text")
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         with ExitStack() as stack:
             summary = run_plan(plan, _solvers(args, settings, plan.out, stack), console)
     except (KeyboardInterrupt, OSError):
-        complain(f"what is done is in {plan.out}: the same command goes on")
+        complain(f"what is done is in {plan.out}: the same command resumes")
         raise
     if not args.quiet:
         print(f"{summary}: {plan.out}")
@@ -119,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """What the verifier is called with: the device, and whatever else was asked for."""
+    """Return what the verifier is called with: the device, and settings other than the default."""
     settings = search_settings(args, "precision", "float32_semantics")
     make_settings("verify", settings)  # says now, once, what cannot be done
     return {"device": args.device, **unusual(settings)}
@@ -128,7 +129,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def _solvers(
     args: argparse.Namespace, settings: dict[str, Any], out: Path, stack: ExitStack
 ) -> Callable[[int], Sequence[Solver]]:
-    """Makes as many workers as asked for, here or on a cluster, but no more than instances."""
+    """Return what makes workers, here or on a cluster, for the number of waiting instances."""
 
     def spec(jobs: int) -> WorkerSpec:
         cores = os.cpu_count() or 1
@@ -159,7 +160,7 @@ def _solvers(
 
 
 def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
-    """List all that is wrong with a benchmark at once; True if that is a reason to stop."""
+    """Print all problems of a benchmark; return True if they are a reason to stop."""
     if not benchmark.problems:
         return False
     print(f"fgp-vnn: {len(benchmark.problems)} problems:", file=sys.stderr)
@@ -174,6 +175,7 @@ def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
 
 
 def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, ...]:
+    """Return the instances that --filter, --limit and --shuffle choose."""
     instances = select(
         benchmark.instances, pattern=args.filter, limit=args.limit, shuffle=args.shuffle
     )
@@ -183,11 +185,12 @@ def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, 
 
 
 def default_out(benchmark: Path) -> Path:
+    """Return the folder of results where --out is not given."""
     return Path("runs") / benchmark.resolve().name.removesuffix(".csv")
 
 
 def stop_on_termination() -> None:
-    """Let SIGTERM end a run as Ctrl-C does: workers stopped, results kept."""
+    """Let SIGTERM end a run as Ctrl-C does: workers are stopped, results are kept."""
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -14,9 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.progress import Terminal
-from fgp_vnn.bench.score import Disagreement, Runs, Score, disagreements, scores
+from fgp_vnn.bench.score import (
+    SCORE_TITLES,
+    Disagreement,
+    Runs,
+    Score,
+    disagreements,
+    score_texts,
+    scores,
+)
 from fgp_vnn.bench.truth import Truth, read_truth
 from fgp_vnn.cli.bench import (
     add_selection,
@@ -29,6 +38,7 @@ from fgp_vnn.cli.output import complain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_selection(parser)
     parser.add_argument(
         "--tool",
@@ -47,9 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when all agree with what is known, 1 if a verdict is wrong, 2 for bad input."""
+    """Return 0 if all agrees with what is known, 1 if a verdict is wrong, 2 for bad input."""
     from fgp_vnn.bench.compare import read_runs, write_comparison
-    from fgp_vnn.bench.journal import write_atomically
 
     folders, files = _pairs("--tool", args.tool), _pairs("--results", args.results)
     names = [*folders, *files]
@@ -69,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     _run_all(args, folders, files, instances, truth, out, console)
     runs = _only(read_runs(out), instances)
     table, conflicts = scores(runs), disagreements(runs)
-    write_atomically(out / "summary.csv", summary_csv(table))
+    write_bytes(out / "summary.csv", summary_csv(table).encode(), "summary")
     if not args.quiet:
         console.print(summary_table(table))
     for conflict in conflicts:
@@ -104,31 +113,24 @@ def _run_all(
                 text = Text(f"{line}  ({record.reason})" if record.reason else line)
                 console.print(text, soft_wrap=True)
     except (KeyboardInterrupt, OSError):
-        complain(f"what is done is in {out}: the same command goes on")
+        complain(f"what is done is in {out}: the same command resumes")
         raise
 
 
 def summary_table(table: Sequence[Score]) -> Table:
-    """The scores for a terminal."""
+    """Return the scores as a table for a terminal."""
     result = Table()
     result.add_column("tool")
-    for title in ("solved", "sat", "unsat", "unique", "wrong", "median s", "PAR-2 s", "score"):
+    for title in SCORE_TITLES.values():
         result.add_column(title, justify="right")
     for score in table:
-        counts = [score.sat, score.unsat, score.unique, score.wrong]
-        result.add_row(
-            score.tool,
-            f"{score.solved}/{score.instances}",
-            *map(str, counts),
-            "-" if score.median is None else f"{score.median:.2f}",
-            f"{score.par2:.2f}",
-            str(score.points),
-            style="bold red" if score.wrong else None,
-        )
+        style = "bold red" if score.wrong else None
+        result.add_row(score.tool, *score_texts(score).values(), style=style)
     return result
 
 
 def summary_csv(table: Sequence[Score]) -> str:
+    """Return the scores as CSV, one column per field."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(Score)], lineterminator="\n")
     writer.writeheader()
@@ -148,7 +150,7 @@ def _sentence(conflict: Disagreement) -> Text:
 
 
 def _pairs(option: str, values: Sequence[str]) -> dict[str, Path]:
-    """NAME=PATH, with names that can be folders."""
+    """Read NAME=PATH options; return paths by names, which are names of folders."""
     pairs: dict[str, Path] = {}
     for value in values:
         name, separator, path = value.partition("=")

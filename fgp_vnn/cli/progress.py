@@ -1,4 +1,4 @@
-"""A bar on the terminal for work that goes point by point."""
+"""A progress bar for work that goes point by point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bar:
-    """What the work tells the bar."""
+    """What the work calls to move the bar."""
 
     advance: Callable[[], None]  # one more point is done
     note: Callable[[str], None]  # what is known of the current one
@@ -18,8 +18,10 @@ class Bar:
 
 @contextmanager
 def points_bar(total: int, done: int) -> Iterator[Bar]:
-    """A bar on the error stream with the time to go, if that is a terminal; lines of the output
-    go above it."""
+    """Show a bar on the error stream if that is a terminal; lines of the output go above it.
+
+    `done` of the `total` points are done before the work begins.
+    """
     from rich.console import Console
     from rich.progress import Progress, TextColumn
 
@@ -33,7 +35,7 @@ def points_bar(total: int, done: int) -> Iterator[Bar]:
         console=console,
         transient=True,
         disable=not console.is_terminal,
-        redirect_stdout=sys.stdout.isatty(),  # an output that is piped on stays whole
+        redirect_stdout=sys.stdout.isatty(),  # output into a pipe stays as it is
     ) as progress:
         task = progress.add_task("", total=total, completed=done)
         yield Bar(

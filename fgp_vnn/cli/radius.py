@@ -104,9 +104,9 @@ def check_arguments(args: argparse.Namespace) -> None:
         if path is not None:
             check_writable(path, what)
     if args.plot is not None or args.report is not None:
-        from fgp_vnn.report.plots import PAPER, new_figure
+        from fgp_vnn.report.libraries import check_libraries
 
-        new_figure(PAPER)  # says what to install where matplotlib is missing
+        check_libraries()
 
 
 def check_points(args: argparse.Namespace, points: Points) -> None:

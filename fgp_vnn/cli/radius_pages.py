@@ -1,4 +1,4 @@
-"""The picture and the page that `fgp-vnn radius` makes of its rows."""
+"""The plot and the page that `fgp-vnn radius` writes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.report.pictures import Picture, draw, image_layout
-from fgp_vnn.report.plots import PAPER
+from fgp_vnn.report.figures import PAPER
+from fgp_vnn.report.pictures import MAX_PICTURES, Picture, draw, image_layout
+from fgp_vnn.report.radius_page import RadiusReport, write_radius_page
 from fgp_vnn.report.radius_plots import Radii, save_both
-from fgp_vnn.report.radius_report import MAX_PICTURES, RadiusReport, write_radius_report
 from fgp_vnn.report.radius_set import PointRadius
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def write_pages(
     points: Points,
     settings: dict[str, Any],
 ) -> None:
-    """--plot and --report."""
+    """Write the files that --plot and --report name."""
     shown = Radii(radii, args.norm, args.max)
     try:
         if args.plot is not None:
@@ -37,7 +37,7 @@ def write_pages(
             pictures = list(_pictures(rows, radii, certifier, points))
             facts = network_facts(args, certifier, settings)
             chosen = settings_facts(args, settings)
-            write_radius_report(args.report, RadiusReport(shown, facts, chosen, pictures))
+            write_radius_page(args.report, RadiusReport(shown, facts, chosen, pictures))
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
 
@@ -45,7 +45,7 @@ def write_pages(
 def network_facts(
     args: argparse.Namespace, certifier: Certifier, settings: dict[str, Any]
 ) -> dict[str, object]:
-    """What a reader wants to know of the network."""
+    """Return what the page says of the network."""
     network = certifier.network
     sizes = [layer.outputs for layer in network.layers]
     return {
@@ -59,7 +59,7 @@ def network_facts(
 
 
 def settings_facts(args: argparse.Namespace, settings: dict[str, Any]) -> dict[str, object]:
-    """What was asked for, under the names of the options."""
+    """Return what was asked for, under the names of the options."""
     data = f"{args.points.name} (sha256 {settings['data']}...)"
     facts: dict[str, object] = {"points": data, "norm": settings["norm"], "max": settings["max"]}
     facts |= {"gap": settings["gap"], "engine": settings["asked_engine"]}
@@ -74,8 +74,8 @@ def _pictures(
     radii: Sequence[PointRadius],
     certifier: Certifier,
     points: Points,
-) -> Iterator[tuple[str, Picture]]:
-    """The nearest adversarial examples, if the inputs look like images."""
+) -> Iterator[Picture]:
+    """Draw the nearest counterexamples, if the inputs look like images."""
     layout = image_layout(certifier.input_shape, certifier.network.inputs)
     if layout is None:
         return
@@ -89,4 +89,4 @@ def _pictures(
         caption = f"distance {radius.upper:.4g}, class {radius.label}"
         caption += f" becomes {row['counterexample_label']}"
         centre = points.x[radius.point].astype(np.float64)
-        yield f"point {radius.point}", draw(layout, centre, x, limits, caption)
+        yield draw(f"point {radius.point}", caption, layout, (centre, x), limits)

@@ -1,4 +1,4 @@
-"""fgp-vnn report: one HTML page of a run or a comparison."""
+"""fgp-vnn report: an HTML page about a run or a comparison."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("folder", type=Path, help="the --out of bench or compare")
     parser.add_argument("--ours", metavar="TOOL", help="whose times the plots compare (the first)")
     parser.add_argument("--open", action="store_true", help="show it in a browser")
 
 
 def run(args: argparse.Namespace) -> int:
-    from fgp_vnn.report.report import write_report
+    """Write the page and print its path; return 0."""
+    from fgp_vnn.report.run_page import write_report
 
     page = write_report(args.folder, ours=args.ours)
     print(page)

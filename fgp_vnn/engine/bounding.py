@@ -6,8 +6,6 @@ neurons in one pass forward; any other network by a backward pass for each layer
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -124,20 +122,14 @@ def optimise(problem: Problem) -> list[int]:
 
 
 def _by_slopes(problem: Problem) -> list[int]:
-    least = bound_outputs(problem, problem.ascent(problem.strategy.slopes.rows))
+    least = bound_outputs(problem, problem.strategy.slopes.rows)
     return open_disjuncts(problem, least)
 
 
 def refine(problem: Problem, patience: Budget) -> None:
     """Tighter bounds of the hidden layers by slopes of their own."""
-    ascent = problem.ascent(problem.strategy.slopes.rows)
-    problem.bounds = refine_layers(
-        problem.query,
-        problem.bounds,
-        replace(problem.strategy.slopes, rows=ascent),
-        patience,
-        problem.log.keep_slopes,
-    )
+    slopes, keep = problem.strategy.slopes, problem.log.refined
+    problem.bounds = refine_layers(problem.query, problem.bounds, slopes, patience, keep)
 
 
 def tighter(problem: Problem) -> list[int]:

@@ -17,7 +17,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.query import Query
-from fgp_vnn.strategy import Ascent, Strategy
+from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.chains import Condensed
 from fgp_vnn.transform.inputs import Lift, reduce_inputs
 from fgp_vnn.transform.opposites import merge_opposites
@@ -49,14 +49,12 @@ class Problem:
     def __post_init__(self) -> None:
         if self.settings.lp:
             self.statistics["lps"] = 0
+        if self.log.wanted:
+            self.strategy = replace(self.strategy, slopes=self.strategy.slopes.storable())
 
     def confirm(self, points: Tensor) -> Counterexample | None:
         """The first of the points [points, inputs] of the query that is a counterexample."""
         return self.judge(self.lift(points))
-
-    def ascent(self, ascent: Ascent) -> Ascent:
-        """The ascent, with a result that a certificate can hold if one is asked for."""
-        return replace(ascent, storable=self.log.wanted)
 
     def only(self, disjuncts: Sequence[int]) -> None:
         """Go on with some of the disjuncts."""

@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fgp_vnn.bounds.hidden import KeepSlopes
 from fgp_vnn.certificate.checker.proof import Step
 from fgp_vnn.certificate.checker.trees import LEAF
 from fgp_vnn.engine.names import Names
@@ -25,8 +24,6 @@ from fgp_vnn.engine.proof_trees import box_tree, sign_tree
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.inputs import KeepBoxes
-from fgp_vnn.search.sharpen import KeepCover
-from fgp_vnn.search.split import KeepClosed
 
 Array = NDArray[Any]
 
@@ -36,14 +33,19 @@ class NullLog:
 
     wanted = False  # whether a certificate is asked for: some steps have no form in one
     gap = ""  # why the steps do not prove it; empty if they do
-    # What searches hand their proofs to; None saves them the trouble.
-    keep_slopes: KeepSlopes | None = None
-    keep_cover: KeepCover | None = None
-    keep_bundles: KeepClosed | None = None
-    keep_boxes: KeepBoxes | None = None
+    box: KeepBoxes | None = None  # takes boxes that a search has closed
 
     def __init__(self, query: Query) -> None:
         self.names = Names(query)
+
+    def refined(self, layer: int, neurons: Tensor, slopes: Sequence[Tensor]) -> None:
+        """Lower bounds of z and then of -z of neurons [m], by slopes [2 m, n_k]."""
+
+    def sharpened(self, layer: int, neurons: Tensor, cover: Bundles) -> None:
+        """The same by bundles that cover the domain for each of the 2 m rows."""
+
+    def leaf(self, bundles: Bundles) -> None:
+        """Bundles that a split search has closed."""
 
     def closed(
         self, query: Query, disjuncts: Sequence[int], least: Tensor, slopes: Sequence[Tensor]
@@ -70,15 +72,12 @@ class ProofLog(NullLog):
         self._row_count = len(owner)
         self._leaves: list[Bundles] = []
         self._boxes: list[tuple[Array, Array, Array]] = []
-        self.keep_slopes, self.keep_cover = self.refined, self.sharpened
-        self.keep_bundles, self.keep_boxes = self.leaf, self.box
+        self.box = self._box
 
     def refined(self, layer: int, neurons: Tensor, slopes: Sequence[Tensor]) -> None:
-        """Lower bounds of z and then of -z of neurons [m], by slopes [2 m, n_k]."""
         self.sharpened(layer, neurons, _unsplit(torch.cat(list(slopes), -1)))
 
     def sharpened(self, layer: int, neurons: Tensor, cover: Bundles) -> None:
-        """The same by bundles that cover the domain for each of the 2 m rows."""
         own = self.names.layers[layer]
         names = self.names.neurons[layer][neurons.cpu().numpy()] - self.names.begins[own]
         arrays, _ = self._trees(cover, layer)
@@ -101,11 +100,9 @@ class ProofLog(NullLog):
         self._close(bundles)
 
     def leaf(self, bundles: Bundles) -> None:
-        """Bundles that a split search has closed."""
         self._leaves.append(bundles)
 
-    def box(self, lower: Tensor, upper: Tensor, weights: Tensor) -> None:
-        """Boxes that a search has closed."""
+    def _box(self, lower: Tensor, upper: Tensor, weights: Tensor) -> None:
         self._boxes.append((lower.cpu().numpy(), upper.cpu().numpy(), weights.cpu().numpy()))
 
     def ended(self, *, proved: bool, in_time: bool) -> None:

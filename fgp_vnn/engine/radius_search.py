@@ -18,10 +18,10 @@ from torch import Tensor
 from fgp_vnn.attack.boundary import Target, polish
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_stages import Stage, attack, plain_bounds, stage
+from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
-from fgp_vnn.search.settled import Reporter
-from fgp_vnn.search.walk.outwards import Walked
+from fgp_vnn.search.walk.outwards import walk_outwards
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,7 @@ class Attempt:
         found = self.search.cover()
         if not found:
             return None
-        cover = Bundles(
-            *(torch.cat(parts) for parts in zip(*(b.parts() for b in found), strict=True))
-        )
+        cover = Bundles.joined(found)
         here, there = self.stage.neurons, later.neurons
         size = int(torch.cat([here, there, here.new_zeros(1)]).max()) + 1
         place = here.new_full((size,), -1)
@@ -73,8 +71,7 @@ class Attempt:
         )
         new = [i for i, c in enumerate(later.classes) if c not in self.stage.classes]
         fresh = root.at(torch.tensor(new, dtype=torch.long, device=here.device))
-        pairs = zip(carried.parts(), fresh.parts(), strict=True)
-        return Bundles(*(torch.cat(pair) for pair in pairs))
+        return Bundles.joined([carried, fresh])
 
 
 def narrow(ends: Ends, engine: str) -> str:
@@ -97,9 +94,9 @@ def search_walk(ends: Ends) -> None:
     if made is None:
         ends.raise_to(radius)
         return
-    walked = Walked(made.ball, _reporter(ends, made, radius), ends.budget)
-    walked.run()
-    ends.count("regions", walked.regions)
+    reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
+    regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
+    ends.count("regions", regions)
 
 
 def search_bundles(ends: Ends) -> None:
@@ -171,7 +168,8 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     if made is None:
         ends.raise_to(radius)
         return None
-    search = Distances(made.ball, _reporter(ends, made, radius), ends.budget)
+    reporter, strategy = _reporter(ends, made, radius), ends.classifier.strategy
+    search = Distances(made.ball, reporter, ends.budget, strategy)
     search.begin(None if before is None else before.handed_on(made, search.root))
     ends.count("radii")
     ends.count("bundles", search.bundles)

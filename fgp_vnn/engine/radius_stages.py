@@ -18,7 +18,7 @@ from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.engine.bounding import bound_root, keep_open, open_disjuncts, refine
 from fgp_vnn.engine.problem import Problem, Through
 from fgp_vnn.engine.radius_ends import Ends
-from fgp_vnn.search.settled import Ball
+from fgp_vnn.search.ball import Ball
 
 
 @dataclass(frozen=True, eq=False)

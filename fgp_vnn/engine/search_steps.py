@@ -13,11 +13,11 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, refine, tighter
 from fgp_vnn.engine.problem import Problem
-from fgp_vnn.search.bundles import Splitting
+from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.inputs import Subdivision, split_inputs
-from fgp_vnn.search.sharpen import sharpen_layers
-from fgp_vnn.search.split import Split, split_neurons
+from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.strategy import Neurons
 
 
 def walk_first(problem: Problem) -> Verdict | None:
@@ -42,7 +42,7 @@ def walk(problem: Problem) -> Verdict:
     outcome = _walk(problem, None)
     if problem.log.wanted and outcome.status == "unsat":
         # The regions of a walk have no form in a certificate: they are proved again by splits.
-        again = _split_neurons(problem, Split(), problem.budget)
+        again = _split_neurons(problem, problem.strategy.neurons, problem.budget)
         if again.status != "unsat":
             problem.log.gap = "the walk's verdict could not be proved again by splits"
     return problem.report("walk", outcome)
@@ -59,10 +59,9 @@ def split(problem: Problem) -> Verdict:
     """Splits of inputs where a neuron sees few of them, else splits of neurons."""
     if by_inputs(problem):
         return problem.report("split", _split_inputs(problem, problem.budget))
-    inputs, neurons = problem.strategy.inputs, problem.strategy.neurons
+    inputs, short = problem.strategy.inputs, problem.strategy.short
     some = isinstance(problem.query.domain, Box) and problem.query.network.inputs <= inputs.some
-    short = Split(bundles=neurons.short, trial=neurons.trial)
-    outcome = _split_neurons(problem, short, problem.budget.share(neurons.short_share))
+    outcome = _split_neurons(problem, short, problem.budget.share(short.short_share))
     verdict = problem.report("split", outcome)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
@@ -74,7 +73,9 @@ def split(problem: Problem) -> Verdict:
             return verdict
     if not _sharpen(problem):
         return problem.verdict("unsat", "split")
-    return problem.report("split", _split_neurons(problem, Split(), problem.budget))
+    return problem.report(
+        "split", _split_neurons(problem, problem.strategy.neurons, problem.budget)
+    )
 
 
 def _sharpen(problem: Problem) -> bool:
@@ -85,12 +86,11 @@ def _sharpen(problem: Problem) -> bool:
     """
     hidden = problem.strategy.hidden
     patience = problem.budget.share(hidden.share if problem.tightened else hidden.trial_share)
-    splitting = Splitting(ascent=problem.ascent(problem.strategy.slopes.bundles))
-    rounds, keep = hidden.rounds, problem.log.keep_cover
+    rounds, keep = hidden.rounds, problem.log.sharpened
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
             problem.bounds = sharpen_layers(
-                problem.query, problem.bounds, rounds, patience, splitting, keep
+                problem.query, problem.bounds, rounds, patience, problem.strategy, keep
             )
             refine(problem, patience)
             left = tighter(problem)
@@ -114,17 +114,19 @@ def _walk(problem: Problem, regions: int | None) -> Outcome:
         alternate=settings.alternate,
         lp=settings.lp,
         regions=regions,
+        numbers=problem.strategy.walk,
+        projections=problem.strategy.projections,
     )
     with problem.timed("search"):
         return walk_regions(problem.query, problem.bounds, problem.confirm, problem.budget, how)
 
 
-def _split_neurons(problem: Problem, how: Split, budget: Budget) -> Outcome:
-    ascent = problem.ascent(problem.strategy.slopes.bundles)
-    how = replace(how, ascent=ascent, lp=problem.settings.lp)
-    keep = problem.log.keep_bundles
+def _split_neurons(problem: Problem, neurons: Neurons, budget: Budget) -> Outcome:
+    strategy, lp, keep = problem.strategy, problem.settings.lp, problem.log.leaf
+    strategy = replace(strategy, neurons=neurons)
+    query, bounds, confirm = problem.query, problem.bounds, problem.confirm
     with problem.timed("search"):
-        outcome = split_neurons(problem.query, problem.bounds, problem.confirm, budget, how, keep)
+        outcome = split_neurons(query, bounds, confirm, budget, strategy, lp, keep)
     return _logged(problem, outcome)
 
 
@@ -135,7 +137,7 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
     how = Subdivision(lp=walks, clip=not log.wanted)
     with problem.timed("search"):
-        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.keep_boxes)
+        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.box)
     return _logged(problem, outcome)
 
 

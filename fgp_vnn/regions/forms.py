@@ -35,17 +35,8 @@ def input_columns(domain: Domain) -> Tensor:
     return torch.cat([eye, center.unsqueeze(0)]).unsqueeze(0)
 
 
-def affine_forms(
-    network: Network,
-    domain: Domain,
-    pattern: Sequence[Tensor],
-    *,
-    first: Forms | None = None,
-) -> list[Forms]:
-    """The forms of z_1, ..., z_K and g in the regions with these on/off patterns [regions, n_k].
-
-    `first` are the forms of z_1 if they are known already: they are the same in all regions.
-    """
+def affine_forms(network: Network, domain: Domain, pattern: Sequence[Tensor]) -> list[Forms]:
+    """The forms of z_1, ..., z_K and g in the regions with these on/off patterns [regions, n_k]."""
     source = input_columns(domain)
     box = domain.box()
     size = torch.maximum(box.lower.abs(), box.upper.abs()).unsqueeze(0)
@@ -54,10 +45,7 @@ def affine_forms(
     errors: list[Tensor] = [torch.zeros_like(size)]
     result: list[Forms] = []
     for k, affine in enumerate(network.maps):
-        if k == 0 and first is not None and network.layers:
-            forms = first
-        else:
-            forms = _apply(affine, domain, columns, sizes, errors)
+        forms = _apply(affine, domain, columns, sizes, errors)
         result.append(forms)
         if k < len(network.layers):
             on = pattern[k].to(forms.values.dtype)

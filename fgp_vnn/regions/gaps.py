@@ -6,7 +6,7 @@ All numbers are those of constraints scaled to be at most 1 in the domain.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -47,36 +47,18 @@ def describe(gaps: Sequence[Gap]) -> str:
     return "; ".join(phrases)
 
 
-def _tie(gap: Gap) -> str:
-    return (
+_PHRASES: dict[str, Callable[[Gap], str]] = {
+    "tie": lambda gap: (
         f"a tie: the region and the unsafe set are within {gap.width:.1e} of touching, "
         f"the rounding error is {gap.rounding:.1e}"
-    )
-
-
-def _wide(gap: Gap) -> str:
-    return (
+    ),
+    "wide": lambda gap: (
         f"the solver left a gap of {gap.most - gap.least:.1e}, the rounding error is "
         f"{gap.rounding:.1e}"
-    )
-
-
-def _refused(gap: Gap) -> str:
-    return f"a point {-gap.most:.1e} deep in the unsafe set is no counterexample of the network"
-
-
-def _overflow(gap: Gap) -> str:
-    return "numbers overflow"
-
-
-def _failed(gap: Gap) -> str:
-    return "the solver failed"
-
-
-_PHRASES = {
-    "tie": _tie,
-    "wide": _wide,
-    "refused": _refused,
-    "overflow": _overflow,
-    "failed": _failed,
+    ),
+    "refused": lambda gap: (
+        f"a point {-gap.most:.1e} deep in the unsafe set is no counterexample of the network"
+    ),
+    "overflow": lambda gap: "numbers overflow",
+    "failed": lambda gap: "the solver failed",
 }

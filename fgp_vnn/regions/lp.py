@@ -93,7 +93,9 @@ class _Region:
         # With the errors: a constraint that is 0 up to rounding is met with equality, if at all.
         reach = domain.outer_support(self._even.rows) + self._even.values.abs() + self._even.errors
         size = reach[0].double().cpu().numpy()
-        self._kept = np.flatnonzero((size > 0) & np.isfinite(size))
+        # Of zeros alone it is none, though a support that is rounded up is above 0.
+        some = (even[0] != 0).any(-1) | (even[1] != 0) | (even[2] != 0)
+        self._kept = np.flatnonzero(some & (size > 0) & np.isfinite(size))
         self._size = size[self._kept]
         self._rows = even[0][self._kept] * self._units / self._size[:, None]
         self._limits = -even[1][self._kept] / self._size

@@ -19,26 +19,28 @@ from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine, contradiction
 
-LOOK = 20  # steps between two looks at what has been reached
 
-
-class Alternated(NamedTuple):
-    """What alternating projections came to."""
+class Settled(NamedTuple):
+    """A counterexample, or the cases that are proved to hold none, with the evidence."""
 
     found: Counterexample | None
-    empty: Tensor  # [cases] proved to hold no point of the domain
-    multipliers: Tensor  # [cases, constraints] the evidence where a case is proved
+    closed: Tensor  # [cases]
+    multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
+    lps: int = 0  # programs that were solved
+    gaps: tuple[Gap, ...] = ()  # what programs left open
 
 
 def alternate(
-    domain: Domain, spaces: HalfSpaces, confirm: Confirm, budget: Budget, *, steps: int
-) -> Alternated:
-    """Look for a counterexample in the cases, or for evidence that they hold no point."""
+    domain: Domain, spaces: HalfSpaces, confirm: Confirm, budget: Budget, *, steps: int, look: int
+) -> Settled:
+    """Look for a counterexample in the cases, or for evidence that they hold no point; `look`
+    steps lie between two looks at what has been reached."""
     cases = spaces.values.shape[0]
-    empty = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
-    left = torch.arange(cases, device=empty.device)
+    closed = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
+    left = torch.arange(cases, device=closed.device)
     evidence = torch.zeros_like(spaces.values)
     sides, tiny = _sides(domain), torch.finfo(spaces.values.dtype).tiny
     size, now = scaled(spaces._replace(rows=spaces.rows * sides))
@@ -53,16 +55,16 @@ def alternate(
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         ahead, momentum = further(multipliers, new, momentum)
         multipliers = new
-        if count % LOOK and count != steps:
+        if count % look and count != steps:
             continue
         inside = slack.amax(-1) <= 1e-7
-        if bool(inside.any()) or count % (10 * LOOK) == 0 or count == steps:
+        if bool(inside.any()) or count % (10 * look) == 0 or count == steps:
             found = confirm(point)
             if found is not None:
-                return Alternated(found, empty, evidence)
+                return Settled(found, closed, evidence)
         weights = multipliers / size
         proved = contradiction(domain, spaces, weights)
-        empty[left[proved]] = True
+        closed[left[proved]] = True
         evidence[left[proved]] = weights[proved]
         if budget.expired() or bool(proved.all()):
             break
@@ -71,7 +73,7 @@ def alternate(
             spaces, now = spaces.at(kept), now.at(kept)
             left, step, size = left[kept], step[kept], size[kept]
             multipliers, ahead = multipliers[kept], ahead[kept]
-    return Alternated(None, empty, evidence)
+    return Settled(None, closed, evidence)
 
 
 def _sides(domain: Domain) -> Tensor:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm
-from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.regions.gaps import Gap, describe
 from fgp_vnn.regions.halfspaces import HalfSpaces
-from fgp_vnn.regions.projections import alternate
+from fgp_vnn.regions.projections import Settled, alternate
+from fgp_vnn.strategy import Projections
 
 
 @dataclass(frozen=True)
@@ -25,16 +24,7 @@ class Effort:
 
     steps: int  # of alternating projections
     lp: bool = False  # hand what is left to a solver
-
-
-class Settled(NamedTuple):
-    """A counterexample, or the cases that are proved to hold none, with the evidence."""
-
-    found: Counterexample | None
-    closed: Tensor  # [cases]
-    multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
-    lps: int = 0  # programs that were solved
-    gaps: tuple[Gap, ...] = ()  # what programs left open
+    look: int = Projections.look  # steps between two looks at what has been reached
 
 
 def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
@@ -52,34 +42,21 @@ def settle(
     effort: Effort,
     proves: Callable[[int, Tensor], bool],
 ) -> Settled:
-    """Settle cases whose last `goals` constraints are the disjunct's rows.
+    """Settle cases whose last `goals` constraints are the disjunct's rows, by projections and then,
+    one after the other, by a solver.
 
     `proves` is a second opinion on a case's multipliers [constraints] that rounding spoils.
     """
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))
     if effort.steps and not budget.expired():
-        done = alternate(domain, spaces, confirm, budget, steps=effort.steps)
-        settled = Settled(*done)
+        settled = alternate(domain, spaces, confirm, budget, steps=effort.steps, look=effort.look)
     if not effort.lp or settled.found is not None:
         return settled
-    return _solve_rest(domain, spaces, goals, confirm, budget, settled, proves)
-
-
-def _solve_rest(
-    domain: Domain,
-    spaces: HalfSpaces,
-    goals: int,
-    confirm: Confirm,
-    budget: Budget,
-    settled: Settled,
-    proves: Callable[[int, Tensor], bool],
-) -> Settled:
-    """Hand the open cases to a solver, one after the other."""
     from fgp_vnn.regions.lp import solve_region
 
     closed, multipliers = settled.closed.clone(), settled.multipliers.clone()
-    lps, gaps = 0, []
+    lps, gaps = 0, list[Gap]()
     for case in torch.nonzero(~closed).flatten().tolist():
         if budget.expired():
             break

@@ -1,0 +1,1 @@
+"""HTML pages, plots and pictures of runs, comparisons and radii."""

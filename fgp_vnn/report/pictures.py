@@ -1,10 +1,10 @@
-"""Counterexamples as pictures: the centre of the box, the input found, the difference."""
+"""Counterexamples as images: the centre of the box, the counterexample, and their difference."""
 
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
@@ -17,47 +17,55 @@ from fgp_vnn.bench.instances import Instance
 from fgp_vnn.property import load_property
 from fgp_vnn.property.model import Case
 from fgp_vnn.property.results import read_results
+from fgp_vnn.report.libraries import library
+from fgp_vnn.report.page import Section
 
 Array = NDArray[np.float64]
 
-_SMALLEST = 12  # pixels a side; below, an input that could be a picture rarely is one
+MAX_PICTURES = 24  # on one page
+_SMALLEST_SIDE = 8  # pixels of an input whose shape has a height and a width
+_SMALLEST_SQUARE = 12  # pixels a side of a flat input; a smaller square is rarely an image
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Three images as data addresses, and what changed in words."""
+    """Three images as `data:` URLs, a name, and what changed in words."""
 
-    original: str
-    found: str
-    difference: str
+    name: str
     caption: str
+    original: str
+    counterexample: str
+    difference: str
 
 
-def picture(results: Path, instance: Instance) -> Picture | None:
-    """The counterexample in a results file as a picture; None if the input is no image."""
+def pictures_section(pictures: Sequence[Picture], note: str) -> Section:
+    """Return the section that shows pictures below a note."""
+    values = {"pictures": pictures, "note": note}
+    return Section("counterexamples", "Counterexamples", "counterexamples.html", values)
+
+
+def counterexample_picture(name: str, results: Path, instance: Instance) -> Picture | None:
+    """Draw the counterexample in a results file; return None if the input is not an image."""
     network = OnnxFile(Path(instance.network_files[0]))
     prop = load_property(Path(instance.property_file))
     x = read_results(results, prop).x
-    if x is None or x.size != prop.inputs:
-        return None
     layout = image_layout(network.shape, prop.inputs)
-    if layout is None or not prop.cases:
+    if x is None or x.size != prop.inputs or layout is None or not prop.cases:
         return None
     inside = (case for case in prop.cases if case.contains(x.astype(np.float32)))
-    case = next(inside, prop.cases[0])  # one that is not valid can be looked at, too
+    case = next(inside, prop.cases[0])  # an invalid counterexample is shown, too
     centre = nominal_input(case)
     low, high = float(case.lower.min()), float(case.upper.max())
-    largest = float(np.abs(x - centre).max())
-    caption = f"largest change {largest:.3g} of {high - low:.3g}"
+    caption = f"largest change {float(np.abs(x - centre).max()):.3g} of {high - low:.3g}"
     before, after = (network.run(point.astype(np.float32)) for point in (centre, x))
     if before.size > 1:
         caption += f"; largest output {int(before.argmax())} before, {int(after.argmax())} after"
-    return draw(layout, centre, x, (low, high), caption)
+    return draw(name, caption, layout, (centre, x), (low, high))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a flat input lies in an image."""
+    """How the values of a flat input lie in an image."""
 
     height: int
     width: int
@@ -65,7 +73,7 @@ class Layout:
     channels_last: bool = False
 
     def pixels(self, x: Array) -> Array:
-        """[height, width, channels]."""
+        """Return a flat input as an array [height, width, channels]."""
         sizes = self.height, self.width, self.channels
         image: Array = (
             x.reshape(sizes)
@@ -76,78 +84,67 @@ class Layout:
 
 
 def draw(
-    layout: Layout, centre: Array, found: Array, limits: tuple[float, float], caption: str
+    name: str,
+    caption: str,
+    layout: Layout,
+    inputs: tuple[Array, Array],
+    limits: tuple[float, float],
 ) -> Picture:
-    """An input, the one found near it and their difference; black to white are the limits."""
-    change = found - centre
-    return Picture(
-        original=_data(_grey(layout.pixels(centre), *limits)),
-        found=_data(_grey(layout.pixels(found), *limits)),
-        difference=_data(_signed(layout.pixels(change), float(np.abs(change).max()))),
-        caption=caption,
-    )
+    """Draw two inputs [inputs] and their difference; `limits` are the values of black and white."""
+    low, high = limits
+    width = (high - low) or 1.0
+    original, found = (np.clip((layout.pixels(x) - low) / width, 0, 1) for x in inputs)
+    change = layout.pixels(inputs[1] - inputs[0])
+    return Picture(name, caption, _url(original), _url(found), _url(_signed(change)))
 
 
 def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:
-    """The layout of an input that looks like an image, from the network's shape or its size."""
+    """Guess the layout from the network's input shape or its size; None if it is not an image."""
     sizes = [size for size in shape if size != 1]
     if len(sizes) == 3 and min(sizes) == 3:
         last = sizes[0] != 3
         height, width = sizes[:2] if last else sizes[1:]
-        return Layout(height, width, 3, last) if min(height, width) >= _SMALLEST else None
-    if len(sizes) == 2 and min(sizes) >= _SMALLEST:
+        return Layout(height, width, 3, last) if min(height, width) >= _SMALLEST_SIDE else None
+    if len(sizes) == 2 and min(sizes) >= _SMALLEST_SIDE:
         return Layout(sizes[0], sizes[1], 1)
     for channels in (1, 3):
         side = isqrt(inputs // channels)
-        if len(sizes) == 1 and side >= _SMALLEST and channels * side * side == inputs:
+        if len(sizes) == 1 and side >= _SMALLEST_SQUARE and channels * side * side == inputs:
             return Layout(side, side, channels)
     return None
 
 
 def nominal_input(case: Case) -> Array:
-    """The middle of the box; where a box of one width was cut off at a bound, the uncut middle."""
+    """Return the middle [inputs] of a box.
+
+    Where a box of equal widths was cut off at the range of the data, this is the middle before
+    the cut.
+    """
     half = (case.upper - case.lower) / 2
     radius = half.max()
     middle = case.lower + half
-    cut = half < radius * (1 - 1e-6)
-    free = half > 0
-    at_bottom = cut & free & (case.lower <= case.lower.min())
-    at_top = cut & free & (case.upper >= case.upper.max())
+    cut = (half < radius * (1 - 1e-6)) & (half > 0)
+    at_bottom = cut & (case.lower <= case.lower.min())
+    at_top = cut & (case.upper >= case.upper.max())
     middle = np.where(at_bottom, case.upper - radius, middle)
     middle = np.where(at_top & ~at_bottom, case.lower + radius, middle)
     inside: Array = np.clip(middle, case.lower, case.upper)
     return inside
 
 
-def _grey(pixels: Array, low: float, high: float) -> NDArray[np.uint8]:
-    scaled = (pixels - low) / ((high - low) or 1.0)
-    return _bytes(np.clip(scaled, 0, 1))
-
-
-def _signed(pixels: Array, largest: float) -> NDArray[np.uint8]:
-    """Blue where the value fell, red where it rose, white where it stayed."""
-    change = pixels.mean(axis=2) / (largest or 1.0)
-    fallen, risen = np.clip(-change, 0, 1), np.clip(change, 0, 1)
+def _signed(change: Array) -> Array:
+    """Colour a change [height, width, channels]: blue where it fell, red where it rose."""
+    grey = change.mean(axis=2, keepdims=True) / (np.abs(change).max() or 1.0)
     white, blue, red = np.ones(3), np.array([0.13, 0.4, 0.67]), np.array([0.7, 0.09, 0.17])
-    return _bytes(white + fallen[:, :, None] * (blue - white) + risen[:, :, None] * (red - white))
+    fallen, risen = np.clip(-grey, 0, 1), np.clip(grey, 0, 1)
+    coloured: Array = white + fallen * (blue - white) + risen * (red - white)
+    return coloured
 
 
-def _bytes(unit: Array) -> NDArray[np.uint8]:
-    values: NDArray[np.uint8] = (unit * 255).round().astype(np.uint8)
-    return values
-
-
-def _data(pixels: NDArray[np.uint8]) -> str:
-    return "data:image/png;base64," + base64.b64encode(png(pixels)).decode()
-
-
-def png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of [height, width, 1 or 3] bytes."""
-    height, width, channels = pixels.shape
-    rows = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(pixels))
-    header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks
-    )
+def _url(unit: Array) -> str:
+    """Encode pixels [height, width, 1 or 3] between 0 and 1 as a PNG in a `data:` URL."""
+    pixels = (unit * 255).round().astype(np.uint8)
+    image = library("PIL.Image").fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    file = io.BytesIO()
+    image.save(file, format="PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

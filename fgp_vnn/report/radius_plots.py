@@ -1,4 +1,4 @@
-"""Pictures of the radii of a data set: their histogram, and certified accuracy against radius."""
+"""Plots of the radii of a data set: a histogram, and certified accuracy against radius."""
 
 from __future__ import annotations
 
@@ -8,38 +8,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fgp_vnn.report.plots import Palette, Plot, add_legend, new_figure
+from fgp_vnn.report.figures import Palette, Plot, add_legend, new_figure
 from fgp_vnn.report.radius_set import PointRadius, certified_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NORM_NAMES = {"l2": r"$\ell_2$", "linf": r"$\ell_\infty$", "l1": r"$\ell_1$"}
-_MARGIN = 1.05  # of the axis, behind the largest bound
+_MARGIN = 1.05  # the axis ends at this multiple of the largest bound
 
 
 @dataclass(frozen=True)
 class Radii:
-    """All that the pictures show."""
+    """The radii of a data set, in one norm, up to the largest radius that was asked for."""
 
     rows: Sequence[PointRadius]
     norm: str
-    maximum: float  # the largest radius asked for
+    maximum: float
 
     @property
     def farthest(self) -> float:
-        """The end of the axis: the largest bound, or where nothing farther was asked for."""
+        """The end of the radius axis: a little more than the largest bound, at most `maximum`."""
         bounds = [bound for row in self.rows for bound in (row.lower, row.upper)]
         found = max((bound for bound in bounds if bound <= self.maximum), default=0.0)
         return min(found * _MARGIN, self.maximum) or self.maximum
 
     @property
     def labelled(self) -> bool:
+        """Whether the true class of every point is known."""
         return all(row.y is not None for row in self.rows)
 
 
 def histogram(radii: Radii, palette: Palette) -> Plot:
-    """How many points have their bounds where."""
+    """Plot how many points have their lower and upper bounds in each interval of radii."""
     figure, (axes,) = new_figure(palette)
     _draw_histogram(axes, radii, palette)
     tight = sum(row.tight for row in radii.rows)
@@ -48,18 +49,17 @@ def histogram(radii: Radii, palette: Palette) -> Plot:
 
 
 def curve(radii: Radii, palette: Palette) -> Plot:
-    """Certified accuracy and its upper bound against radius, the gap between them shaded."""
+    """Plot certified accuracy and an upper bound on it, the gap between them shaded."""
     figure, (axes,) = new_figure(palette)
     _draw_curve(axes, radii, palette)
-    text = "Share of all points that are classified rightly and have no other class within the "
-    text += "radius: at least the certified curve, at most the one of adversarial examples."
-    if not radii.labelled:
-        text = text.replace("are classified rightly and ", "")
-    return Plot("curve", _accuracy(radii), text, figure)
+    correct = "are classified correctly and " if radii.labelled else ""
+    text = f"Share of all points that {correct}have no other class within the radius: "
+    text += "at least the certified curve, at most the one from counterexamples."
+    return Plot("curve", _accuracy_label(radii), text, figure)
 
 
 def save_both(radii: Radii, palette: Palette, path: Path) -> None:
-    """Both pictures side by side in one file, in the format of its suffix."""
+    """Write both plots side by side into one file, in the format of its suffix."""
     figure, (left, right) = new_figure(palette, panels=2)
     _draw_histogram(left, radii, palette)
     _draw_curve(right, radii, palette)
@@ -80,12 +80,12 @@ def _draw_histogram(axes: Axes, radii: Radii, palette: Palette) -> None:
         histtype="step",
         color=orange,
         linewidth=1.8,
-        label="distance of an adversarial example",
+        label="distance of a counterexample",
     )
     if farther := len(radii.rows) - len(upper):
         axes.plot([], [], " ", label=f"({farther} farther away or not found)")
     axes.set_xlim(0, edges[-1])
-    axes.set_xlabel(_radius(radii))
+    axes.set_xlabel(_radius_label(radii))
     axes.set_ylabel("points")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(y=0.3)  # room for the legend
@@ -93,7 +93,7 @@ def _draw_histogram(axes: Axes, radii: Radii, palette: Palette) -> None:
 
 
 def bin_edges(radii: Radii) -> list[float]:
-    """From 0 to the end of the axis; about twice as many bins as the root of the points."""
+    """Return the edges of the bins; there are about 2 sqrt(points) of them, from 8 to 40."""
     bins = min(40, max(8, 2 * math.isqrt(len(radii.rows))))
     return [radii.farthest * k / bins for k in range(bins + 1)]
 
@@ -103,7 +103,7 @@ def _draw_curve(axes: Axes, radii: Radii, palette: Palette) -> None:
     blue, orange = palette.series[:2]
     steps: dict[str, Any] = {"where": "pre", "linewidth": 1.8}
     axes.step(shares.radius, shares.lower, color=blue, label="certified", zorder=3, **steps)
-    at_most: dict[str, Any] = {"linestyle": "--", "label": "at most (adversarial examples)"}
+    at_most: dict[str, Any] = {"linestyle": "--", "label": "at most (counterexamples)"}
     axes.step(shares.radius, shares.upper, color=orange, **at_most, **steps)
     axes.fill_between(
         shares.radius,
@@ -117,14 +117,14 @@ def _draw_curve(axes: Axes, radii: Radii, palette: Palette) -> None:
     )
     axes.set_xlim(0, radii.farthest)
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel(_radius(radii))
-    axes.set_ylabel(_accuracy(radii).lower())
+    axes.set_xlabel(_radius_label(radii))
+    axes.set_ylabel(_accuracy_label(radii).lower())
     add_legend(axes, palette, right=True)
 
 
-def _radius(radii: Radii) -> str:
+def _radius_label(radii: Radii) -> str:
     return f"{NORM_NAMES[radii.norm]} radius"
 
 
-def _accuracy(radii: Radii) -> str:
+def _accuracy_label(radii: Radii) -> str:
     return "Certified accuracy" if radii.labelled else "Certified share of the points"

@@ -1,4 +1,4 @@
-"""Radii of many points: a row for each, their summary, and certified accuracy against radius."""
+"""Radii of many points: one row each, a summary, and certified accuracy against radius."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.report.page import plural
 
 Shares = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PointRadius:
-    """What is known of the distance R from one point to another class: lower <= R <= upper."""
+    """Bounds on the distance R from one point to the nearest other class: lower <= R <= upper."""
 
     point: int
-    y: int | None  # the true class, where it is given
-    label: int  # the network's
+    y: int | None  # the true class, where it is known
+    label: int  # the class that the network gives
     lower: float
-    upper: float  # infinite if no adversarial example was found
+    upper: float  # infinite if no counterexample was found
     tight: bool
     ended: str
     engine: str
@@ -32,19 +33,19 @@ class PointRadius:
 
     @property
     def right(self) -> bool:
-        """Classified rightly, as far as that is known."""
+        """Whether the network's class is the true one; True where that is not known."""
         return self.y is None or self.y == self.label
 
     @property
     def gap(self) -> float:
-        """The bounds' distance as a part of the upper one; infinite if there is none."""
+        """(upper - lower) / upper; infinite if there is no upper bound."""
         if math.isinf(self.upper):
             return math.inf
         return (self.upper - self.lower) / self.upper if self.upper else 0.0
 
 
 def read_row(row: Mapping[str, Any]) -> PointRadius:
-    """One line of an output file, CSV or JSON; raises InputError."""
+    """Return one row of an output file, CSV or JSON; raise InputError if it is not a radius."""
 
     def blank(name: str) -> bool:
         return row.get(name) in (None, "")
@@ -62,23 +63,24 @@ def read_row(row: Mapping[str, Any]) -> PointRadius:
             float(row["seconds"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"a row of the output file is no radius ({error!r})") from None
+        raise InputError(f"a row of the output file is not a radius ({error!r})") from None
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The share of points that are right and whose R is at least r, between two step functions.
+    """Bounds on the share of points that are classified correctly and whose R is at least r.
 
-    Both are constant on (radius[i-1], radius[i]]: a bound of exactly r counts at r.
+    Both are step functions of r, constant on (radius[i-1], radius[i]]: a bound of exactly r counts
+    at r.
     """
 
     radius: Shares  # [steps], ascending from 0 to the largest radius asked for
-    lower: Shares  # [steps], certified: lower >= r
-    upper: Shares  # [steps], not excluded: upper >= r
+    lower: Shares  # [steps], share of points with lower >= r: certified
+    upper: Shares  # [steps], share of points with upper >= r: possible
 
 
 def certified_curve(rows: Sequence[PointRadius], maximum: float) -> Curve:
-    """Certified accuracy against radius; without true classes every point counts as right."""
+    """Return certified accuracy against radius; points of unknown class count as correct."""
     ends = {0.0, maximum}
     ends.update(bound for row in rows for bound in (row.lower, row.upper) if bound < maximum)
     radius = np.array(sorted(ends))
@@ -86,7 +88,10 @@ def certified_curve(rows: Sequence[PointRadius], maximum: float) -> Curve:
 
 
 def accuracy_at(rows: Sequence[PointRadius], radius: Shares, side: str) -> Shares:
-    """The share of rows that are right and whose bound of that side is at least each radius."""
+    """Return, for each radius, the share of rows that are right and whose bound reaches it.
+
+    `side` is lower or upper; radii and shares are arrays [radii].
+    """
     bounds = np.array([getattr(row, side) for row in rows if row.right])
     reached = (bounds[:, None] >= radius[None, :]).sum(0)
     shares: Shares = reached / max(len(rows), 1)
@@ -94,7 +99,7 @@ def accuracy_at(rows: Sequence[PointRadius], radius: Shares, side: str) -> Share
 
 
 def round_radii(rows: Iterable[PointRadius], maximum: float, *, count: int = 5) -> list[float]:
-    """A few radii with short names, from 0 to about the largest lower bound."""
+    """Return a few radii with few digits, from 0 to about the largest lower bound."""
     farthest = max((row.lower for row in rows), default=0.0) or maximum
     power = 10.0 ** math.floor(math.log10(farthest / count))
     step = next(power * part for part in (1, 2, 5, 10) if power * part * count >= farthest)
@@ -103,7 +108,10 @@ def round_radii(rows: Iterable[PointRadius], maximum: float, *, count: int = 5) 
 
 
 def summarise(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
-    """Counts, means and medians; with true classes also certified accuracy at a few radii."""
+    """Return counts, means and medians; with true classes also accuracy at a few radii.
+
+    Gaps are relative to the upper bound, times in seconds; None where there is no value.
+    """
     gaps = [row.gap for row in rows if math.isfinite(row.gap)]
     lowers = [row.lower for row in rows]
     summary: dict[str, Any] = {
@@ -129,17 +137,15 @@ def summarise(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
 
 
 def describe(summary: Mapping[str, Any]) -> str:
-    """The summary in a few lines."""
+    """Return a summary as a few lines of text."""
     if not summary["points"]:
         return "0 points"
-    gap = summary["median_gap"]
-    points = "1 point" if summary["points"] == 1 else f"{summary['points']} points"
     lines = [
-        f"{points}: {summary['tight']} tight, {summary['at_maximum']} certified up to "
-        f"{summary['maximum']:g}, "
-        f"{summary['counterexamples']} with an adversarial example",
+        f"{plural(summary['points'], 'point')}: {summary['tight']} tight, "
+        f"{summary['at_maximum']} certified up to {summary['maximum']:g}, "
+        f"{summary['counterexamples']} with a counterexample",
         f"mean lower bound {summary['mean_lower']:.6g}, median {summary['median_lower']:.6g}; "
-        f"median gap {'-' if gap is None else f'{100 * gap:.2g} %'}; "
+        f"median gap {percent(summary['median_gap'])}; "
         f"median {summary['median_seconds']:.3f} s",
     ]
     if "accuracy" in summary:
@@ -149,3 +155,8 @@ def describe(summary: Mapping[str, Any]) -> str:
             for entry in summary["certified_accuracy"]
         ]
     return "\n".join(lines)
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 1 as per cent with two digits; `-` where there is none."""
+    return "-" if share is None or math.isinf(share) else f"{100 * share:.2g} %"

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, backward
-from fgp_vnn.bounds.slopes import Ascended, Ascent, Multipliers, ascend, carry
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, ascend, carry
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
-
-CLIMB = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
-
-
-@dataclass(frozen=True)
-class Splitting:
-    """How bundles are bounded and split."""
-
-    ascent: Ascent = CLIMB
-    candidates: int = 3  # neurons whose children are looked at before one is chosen
+from fgp_vnn.strategy import Ascent
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +26,8 @@ class Setting:
     rows: Tensor  # [disjuncts, most rows, outputs] unit rows of g, the last one repeated
     coarse: tuple[Network, Domain] | None
     budget: Budget
-    splitting: Splitting
+    ascent: Ascent
+    candidates: int  # neurons whose children are looked at before one is chosen
 
     @property
     def widths(self) -> list[int]:
@@ -58,6 +51,12 @@ class Bundles:
     def parts(self) -> tuple[Tensor, ...]:
         return self.disjunct, self.signs, self.alpha, self.beta, self.weights
 
+    @staticmethod
+    def joined(some: Sequence[Bundles]) -> Bundles:
+        """Several batches as one."""
+        parts = zip(*(bundles.parts() for bundles in some), strict=True)
+        return Bundles(*(torch.cat(part) for part in parts))
+
     def multipliers(self, widths: list[int]) -> Multipliers:
         """What an ascent starts from."""
         alpha, beta = (
@@ -68,7 +67,7 @@ class Bundles:
 
 
 def set_out(
-    query: Query, bounds: LayerBounds, budget: Budget, splitting: Splitting
+    query: Query, bounds: LayerBounds, budget: Budget, ascent: Ascent, candidates: int
 ) -> tuple[Setting, Bundles]:
     """A search's setting and its root: one bundle per disjunct with everything open."""
     numbers = [query.rows_of(d) for d in range(query.disjuncts)]
@@ -76,7 +75,7 @@ def set_out(
     padded = torch.tensor([n + [n[-1]] * (most - len(n)) for n in numbers])
     eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
     rows = eye[padded].to(query.network.device)
-    setting = Setting(query, bounds, rows, query.coarse(), budget, splitting)
+    setting = Setting(query, bounds, rows, query.coarse(), budget, ascent, candidates)
     pairs = zip(bounds.lower, bounds.upper, strict=True)
     slopes = torch.cat([rows.new_zeros(0), *((up > -lo)[0] for lo, up in pairs)])
     alpha = slopes.expand(len(numbers), -1).contiguous()
@@ -102,6 +101,14 @@ class Bounded:
     result: Ascended
     crossing: Tensor  # [bundles, neurons] still open and unstable
 
+    def regions(self, at: Tensor) -> Tensor:
+        """The patterns [at, neurons] of the bundles numbered `at`, if nothing in them is open."""
+        signs = self.bundles.signs[at]
+        lowers = (lo.expand(len(self.crossing), -1)[at] for lo in self.bounds.lower)
+        lower = torch.cat([self.bundles.alpha[at, :0], *lowers], -1)
+        stable = torch.where(lower >= 0, 1, -1).to(torch.int8)
+        return torch.where(signs == 0, stable, signs)
+
 
 def bound(setting: Setting, bundles: Bundles) -> Bounded:
     """Optimised bounds of each bundle's rows."""
@@ -117,7 +124,7 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
         signs=signs,
         begin=bundles.multipliers(widths),
         coarse=setting.coarse,
-        ascent=setting.splitting.ascent,
+        ascent=setting.ascent,
         done=lambda least: bool((least > 0).all()) or setting.budget.expired(),
     )
     alpha, beta, weights = result.multipliers
@@ -138,7 +145,7 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     one whose children start with the best bounds."""
     kept = bounded.bundles.at(at)
     score = torch.where(bounded.crossing[at], _gains(setting, bounded, kept, at), -torch.inf)
-    count = min(setting.splitting.candidates, score.shape[-1])
+    count = min(setting.candidates, score.shape[-1])
     top = score.topk(count, dim=-1)
     if count == 1:
         return top.indices[:, 0]

@@ -51,6 +51,10 @@ class Frontier:
         else:
             keys = self._fields["key"][: self._size]
             chosen = keys.topk(count, largest=False).indices
+        return self.take(chosen)
+
+    def take(self, chosen: Tensor) -> dict[str, Tensor]:
+        """Take the records with these numbers out."""
         taken = {name: held[chosen] for name, held in self._fields.items()}
         self._remove(chosen)
         return taken

@@ -26,7 +26,7 @@ from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
-from fgp_vnn.strategy import Descent
+from fgp_vnn.strategy import Descent, Inputs
 
 DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
 DESCENT = Descent(steps=12, first_step=0.1, last_step=0.002)
@@ -94,7 +94,7 @@ def split_inputs(
             starts = ((parts.lower + parts.upper) / 2).repeat(query.disjuncts, 1)
             found = descend(coarse, confirm, budget, DESCENT, starts)
         if found is None and subdivision.lp:
-            rest = last_boxes(box, bounded.left, bounded.closed)
+            rest = last_boxes(box, bounded.left, bounded.closed, Inputs())
             found = walk_boxes(query, bounded.left, rest, confirm, budget, statistics, reasons)
             bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
         if found is not None:

@@ -15,10 +15,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.walk.walk import Walk, walk_regions
-
-SMALL = 2.0**-10  # parts of the root's sides from which on a box may be among the last
-SMALLEST = 2.0**-20  # and from which on it is, whatever is unstable in it
-FEW_UNSTABLE = 6
+from fgp_vnn.strategy import Inputs
 
 
 class Parts(NamedTuple):
@@ -29,7 +26,7 @@ class Parts(NamedTuple):
     signs: Tensor  # [boxes, neurons] -1 and +1 where stable
 
 
-def last_boxes(root: Box, parts: Parts, closed: Tensor) -> Tensor:
+def last_boxes(root: Box, parts: Parts, closed: Tensor, numbers: Inputs) -> Tensor:
     """The open boxes that are better decided region by region than split once more.
 
     Where no neuron is unstable there is nothing that a smaller box could make tighter; and where
@@ -41,8 +38,8 @@ def last_boxes(root: Box, parts: Parts, closed: Tensor) -> Tensor:
     unstable = (signs == 0).sum(-1)
     tiny = torch.finfo(lower.dtype).tiny
     size = ((upper - lower) / (root.upper - root.lower).clamp(min=tiny)).amax(-1)
-    few = (size < SMALL) & (unstable <= FEW_UNSTABLE)
-    last = stuck | few | (size < SMALLEST) | (unstable == 0)
+    few = (size < numbers.small) & (unstable <= numbers.unstable)
+    last = stuck | few | (size < numbers.smallest) | (unstable == 0)
     return torch.nonzero(~closed & last).flatten()
 
 

@@ -1,4 +1,4 @@
-"""Leaves of the split search: regions, decided exactly by projections, in batches."""
+"""Leaves of the split search: regions, settled by projections, in batches."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import Forms, affine_forms, empty
 from fgp_vnn.regions.gaps import Gap
-from fgp_vnn.regions.halfspaces import HalfSpaces, binding
+from fgp_vnn.regions.polyhedra import layer_spaces
+from fgp_vnn.regions.projections import Settled
 from fgp_vnn.regions.refute import Refuter
-from fgp_vnn.regions.settle import Effort, Settled, settle
-
-STEPS = 2000  # of alternating projections
-BEFORE_LP = 200  # where an LP comes after them
+from fgp_vnn.regions.settle import Effort, settle
+from fgp_vnn.strategy import Projections
 
 
-def leaf_effort(lp: bool) -> Effort:
+def leaf_effort(projections: Projections, lp: bool) -> Effort:
     """What is spent on a region that bounds leave open."""
-    return Effort(BEFORE_LP if lp else STEPS, lp)
+    steps = projections.before_program if lp else projections.leaf
+    return Effort(steps, lp, projections.look)
 
 
 class Decided(NamedTuple):
@@ -87,9 +87,8 @@ def settle_regions(
     network, domain = query.network, query.domain
     pattern = torch.split(signs > 0, list(network.widths), -1)
     forms = affine_forms(network, domain, pattern)
-    hidden = forms[:-1]
     output = Forms(*(part.expand(len(signs), *part.shape[1:]) for part in forms[-1]))
-    gone = empty(hidden, pattern).expand(len(signs))
+    gone = empty(forms[:-1], pattern).expand(len(signs))
     least = output.values - domain.support(-output.columns.transpose(-1, -2)) - output.error
     shut = query.closed(least).gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)
     closed = gone | shut
@@ -97,7 +96,7 @@ def settle_regions(
     open_ = torch.nonzero(~closed).flatten()
     if not len(open_):
         return Settled(None, closed, multipliers)
-    spaces = _half_spaces(query, [p[open_] for p in pattern], hidden, output, open_, disjunct)
+    spaces = layer_spaces(query, forms, signs, disjunct, open_)
 
     def hand_over(points: Tensor) -> Counterexample | None:
         return offer(query, confirm, points, network(points))
@@ -109,37 +108,3 @@ def settle_regions(
     closed = closed.index_copy(0, open_, settled.closed)
     multipliers[open_] = settled.multipliers
     return settled._replace(closed=closed, multipliers=multipliers)
-
-
-def _half_spaces(
-    query: Query,
-    pattern: Sequence[Tensor],
-    hidden: Sequence[Forms],
-    output: Forms,
-    at: Tensor,
-    disjunct: Tensor,
-) -> HalfSpaces:
-    """-s z <= 0 for the neurons of the regions numbered `at`, g <= 0 for their disjunct's rows."""
-    mine = disjunct[at].unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
-    weights = [1 - 2 * on.to(output.values.dtype) for on in pattern]
-    rows, values, errors = [], [], []
-    for forms, weight in zip((*hidden, output), (*weights, mine.to(output.values)), strict=True):
-        # The first layer's forms are the same in all regions, and there once.
-        columns, value, error = (
-            part.expand(len(at), *part.shape[1:]) if len(part) == 1 else part[at]
-            for part in (forms.columns, forms.values, forms.error)
-        )
-        rows.append((columns * weight.unsqueeze(1)).transpose(1, 2))
-        values.append(value * weight)
-        errors.append(error * weight.abs())
-    parts = (torch.cat(part, 1) for part in (rows, values, errors))
-    return binding(query.domain, HalfSpaces(*parts))
-
-
-def region_spaces(query: Query, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
-    """The part of each region [regions, neurons] that meets a disjunct [regions]."""
-    network = query.network
-    pattern = torch.split(signs > 0, list(network.widths), -1)
-    *hidden, output = affine_forms(network, query.domain, pattern)
-    every = torch.arange(len(signs), device=signs.device)
-    return _half_spaces(query, pattern, hidden, output, every, disjunct)

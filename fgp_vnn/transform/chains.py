@@ -190,10 +190,14 @@ class _Work:
                     break
                 at = crossing[some]
                 lower[at], upper[at] = self._bound(forms.at(at), lower[at], upper[at])
-            crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
-        on = torch.nonzero(lower >= 0).flatten()
+        # A neuron without weights has bounds that only underflow keeps apart: relu(z) is nearly z.
+        zero = (lower < 0) & (lower >= -self.unit.nothing) & (upper > 0)
+        slack = torch.where(zero, -lower, 0.0)
+        forms = forms._replace(error=self.unit.grow(2) * (forms.error + slack))
+        crossing = torch.nonzero((lower < 0) & (upper > 0) & ~zero).flatten()
+        on = torch.nonzero((lower >= 0) | zero).flatten()
         active = torch.cat([on, crossing])
-        norm = self._norm(forms, affine, on) if self.deep else None
+        norm = self._norm(forms, affine, on, slack[on]) if self.deep else None
         columns, count = forms.rows.shape[1], len(crossing)
         rows = forms.rows.new_zeros(len(active), columns + count)
         rows[: len(on), :columns] = forms.rows[on]
@@ -217,13 +221,13 @@ class _Work:
         self.sizes = torch.cat([self.sizes, upper])
         return group
 
-    def _norm(self, forms: Forms, affine: Dense, on: Tensor) -> Tensor:
-        """The 2-norm of the errors of the neurons that are on."""
+    def _norm(self, forms: Forms, affine: Dense, on: Tensor, slack: Tensor) -> Tensor:
+        """The 2-norm of the errors of the neurons that are on, each of them with its slack."""
         own = self._length(forms.error[on])
         before = self.passed
         if before is None or before.norm is None:
             return own
-        local = self._local(affine, forms.size, before.forms.size)[on]
+        local = self._local(affine, forms.size, before.forms.size)[on] + slack
         if affine.defect is not None:
             local = local + affine.defect[on]
         weight = affine.weights[0][on][:, before.active[: before.on]]

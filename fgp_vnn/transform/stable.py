@@ -66,10 +66,12 @@ class _Signs:
     """Which neurons of a layer are on and which off, and how far relu(z) may be from z and 0."""
 
     def __init__(self, lower: Tensor, upper: Tensor) -> None:
-        nearly = 0.1 * torch.finfo(lower.dtype).eps ** 0.5
-        none = torch.zeros_like(lower)
+        size_of, none = unit(lower.dtype), torch.zeros_like(lower)
+        nearly = 0.1 * size_of.eps**0.5
         known = lower.isfinite() & upper.isfinite()
-        self.on = lower >= -torch.where(known, nearly * upper.clamp(min=0), none)
+        # A neuron without weights has bounds that only underflow keeps apart.
+        room = nearly * upper.clamp(min=0) + size_of.nothing
+        self.on = lower >= -torch.where(known, room, none)
         slack = torch.where(known, nearly * (-lower).clamp(min=0), none)
         self.off = ~self.on & (upper <= slack)
         self.defect = torch.where(self.on, (-lower).clamp(min=0), none)

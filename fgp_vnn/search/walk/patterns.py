@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.query import Query
 from fgp_vnn.search.walk import visited
+
+
+class Neighbours(NamedTuple):
+    """Regions next to those of a batch, some of them more than once."""
+
+    parent: Tensor  # [neighbours] the region of the batch
+    neuron: Tensor  # [neighbours] the neuron that flips
+    words: Tensor  # [neighbours, words] packed patterns
 
 
 class Patterns:
@@ -41,10 +51,11 @@ class Patterns:
         full[self._neurons] = bits
         return full
 
-    def neighbours(self, words: Tensor, crossed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(parent, neuron, packed neighbour) for each neuron that is crossed [neurons, regions]."""
+    def neighbours(self, words: Tensor, crossed: Tensor) -> Neighbours:
+        """One neighbour for each neuron that is crossed [neurons, regions]."""
         if self._neurons is not None:
             crossed = crossed[self._neurons]
         parent, place = torch.nonzero(crossed.T, as_tuple=True)
         flipped = words[parent] ^ self._flips[place]
-        return parent, place if self._neurons is None else self._neurons[place], flipped
+        neuron = place if self._neurons is None else self._neurons[place]
+        return Neighbours(parent, neuron, flipped)

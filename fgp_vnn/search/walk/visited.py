@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.strategy import Table
+
 WORD = 62  # sign bits per int64 word; the sign of the word itself is left alone
 MARK = 1 << 62  # the bit above those of a word
-LARGE = 1 << 22  # slots from which on the table grows more slowly
-FEW = 256  # patterns up to which a plain set is quicker than the table
 _MIX = (-7046029254386353131, -4417276706812531889, 6364136223846793005)  # odd 64-bit constants
 
 
@@ -42,11 +42,11 @@ def _places(device: torch.device) -> Tensor:
 class Visited:
     """A hash table with open addressing; whole patterns are compared, so nothing is ever missed."""
 
-    def __init__(self, words: int, device: torch.device, *, slots: int = 1 << 12) -> None:
-        self._words, self._device = words, device
+    def __init__(self, words: int, device: torch.device, numbers: Table) -> None:
+        self._words, self._device, self._numbers = words, device, numbers
         self._count = 0
         self._few: set[tuple[int, ...]] | None = set()  # all patterns while they are few
-        self._allocate(slots)
+        self._allocate(numbers.slots)
 
     def __len__(self) -> int:
         return self._count
@@ -55,7 +55,7 @@ class Visited:
         """Whether so many more patterns take at most `limit` bytes, while the table grows too."""
         slots = len(self._table)
         while 4 * (self._count + patterns) > slots:
-            slots = _grown(slots)
+            slots = self._grown(slots)
         held = 0 if slots == len(self._table) else len(self._table)
         return (slots + held) * 8 * (self._words + 1) <= limit
 
@@ -65,7 +65,7 @@ class Visited:
         A pattern that occurs several times is new at one of its positions only.
         """
         if self._few is not None:
-            if self._count + len(patterns) <= FEW:
+            if self._count + len(patterns) <= self._numbers.few:
                 return self._add_few(patterns, self._few)
             before = torch.tensor(list(self._few), dtype=torch.int64, device=self._device)
             self._few = None
@@ -134,13 +134,12 @@ class Visited:
     def _grow(self) -> None:
         held = self._table if self._words == 1 else self._table[:, 0]
         old = self._table[held != 0]
-        self._allocate(_grown(len(self._table)))
+        self._allocate(self._grown(len(self._table)))
         if len(old):
             self._insert(old)
 
-
-def _grown(slots: int) -> int:
-    return slots * (4 if slots < LARGE else 2)
+    def _grown(self, slots: int) -> int:
+        return slots * (4 if slots < self._numbers.large else 2)
 
 
 def _same(held: Tensor, wanted: Tensor) -> Tensor:

@@ -1,36 +1,31 @@
-"""The walk of Fast Geometric Projections: from region to neighbouring region, each decided by
-projections onto hyperplanes.
-
-Every region that holds a point of the domain is reached: on the segment from the centre to that
-point the pattern changes at hyperplanes that the domain meets, one neuron at a time or through
-regions that the segment only touches. So when the queue is empty and no region could meet the
-unsafe set, nothing in the domain can.
+"""The walk of Fast Geometric Projections: breadth first, each region decided by projections onto
+hyperplanes. When the queue is empty and no region could meet the unsafe set, nothing in the domain
+can.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from torch import Tensor
 
+from fgp_vnn import strategy
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.joint import excluded, misses, press
-from fgp_vnn.regions.settle import why_open
-from fgp_vnn.regions.triangular import Triangular, triangular
-from fgp_vnn.search.walk.boundaries import WAITING, Boundaries
-from fgp_vnn.search.walk.patterns import Patterns
+from fgp_vnn.regions.settle import Effort, why_open
+from fgp_vnn.search.walk.boundaries import Boundaries
+from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
+from fgp_vnn.search.walk.patterns import Neighbours
 from fgp_vnn.search.walk.queue import PatternQueue
 from fgp_vnn.search.walk.visited import Visited
 
 Variant = Literal["full-queue", "first-boundary"]
-WORKSPACE = 1 << 20  # numbers that the forms of a batch may take
 
 
 @dataclass(frozen=True)
@@ -38,130 +33,125 @@ class Walk:
     """How to walk; each heuristic can be switched off to measure what it is worth."""
 
     variant: Variant = "full-queue"
-    batch: int = 4096  # regions at a time, fewer where their forms are large
+    batch: int | None = None  # regions at a time, if not what the strategy says
     cache_first: bool = True  # the first layer's supports are computed once
     signed: bool = True  # regions that miss the domain by one constraint are dropped
     joint: bool = True  # and those that miss it by several constraints together
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
     lp: bool = False  # and what these leave by LPs and cone programs
     regions: int | None = None  # give up after so many
-
-
-@dataclass(eq=False)
-class _State:
-    walk: Walk
-    budget: Budget
-    system: Triangular
-    boundaries: Boundaries
-    patterns: Patterns
-    visited: Visited
-    queue: PatternQueue
-    fit: int  # regions whose forms fit into the memory
-    explored: int = 0
-    full: bool = False  # no memory is left for more regions
-
-    @property
-    def batch(self) -> int:
-        rows = self.system.blocks[-1].last * self.system.blocks[0].rows.shape[1]
-        return max(1, min(self.walk.batch, self.fit, max(16, WORKSPACE // max(rows, 1))))
+    numbers: strategy.Walk = field(default_factory=strategy.Walk)
+    projections: strategy.Projections = field(default_factory=strategy.Projections)
 
 
 def walk_regions(
     query: Query, bounds: LayerBounds, confirm: Confirm, budget: Budget, walk: Walk
 ) -> Outcome:
     """Search the regions around the domain's centre; `bounds` tell which neurons never flip."""
-    state = _begin(query, bounds, confirm, budget, walk)
-    boundaries = state.boundaries
-    pattern = state.patterns.unpack
-    while len(state.queue):
-        if budget.expired():
-            return _end(state, Outcome("timeout", reason="time is up in the walk"))
-        if walk.regions is not None and state.explored >= walk.regions:
-            return _end(state, Outcome("unknown", reason="too many regions to walk"))
-        if state.full:
-            reason = f"{len(state.visited)} regions fill the memory of the walk"
-            return _end(state, Outcome("unknown", reason=reason))
-        found = _explore(state, state.queue.take(state.batch))
-        found = found or boundaries.settle_rest(state.system, pattern, above=WAITING)
+    batch = walk.numbers.breadth
+    batch = batch if walk.batch is None else replace(batch, most=walk.batch)
+    ground = Ground.of(query, bounds, budget, batch, walk.cache_first)
+    first, last = _efforts(walk)
+    boundaries = Boundaries(ground, confirm, budget, walk.numbers.overshoots, first, last)
+    order = _Breadth(ground, boundaries, budget, walk)
+    explored = explore(ground, order)
+    seen = {"regions": explored, "regions_seen": len(order.visited)}
+    return replace(order.outcome(), statistics={**seen, **boundaries.statistics})
+
+
+def _efforts(walk: Walk) -> tuple[Effort, Effort | None]:
+    """What is spent on a boundary when it is met, and what after a wait."""
+    numbers, steps = walk.projections, 0
+    if walk.alternate:
+        steps = numbers.before_program if walk.lp else numbers.long
+    last = Effort(steps, walk.lp, numbers.look)
+    if walk.variant == "first-boundary" or not walk.alternate:
+        return last, None  # there is nothing that is worth a wait
+    return Effort(numbers.quick, look=numbers.look), last
+
+
+class _Breadth:
+    """Regions in the order in which they are met."""
+
+    def __init__(self, ground: Ground, boundaries: Boundaries, budget: Budget, walk: Walk) -> None:
+        self._system, self._boundaries = ground.system, boundaries
+        self._budget, self._walk = budget, walk
+        start = ground.patterns.start
+        self._queue = PatternQueue(start)
+        self.visited = Visited(start.shape[1], start.device, walk.numbers.table)
+        self.visited.add(start)
+        self._full = False  # no memory is left for more regions
+        self._found: Counterexample | None = None
+        self._stopped: Outcome | None = None  # before the end
+
+    def goes_on(self, explored: int) -> bool:
+        boundaries, waiting = self._boundaries, self._walk.numbers.waiting
+        self._found = self._found or boundaries.settle_rest(above=waiting)
+        if self._found is not None or not len(self._queue):
+            return False
+        if boundaries.open and self._walk.variant == "first-boundary":
+            return False
+        self._stopped = self._stop(explored)
+        return self._stopped is None
+
+    def _stop(self, explored: int) -> Outcome | None:
+        """Whatever ends the walk while regions wait."""
+        if self._budget.expired():
+            return Outcome("timeout", reason="time is up in the walk")
+        if self._walk.regions is not None and explored >= self._walk.regions:
+            return Outcome("unknown", reason="too many regions to walk")
+        if self._full:
+            reason = f"{len(self.visited)} regions fill the memory of the walk"
+            return Outcome("unknown", reason=reason)
+        return None
+
+    def take(self, count: int) -> Tensor:
+        return self._queue.take(count)
+
+    def measure(self, regions: Regions) -> Met:
+        system, count = self._system, self._system.neurons
+        _, sign, forms = regions
+        # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
+        reach = forms.reach + system.error.unsqueeze(1)
+        meets = ~positive(forms.values[count:] - reach[count:])
+        crossed = ~positive(forms.values[:count].abs() - reach[:count])
+        if self._walk.signed and count:
+            alive = ~positive(-sign * forms.values[:count] - reach[:count]).any(0)
+            crossed &= alive
+            meets &= alive
+        if self._walk.joint and count:
+            pressed = press(system, forms, sign)
+            free = ~excluded(system, forms, pressed) & ~misses(system.domain, pressed)
+            crossed &= free[:count]
+            meets &= free[count:]
+        return Met(crossed, meets)
+
+    def meet(self, regions: Regions, disjunct: Tensor, region: Tensor, met: Met) -> None:
+        self._found = self._boundaries.meet(regions, disjunct, region)
+
+    def add(self, neighbours: Neighbours, met: Met) -> None:
+        words = neighbours.words
+        if self._found is not None:
+            return
+        if not self.visited.fits(len(words), self._budget.waiting - self._queue.bytes):
+            self._full = True
+            return
+        fresh = self.visited.add(words)
+        if len(fresh):
+            # In the order of their parents: the walk stays breadth first.
+            self._queue.put(words[fresh.sort().values])
+
+    def outcome(self) -> Outcome:
+        """What the walk has come to, once boundaries that wait are settled."""
+        if self._stopped is not None:
+            return self._stopped
+        boundaries = self._boundaries
+        found = self._found or boundaries.settle_rest()
         if found is not None:
-            return _end(state, Outcome("sat", found))
-        if boundaries.open and walk.variant == "first-boundary":
-            break
-    found = boundaries.settle_rest(state.system, pattern)
-    if found is not None:
-        return _end(state, Outcome("sat", found))
-    if not boundaries.open:
-        return _end(state, Outcome("unsat"))
-    if budget.expired():
-        return _end(state, Outcome("timeout", reason="time is up in the walk"))
-    reason = why_open(f"{boundaries.open} decision boundaries", boundaries.gaps, walk.lp)
-    return _end(state, Outcome("unknown", reason=reason))
-
-
-def _begin(
-    query: Query, bounds: LayerBounds, confirm: Confirm, budget: Budget, walk: Walk
-) -> _State:
-    patterns = Patterns(query, bounds)
-    visited = Visited(patterns.start.shape[1], query.network.device)
-    visited.add(patterns.start)
-    system = triangular(query, cache_first=walk.cache_first)
-    boundaries = Boundaries(
-        query,
-        confirm,
-        budget,
-        alternate=walk.alternate,
-        at_once=walk.variant == "first-boundary",
-        lp=walk.lp,
-    )
-    queue = PatternQueue(patterns.start)
-    fit = regions_at_once(query.network, budget.at_once)
-    return _State(walk, budget, system, boundaries, patterns, visited, queue, fit)
-
-
-def _explore(state: _State, words: Tensor) -> Counterexample | None:
-    """Decide a batch of regions and put their neighbours into the queue."""
-    state.explored += len(words)
-    system, count = state.system, state.system.neurons
-    on = state.patterns.unpack(words)
-    forms = system.forms(on)
-    sign = on * 2 - 1
-    # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
-    reach = forms.reach + system.error.unsqueeze(1)
-    meets = ~positive(forms.values[count:] - reach[count:])
-    crossed = ~positive(forms.values[:count].abs() - reach[:count])
-    if state.walk.signed and count:
-        alive = ~positive(-sign * forms.values[:count] - reach[:count]).any(0)
-        crossed &= alive
-        meets &= alive
-    if state.walk.joint and count:
-        pressed = press(system, forms, sign)
-        free = ~excluded(system, forms, pressed) & ~misses(system.domain, pressed)
-        crossed &= free[:count]
-        meets &= free[count:]
-    found = state.boundaries.decide(system, forms, sign, words, meets)
-    if found is None:
-        _enqueue(state, words, crossed)
-    return found
-
-
-def _enqueue(state: _State, words: Tensor, crossed: Tensor) -> None:
-    _, _, neighbours = state.patterns.neighbours(words, crossed)
-    if not len(neighbours):
-        return
-    limit = state.budget.waiting - state.queue.bytes
-    if not state.visited.fits(len(neighbours), limit):
-        state.full = True
-        return
-    fresh = state.visited.add(neighbours)
-    if len(fresh):
-        # In the order of their parents: the walk stays breadth first.
-        state.queue.put(neighbours[fresh.sort().values])
-
-
-def _end(state: _State, outcome: Outcome) -> Outcome:
-    statistics = {
-        "regions": state.explored,
-        "regions_seen": len(state.visited),
-        **state.boundaries.statistics,
-    }
-    return Outcome(outcome.status, outcome.counterexample, outcome.reason, statistics)
+            return Outcome("sat", found)
+        if not boundaries.open:
+            return Outcome("unsat")
+        if self._budget.expired():
+            return Outcome("timeout", reason="time is up in the walk")
+        what = f"{boundaries.open} decision boundaries"
+        return Outcome("unknown", reason=why_open(what, boundaries.gaps, self._walk.lp))

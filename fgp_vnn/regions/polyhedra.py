@@ -1,0 +1,65 @@
+"""The part of a region that meets a disjunct, as half-spaces.
+
+A point of a region has -s z <= 0 for each neuron with sign s; one that meets a disjunct also has
+g <= 0 for the rows of the disjunct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.query import Query
+from fgp_vnn.regions.forms import Forms, affine_forms
+from fgp_vnn.regions.halfspaces import HalfSpaces, binding
+from fgp_vnn.regions.triangular import RegionForms, Triangular
+
+
+def region_spaces(query: Query, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
+    """The part of each region [regions, neurons] that meets a disjunct [regions]."""
+    pattern = torch.split(signs > 0, list(query.network.widths), -1)
+    forms = affine_forms(query.network, query.domain, pattern)
+    every = torch.arange(len(signs), device=signs.device)
+    return layer_spaces(query, forms, signs, disjunct, every)
+
+
+def layer_spaces(
+    query: Query, forms: Sequence[Forms], signs: Tensor, disjunct: Tensor, at: Tensor
+) -> HalfSpaces:
+    """The same for the regions numbered `at`, from the forms of each layer and of the output."""
+
+    def of_cases(part: Tensor) -> Tensor:
+        # What is the same in all regions is there once.
+        return part.expand(len(at), *part.shape[1:]) if len(part) == 1 else part[at]
+
+    rows = torch.cat([of_cases(layer.columns).transpose(1, 2) for layer in forms], 1)
+    values = torch.cat([of_cases(layer.values) for layer in forms], 1)
+    errors = torch.cat([of_cases(layer.error) for layer in forms], 1)
+    return _polyhedra(query, HalfSpaces(rows, values, errors), signs[at], disjunct[at])
+
+
+def system_spaces(
+    query: Query,
+    system: Triangular,
+    forms: RegionForms,
+    sign: Tensor,
+    disjunct: Tensor,
+    region: Tensor,
+) -> HalfSpaces:
+    """The same for pairs of a disjunct and a region [cases], from the forms of a system in regions
+    with the signs [neurons, regions]."""
+    rows, values = forms.rows[:, region].transpose(0, 1), forms.values[:, region].T
+    cases = HalfSpaces(rows, values, system.error.expand_as(values))
+    return _polyhedra(query, cases, sign[:, region].T, disjunct)
+
+
+def _polyhedra(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
+    """The forms of all neurons and rows, turned to the side of the region [cases, neurons]; rows
+    of other disjuncts than its own are dropped."""
+    mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
+    weight = torch.cat([torch.where(signs > 0, -1, 1), mine], 1).to(forms.values.dtype)
+    rows = forms.rows * weight.unsqueeze(-1)
+    spaces = HalfSpaces(rows, forms.values * weight, forms.errors * weight.abs())
+    return binding(query.domain, spaces)

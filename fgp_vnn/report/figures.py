@@ -1,0 +1,133 @@
+"""Figures by matplotlib: as files for a paper, and as SVG that takes its colours from a page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from fgp_vnn.report.libraries import library
+from fgp_vnn.report.page import Section
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of a plot, as `#rrggbb`."""
+
+    ink: str  # text
+    faint: str  # axes and grid
+    series: tuple[str, ...]
+
+
+PAPER = Palette(
+    "#222222",
+    "#bbbbbb",
+    ("#0b62a4", "#d1570f", "#1d8649", "#a3318f", "#8a6d00", "#008c95", "#b3263a", "#5b5b5b"),
+)
+# Stand-ins that become CSS variables in `inline_svg`.
+PAGE = Palette("#010101", "#020202", tuple(f"#0300{n:02d}" for n in range(1, 9)))
+_VARIABLES = {
+    PAGE.ink: "var(--ink)",
+    PAGE.faint: "var(--faint)",
+    **{colour: f"var(--series-{n})" for n, colour in enumerate(PAGE.series, start=1)},
+}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure with its texts; the names of its points become tooltips."""
+
+    name: str  # of its files, and the prefix of its ids in a page
+    title: str
+    description: str
+    figure: Figure
+    points: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # id of a group -> one name per point
+
+
+def new_figure(palette: Palette, *, panels: int = 1) -> tuple[Figure, tuple[Axes, ...]]:
+    """Return a figure and its empty axes, side by side."""
+    engine = library("matplotlib.layout_engine").ConstrainedLayoutEngine(wspace=0.05)
+    figure = library("matplotlib.figure").Figure(figsize=(4.8 * panels, 3.6), layout=engine)
+    return figure, tuple(_axes(figure, panels, n + 1, palette) for n in range(panels))
+
+
+def _axes(figure: Figure, panels: int, number: int, palette: Palette) -> Axes:
+    axes = figure.add_subplot(1, panels, number)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(palette.faint)
+    axes.tick_params(which="both", color=palette.faint, labelcolor=palette.ink)
+    axes.xaxis.label.set_color(palette.ink)
+    axes.yaxis.label.set_color(palette.ink)
+    axes.grid(color=palette.faint, linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def add_legend(axes: Axes, palette: Palette, *, right: bool = False) -> None:
+    """Put a legend without a frame into the upper left or right corner."""
+    place, corner = ("upper right", (1.0, 1.0)) if right else ("upper left", (0.0, 0.95))
+    axes.legend(frameon=False, labelcolor=palette.ink, fontsize=9, loc=place, bbox_to_anchor=corner)
+
+
+def save(plot: Plot, folder: Path) -> None:
+    """Write NAME.png and NAME.svg."""
+    for suffix in ("png", "svg"):
+        plot.figure.savefig(folder / f"{plot.name}.{suffix}", dpi=160, facecolor="white")
+
+
+def plots_section(plots: Iterable[Plot]) -> Section:
+    """Return the section that shows plots side by side, if they were made with the palette PAGE."""
+    drawn = [(plot, inline_svg(plot)) for plot in plots]
+    return Section("plots", "Plots", "plots.html", {"plots": drawn})
+
+
+def inline_svg(plot: Plot) -> str:
+    """Return a plot as an SVG element for the middle of a page.
+
+    Colours and fonts are those of the page, ids are unique in it, and each named point has a
+    tooltip.
+    """
+    text = io.StringIO()
+    with library("matplotlib").rc_context({"svg.fonttype": "none", "svg.hashsalt": plot.name}):
+        plot.figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    root = ElementTree.fromstring(text.getvalue())
+    for element in root.iter():  # HTML has no name spaces
+        element.tag = element.tag.rpartition("}")[2]
+        plain = {name.rpartition("}")[2]: value for name, value in element.attrib.items()}
+        element.attrib = {name: _for_page(plot.name, name, plain[name]) for name in plain}
+    for metadata in root.findall("metadata"):
+        root.remove(metadata)
+    for name in ("width", "height", "version"):
+        del root.attrib[name]
+    root.attrib |= {"role": "img", "aria-label": plot.description}
+    for group, names in plot.points.items():
+        found = root.find(f".//g[@id='{plot.name}-{group}']")
+        markers = [] if found is None else [*found.iter("use")] or [*found.iter("path")]
+        for marker, name in zip(markers, names, strict=False):
+            ElementTree.SubElement(marker, "title").text = name
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _for_page(prefix: str, name: str, value: str) -> str:
+    """Return an attribute's value with ids of its own, the page's font and the page's colours."""
+    if name == "id":
+        return f"{prefix}-{value}"
+    if name == "href":
+        return value.replace("#", f"#{prefix}-")
+    value = value.replace("url(#", f"url(#{prefix}-")
+    value = re.sub(r"font: ([\d.]+)px [^;]*", r"font-size: \1px", value)
+    for colour, variable in _VARIABLES.items():
+        value = value.replace(colour, variable)
+    return value

@@ -1,0 +1,110 @@
+"""One HTML file that needs no other: the templates of page/, filled in by Jinja2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn.report.libraries import library
+
+_FOLDER = Path(__file__).parent / "page"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: `name` is its id, `values` are what its template shows."""
+
+    name: str
+    title: str
+    template: str  # a file of page/
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A title, a line below it, sections in order, and lines at the foot."""
+
+    title: str
+    lead: Sequence[str]
+    sections: Sequence[Section]
+    footer: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table that readers sort: by `value` if there is one, else by its text."""
+
+    text: str
+    value: float | None = None
+    kind: str = ""  # CSS class
+    mark: str = ""  # a warning behind the text
+    detail: str = ""  # small print behind it
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells in the order of the table's titles, and what the filters look at."""
+
+    cells: Sequence[Cell]
+    results: Sequence[str]
+    category: str = ""
+    conflict: bool = False
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Keeps the rows with one of the values; `name` is what page.js knows it by."""
+
+    name: str
+    title: str
+    values: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table of a page that readers search, filter and sort."""
+
+    unit: str  # what one row is, in the plural
+    titles: Sequence[str]
+    rows: Sequence[Row]
+    hint: str  # what the search field finds
+    filters: Sequence[Filter] = field(default_factory=tuple)
+    conflicts_filter: bool = False
+
+    def section(self) -> Section:
+        """Return the section that shows this table, named after its rows."""
+        return Section(self.unit, self.unit.capitalize(), "table.html", {"table": self})
+
+
+def render(page: Page) -> str:
+    """Return the HTML text of a page; everything but SVG is escaped."""
+    text: str = _environment().get_template("page.html").render(page=page)
+    return text
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 point`, `2 points`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def facts_line(facts: Mapping[str, object]) -> str:
+    """Return names and values in one line."""
+    return " · ".join(f"{name} {value}" for name, value in facts.items())
+
+
+@cache
+def _environment() -> Any:
+    jinja2 = library("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["source"] = lambda name: (_FOLDER / name).read_text(encoding="utf-8")
+    environment.filters["plural"] = plural
+    return environment

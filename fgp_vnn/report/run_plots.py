@@ -1,0 +1,120 @@
+"""Plots of a run: instances solved over time, and one tool's times against another's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.score import Runs, right_answers
+from fgp_vnn.bench.tables import Key
+from fgp_vnn.report.figures import Palette, Plot, add_legend, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_FLOOR = 0.01  # seconds; faster than this is drawn as this
+_MARKERS = "osD^vPX*"
+
+
+def run_plots(runs: Runs, mine: str, palette: Palette) -> Iterator[Plot]:
+    """Yield the cactus plot, then a scatter plot of `mine` against each of the other tools."""
+    yield cactus(runs, palette)
+    for other in runs:
+        if other != mine and runs[mine].keys() & runs[other].keys():
+            yield scatter(runs, mine, other, palette)
+
+
+def cactus(runs: Runs, palette: Palette) -> Plot:
+    """Plot the seconds of each tool's solved instances, from the fastest to the slowest."""
+    figure, (axes,) = new_figure(palette)
+    right = right_answers(runs)
+    for number, (tool, results) in enumerate(runs.items()):
+        times = sorted(_seconds(results[key]) for key in right[tool])
+        axes.plot(
+            range(1, len(times) + 1),
+            times,
+            label=f"{tool} ({len(times)})",
+            color=palette.series[number % len(palette.series)],
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=3.5,
+            markevery=max(1, len(times) // 25),
+            linewidth=1.6,
+        )
+    axes.set_yscale("log")
+    axes.set_xlabel("instances solved")
+    axes.set_ylabel("seconds, each")
+    axes.set_xlim(left=0)
+    _seconds_axis(axes.yaxis)
+    add_legend(axes, palette)
+    counts = ", ".join(f"{tool} {len(keys)}" for tool, keys in right.items())
+    return Plot("cactus", "Solved over time", f"Cactus plot. Solved: {counts}.", figure)
+
+
+def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
+    """Plot the seconds of `mine` over those of `other`; unsolved instances lie on dashed lines."""
+    figure, (axes,) = new_figure(palette)
+    keys = [key for key in runs[mine] if key in runs[other]]
+    rim = 1.6 * max((runs[mine][key].timeout for key in keys), default=1.0)
+    right = right_answers(runs)
+
+    def place(tool: str, key: Key) -> float:
+        return _seconds(runs[tool][key]) if key in right[tool] else rim
+
+    groups: dict[str, list[str]] = {}
+    for word in ("unsat", "sat"):
+        chosen = [key for key in keys if _verdict(runs, (mine, other), right, key) == word]
+        points = axes.scatter(
+            [place(other, key) for key in chosen],
+            [place(mine, key) for key in chosen],
+            s=20,
+            alpha=0.75,
+            linewidths=0,
+            marker="^" if word == "sat" else "o",
+            color=palette.series[1 if word == "sat" else 0],
+            label=f"{word} ({len(chosen)})",
+        )
+        points.set_gid(f"points-{word}")
+        groups[f"points-{word}"] = [" ".join(key) for key in chosen]
+    low = 0.7 * min((place(tool, key) for tool in (mine, other) for key in keys), default=rim)
+    _rim_and_diagonal(axes, low, rim, palette)
+    axes.set_xlabel(f"{other}, seconds (dashed: not solved)")
+    axes.set_ylabel(f"{mine}, seconds")
+    add_legend(axes, palette)
+    faster = sum(place(mine, key) < place(other, key) for key in keys)
+    title = f"{mine} against {other}"
+    text = f"Scatter plot. {mine} is faster, or alone, on {faster} of {len(keys)} instances."
+    return Plot(f"scatter-{other}", title, text, figure, groups)
+
+
+def _rim_and_diagonal(axes: Axes, low: float, rim: float, palette: Palette) -> None:
+    axes.plot([low, rim], [low, rim], color=palette.faint, linewidth=1)
+    axes.axhline(rim, color=palette.faint, linewidth=1, linestyle="--")
+    axes.axvline(rim, color=palette.faint, linewidth=1, linestyle="--")
+    for axis, scale, limits in (
+        (axes.xaxis, axes.set_xscale, axes.set_xlim),
+        (axes.yaxis, axes.set_yscale, axes.set_ylim),
+    ):
+        scale("log")
+        limits(low, rim * 1.25)
+        _seconds_axis(axis)
+
+
+def _seconds_axis(axis: Any) -> None:
+    """Write plain numbers at an axis of seconds, not powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if high < 100 * low:  # too few powers of ten to read a scale by
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _seconds(record: Record) -> float:
+    return max(record.run_time, _FLOOR)
+
+
+def _verdict(runs: Runs, tools: Sequence[str], right: dict[str, set[Key]], key: Key) -> str:
+    """Return sat or unsat, as the first of the tools that solves the instance says."""
+    return next((runs[tool][key].result for tool in tools if key in right[tool]), "")

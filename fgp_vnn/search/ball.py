@@ -1,0 +1,159 @@
+"""A ball in which the nearest counterexample is looked for, and distances of regions in it.
+
+The nearest point of a polyhedron, in l2 by alternating projections and a linear system in the end,
+in other norms by primal and dual steps with the norm's own projections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.query import Query
+from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
+from fgp_vnn.regions.projections import alternate
+from fgp_vnn.strategy import Projections
+
+Number = TypeVar("Number", float, Tensor)
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """A query about a ball around `origin`, and bounds of its neurons."""
+
+    query: Query
+    bounds: LayerBounds
+    origin: Tensor  # [inputs]
+    radius: float
+
+    def free(self) -> Domain:
+        """The whole ball, where a clip box cuts it."""
+        domain = self.query.domain
+        if isinstance(domain, Box):
+            return L1Ball(self.origin, self.radius).box()
+        return domain.ball if isinstance(domain, Clipped) else domain
+
+    @cached_property
+    def _moved(self) -> float:
+        """How far rounding may have moved the centre of the whole ball from the origin."""
+        moved = float((self.free().center - self.origin).abs().sum())
+        return unit(self.origin.dtype).grow(len(self.origin) + 4) * moved
+
+    def distance(self, part: Number) -> Number:
+        """The distance from the origin, rounded down, of what is no nearer to the centre of the
+        whole ball than this part of it."""
+        return part * self.radius * (1 - unit(self.origin.dtype).share(4)) - self._moved
+
+    def part(self, distance: Number) -> Number:
+        """Which part of the whole ball, rounded down, what is no nearer than a distance misses."""
+        return (distance - self._moved) / (self.radius * unit(self.origin.dtype).grow(4))
+
+    def holding(self, distance: float) -> float:
+        """Which part of the whole ball holds all that is nearer than a distance."""
+        room = unit(self.origin.dtype).grow(8)
+        return min((distance + self._moved) / self.radius * room, 1.0)
+
+    def within(self, radius: float) -> Domain:
+        """The part of the domain that is no farther from the origin than that."""
+        return _shrunk(self.query.domain, self.origin, min(radius, self.radius))
+
+
+@dataclass(frozen=True)
+class Reporter:
+    """What the search asks of those who hold the two ends, in distances of the ball."""
+
+    goal: Callable[[], float]  # the level at which a bundle is done with
+    lower: Callable[[float], None]  # hears of a new certified radius
+    offer: Callable[[Tensor], bool]  # takes points of other classes; whether one is nearer
+
+
+def distances(
+    ball: Ball,
+    spaces: HalfSpaces,
+    reporter: Reporter,
+    budget: Budget,
+    projections: Projections,
+) -> Tensor:
+    """Lower bounds [cases] of the distances of intersections of half-spaces from the origin.
+
+    Points that are reached nearer than the goal are offered, which may bring the goal down. When
+    time is up, the bounds are what has been proved by then.
+    """
+    free = ball.free()
+    if len(ball.origin) <= projections.clip_inputs:
+        spaces = _with_box(spaces, ball)
+    find = nearest if isinstance(free, L2Ball) else nearest_in_norm
+    look = projections.look
+    result = spaces.values.new_zeros(len(spaces.values))
+    for steps in projections.nearest:
+        left = torch.nonzero(result < reporter.goal()).flatten()
+        if not len(left) or budget.expired():
+            break
+        mine = HalfSpaces(*(part[left] for part in spaces))
+        part, points = find(free, mine, budget, steps=steps, look=look)
+        reached = ball.distance(part)
+        near = reached < reporter.goal()
+        if bool(near.any()):
+            reporter.offer(points[near])
+            # What has no point at all has no nearest one: is anything left within the goal?
+            goal = ball.within(reporter.goal())
+            moved = about(mine, goal.center - free.center)
+            empty = alternate(goal, moved, _nothing, budget, steps=steps, look=look).closed
+            reached = torch.where(empty, torch.inf, reached)
+        result[left] = torch.maximum(result[left], reached)
+    return result
+
+
+def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
+    """The same half-spaces written about a centre that is moved by `shift` [inputs], which may be
+    rounded itself."""
+    size_of, inputs = unit(shift.dtype), len(shift)
+    values = spaces.values + spaces.rows @ shift
+    terms = spaces.values.abs() + spaces.rows.abs() @ shift.abs()
+    small = size_of.lost * (2 * inputs + 4 + spaces.rows.abs().sum(-1))
+    errors = size_of.grow(2) * spaces.errors + size_of.share(inputs + 6) * terms + small
+    return spaces._replace(values=values, errors=errors)
+
+
+def _nothing(points: Tensor) -> None:
+    """No candidate is wanted: the nearest points have been offered."""
+
+
+def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
+    """The half-spaces together with those of the clip box, if there is one."""
+    domain = ball.query.domain
+    box = domain.clip if isinstance(domain, Clipped) else domain
+    if not isinstance(box, Box):
+        return spaces
+    cases, _, inputs = spaces.rows.shape
+    eye = torch.eye(inputs, dtype=spaces.rows.dtype, device=spaces.rows.device)
+    center = ball.free().center
+    rows = torch.cat([-eye, eye]).expand(cases, -1, -1)
+    values = torch.cat([box.lower - center, center - box.upper]).expand(cases, -1)
+    size_of = unit(rows.dtype)
+    errors = size_of.share(2) * values.abs() + size_of.lost  # of one difference
+    parts = (rows, values, errors)
+    return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
+
+
+def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
+    """The points of a domain no farther from the origin than the radius, in its own norm."""
+    if isinstance(domain, (L2Ball, L1Ball)):
+        return replace(domain, radius=radius)
+    if isinstance(domain, Clipped):
+        return replace(domain, ball=replace(domain.ball, radius=radius))
+    if isinstance(domain, Box):
+        around = L1Ball(origin, radius).box()
+        lower = torch.maximum(domain.lower, around.lower)
+        return Box(lower, torch.minimum(domain.upper, around.upper))
+    raise TypeError(f"a {type(domain).__name__} is no ball")

@@ -1,0 +1,195 @@
+"""Best-first search over bundles: one loop, whatever the search is after.
+
+The bundles with the lowest levels are taken, each is split at one neuron, and their halves are
+bounded together. A bundle is then closed, or settled if nothing in it is open, or put back. What a
+level is, and when a bundle is closed, is up to the goal.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.search.bundles import Bounded, Bundles, Setting, choose, halves
+from fgp_vnn.search.frontier import Frontier
+
+_PARTS = ("disjunct", "signs", "alpha", "beta", "weights")
+_OWN = ("key", *_PARTS, "neuron", "share")
+Records = dict[str, Tensor]  # [records, ...] each
+Keep = Callable[[Bundles], None]
+
+
+def forget(*proved: object) -> None:
+    """Keep nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Bundles that are visited together."""
+
+    bundles: Bundles
+    level: Tensor  # [bundles] of the bundle itself, or of the one that it is a half of
+    share: Tensor  # [bundles] its part of the whole tree of splits, from 0 to 1
+    held: Records  # what the goal remembers of each bundle between two visits
+
+    def at(self, index: Tensor) -> Batch:
+        """Some of the bundles."""
+        held = {name: part[index] for name, part in self.held.items()}
+        return Batch(self.bundles.at(index), self.level[index], self.share[index], held)
+
+
+class Visited(NamedTuple):
+    """What a goal makes of a batch of bundles."""
+
+    bounded: Bounded
+    level: Tensor  # [bundles]
+    closed: Tensor  # [bundles] bounds show that nothing in them matters
+    held: Records  # to be remembered of those that stay open
+
+
+class Goal(ABC):
+    """What a search of bundles is after."""
+
+    setting: Setting
+    over: bool = False  # the answer is known, whatever is still open
+
+    @abstractmethod
+    def visit(self, batch: Batch) -> Visited:
+        """Bound a batch of bundles, and judge them by their bounds."""
+
+    @abstractmethod
+    def settle(self, visited: Visited, at: Tensor) -> Bundles:
+        """Deal with the bundles numbered `at`, which are regions: nothing in them is open. What is
+        returned is kept with those that bounds have closed."""
+
+    def take(self, frontier: Frontier, count: int) -> Records:
+        """The bundles to split next, about `count` of them; none if that would lead nowhere."""
+        return frontier.pop(count)
+
+    def done(self, level: Tensor) -> Tensor:
+        """Which bundles of these levels [bundles] have become closed while they waited."""
+        return torch.zeros_like(level, dtype=torch.bool)
+
+    def choose(self, visited: Visited, at: Tensor) -> Tensor:
+        """The neuron at which to split each of the bundles numbered `at`; -1 for those that are to
+        be bounded once more first."""
+        return choose(self.setting, visited.bounded, at)
+
+
+@dataclass(eq=False)
+class Cover:
+    """Bundles that a search is done with, as long as there are fewer than `most`."""
+
+    most: float = torch.inf
+    count: int = 0
+    parts: list[Bundles] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        return self.count >= self.most
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.nbytes for bundles in self.parts for part in bundles.parts())
+
+    def keep(self, bundles: Bundles) -> None:
+        if len(bundles.signs) and not self.full:
+            self.parts.append(bundles)
+            self.count += len(bundles.signs)
+
+
+@dataclass(eq=False)
+class BestFirst:
+    """The state of one search."""
+
+    goal: Goal
+    frontier: Frontier
+    batch: int  # bundles that are bounded at once
+    keep: Keep = forget  # takes bundles that are closed
+    bundles: int = 0  # that were bounded
+    closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
+
+    def begin(self, bundles: Bundles, held: Records) -> None:
+        """Start with bundles that cover the domain together."""
+        count = len(bundles.signs)
+        share = bundles.alpha.new_full((count,), 1 / max(count, 1))
+        whole = Batch(bundles, torch.full_like(share, -torch.inf), share, held)
+        for part in torch.split(torch.arange(count, device=share.device), self.batch):
+            if not self.goal.over:
+                self._process(whole.at(part))
+
+    def run(self, until: Callable[[], bool]) -> None:
+        """Split the lowest bundles until none is left, the goal is reached or `until` says so."""
+        while len(self.frontier) and not self.goal.over and not until():
+            taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
+            if not len(taken["key"]):
+                break
+            self._step(_restored(taken), taken["neuron"])
+
+    def waiting(self) -> list[Bundles]:
+        """The open bundles."""
+        return [_restored(self.frontier.everything()).bundles] if len(self.frontier) else []
+
+    def _step(self, batch: Batch, neuron: Tensor) -> None:
+        """Split each bundle at its neuron [bundles], or bound it again where that is -1."""
+        done = self.goal.done(batch.level)
+        if bool(done.any()):
+            self.closed += float(batch.share[done].sum())
+            self.keep(batch.bundles.at(torch.nonzero(done).flatten()))
+        again, split = (
+            torch.nonzero(~done & which).flatten() for which in (neuron < 0, neuron >= 0)
+        )
+        if len(again):
+            self._process(batch.at(again))
+        if len(split) and not self.goal.over:
+            self._process(_halved(batch.at(split), neuron[split]))
+
+    def _process(self, batch: Batch) -> None:
+        """Bound a batch; close, settle or put back each of its bundles."""
+        self.bundles += len(batch.share)
+        visited = self.goal.visit(batch)
+        if self.goal.over:
+            return
+        bounded, level, closed, held = visited
+        full = ~closed & ~bounded.crossing.any(-1)
+        if bool(closed.any()):
+            self.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
+        if bool(full.any()):
+            self.keep(self.goal.settle(visited, torch.nonzero(full).flatten()))
+        self.closed += float(batch.share[closed | full].sum())
+        at = torch.nonzero(~closed & ~full).flatten()
+        if not len(at) or self.goal.over:
+            return
+        kept = bounded.bundles.at(at)
+        self.frontier.push(
+            level[at],
+            disjunct=kept.disjunct,
+            signs=kept.signs,
+            alpha=kept.alpha.float(),
+            beta=kept.beta.float(),
+            weights=kept.weights.float(),
+            neuron=self.goal.choose(visited, at),
+            share=batch.share[at],
+            **{name: part[at] for name, part in held.items()},
+        )
+
+
+def _restored(taken: Records) -> Batch:
+    """Bundles as they were put into the frontier."""
+    dtype = taken["share"].dtype
+    disjunct, signs, *floats = (taken[name] for name in _PARTS)
+    bundles = Bundles(disjunct, signs, *(part.to(dtype) for part in floats))
+    held = {name: part for name, part in taken.items() if name not in _OWN}
+    return Batch(bundles, taken["key"], taken["share"], held)
+
+
+def _halved(batch: Batch, neuron: Tensor) -> Batch:
+    """Both halves of each bundle: first all with their neuron [bundles] off, then all on."""
+    held = {name: torch.cat([part, part]) for name, part in batch.held.items()}
+    level, share = batch.level.repeat(2), batch.share.repeat(2) / 2
+    return Batch(halves(batch.bundles, neuron), level, share, held)

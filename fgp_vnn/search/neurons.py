@@ -1,0 +1,142 @@
+"""The split search over neurons: close one open neuron at a time until linear bounds decide.
+
+The goal is to *decide* a query. Each bundle is about one disjunct, and its level is the least value
+that its linear bound proves: above 0, the disjunct cannot be met in it. Both halves of a split are
+bounded together, with slopes and multipliers that start from those of the whole; a bundle with
+nothing left open is a region, and projections decide it exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.descent import offer
+from fgp_vnn.base.outcome import Confirm, Outcome
+from fgp_vnn.base.rounding import positive
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import ascents_at_once
+from fgp_vnn.query import Query
+from fgp_vnn.regions.gaps import Gap
+from fgp_vnn.regions.settle import Effort, why_open
+from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Keep, Visited, forget
+from fgp_vnn.search.bundles import Bundles, Setting, bound, set_out
+from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.leaves import decide_regions, leaf_effort
+from fgp_vnn.strategy import Ascent, Neurons, Strategy
+
+
+@dataclass(eq=False)
+class Decide(Goal):
+    """Whether a point of the domain meets a disjunct of the query."""
+
+    setting: Setting
+    confirm: Confirm
+    effort: Effort  # for a region that bounds leave open
+    press: Ascent  # for a region that a certificate has to hold
+    found: Counterexample | None = None
+    unsettled: int = 0
+    gaps: list[Gap] = field(default_factory=list)  # of the unsettled
+    leaves: int = 0  # regions that were settled
+    lps: int = 0  # programs that were solved
+
+    @property
+    def over(self) -> bool:  # type: ignore[override]
+        return self.found is not None
+
+    def visit(self, batch: Batch) -> Visited:
+        query = self.setting.query
+        bounded = bound(self.setting, batch.bundles)
+        points = bounded.result.points.flatten(0, 1)
+        self.found = offer(query, self.confirm, points, query.network(points))
+        # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
+        strict = query.strict[self.setting.rows.argmax(-1)].all(-1)[batch.bundles.disjunct]
+        least = bounded.result.least.squeeze(-1)
+        closed = torch.where(strict, least >= 0, least > 0) & (least < torch.inf)
+        return Visited(bounded, least, closed, {})
+
+    def settle(self, visited: Visited, at: Tensor) -> Bundles:
+        """Those that a longer ascent closes are returned; the rest are decided by projections."""
+        bundles = visited.bounded.bundles
+        pressed = bundles.at(at[:0])
+        if self.setting.ascent.storable:
+            pressed, at = self._press(bundles, at)
+        if len(at):
+            decided = decide_regions(
+                self.setting.query,
+                visited.bounded.regions(at),
+                bundles.disjunct[at],
+                self.confirm,
+                self.setting.budget,
+                self.effort,
+                self.setting.bounds,
+            )
+            self.found = decided.found
+            self.leaves += len(at)
+            self.lps += decided.lps
+            self.unsettled += decided.unsettled
+            self.gaps += decided.gaps
+        return pressed
+
+    def _press(self, bundles: Bundles, at: Tensor) -> tuple[Bundles, Tensor]:
+        """Those of the bundles numbered `at` that a longer ascent closes, and the numbers of the
+        others: projections settle a region without multipliers that could be kept."""
+        longer = replace(self.press, storable=True)
+        bounded = bound(replace(self.setting, ascent=longer), bundles.at(at))
+        closed = positive(bounded.result.least.squeeze(-1))
+        return bounded.bundles.at(torch.nonzero(closed).flatten()), at[~closed]
+
+
+def split_neurons(
+    query: Query,
+    bounds: LayerBounds,
+    confirm: Confirm,
+    budget: Budget,
+    strategy: Strategy,
+    lp: bool = False,
+    keep: Keep = forget,
+) -> Outcome:
+    """Search the regions of the domain in bundles; `bounds` are those of the whole domain.
+
+    Regions that projections leave open go to a solver if `lp` says so. `keep` takes bundles with
+    slopes and multipliers that show that their disjuncts cannot be met: of a search that says
+    unsat, and whose ascents are storable, they cover the domain for each disjunct.
+    """
+    neurons, slopes = strategy.neurons, strategy.slopes
+    setting, root = set_out(query, bounds, budget, slopes.bundles, neurons.candidates)
+    goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
+    fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
+    search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
+    search.begin(root, {})
+    search.run(lambda: budget.expired() or _enough(search, neurons))
+    statistics = {"bundles": search.bundles}
+    statistics |= {"lps": goal.lps} if lp else {}
+    statistics |= {"leaves": goal.leaves} if goal.leaves else {}
+    if goal.found is not None:
+        return Outcome("sat", goal.found, statistics=statistics)
+    left = len(search.frontier)
+    if left and not budget.expired():
+        reason = f"{left} bundles are open"
+        return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
+    if left or (goal.unsettled and budget.expired()):
+        where = f"with {left} bundles open" if left else "in the last regions"
+        reason = f"time is up {where}"
+        return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
+    if goal.unsettled:
+        reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
+        return Outcome("unknown", reason=reason, statistics=statistics)
+    return Outcome("unsat", statistics=statistics)
+
+
+def _enough(search: BestFirst, neurons: Neurons) -> bool:
+    """Whether the work that was allowed is done."""
+    if neurons.most is not None and search.bundles >= neurons.most:
+        return True
+    if neurons.trial is None or search.bundles < neurons.trial:
+        return False
+    # About half of all bundles are leaves of the tree so far; the rest were split.
+    return len(search.frontier) > neurons.hardly * search.bundles / 2

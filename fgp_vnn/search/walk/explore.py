@@ -1,0 +1,124 @@
+"""The walk from region to neighbouring region, in whatever order: breadth or nearest first.
+
+Every region that holds a point of the domain is reached: on the segment from the centre to that
+point the pattern changes at hyperplanes that the domain meets, one neuron at a time or through
+regions that the segment only touches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import regions_at_once
+from fgp_vnn.query import Query
+from fgp_vnn.regions.halfspaces import HalfSpaces
+from fgp_vnn.regions.polyhedra import system_spaces
+from fgp_vnn.regions.triangular import RegionForms, Triangular, triangular
+from fgp_vnn.search.walk.patterns import Neighbours, Patterns
+from fgp_vnn.strategy import Batch
+
+
+class Regions(NamedTuple):
+    """A batch of regions."""
+
+    words: Tensor  # [regions, words] packed patterns
+    sign: Tensor  # [neurons, regions] -1 and +1
+    forms: RegionForms
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What is walked on: the regions of a query."""
+
+    query: Query
+    system: Triangular
+    patterns: Patterns
+    fit: int  # regions whose forms fit into the memory
+    batch: int  # regions that are explored at once
+
+    @classmethod
+    def of(
+        cls, query: Query, bounds: LayerBounds, budget: Budget, batch: Batch, cache_first: bool
+    ) -> Ground:
+        """The regions of a query; `bounds` tell which neurons never flip."""
+        system = triangular(query, cache_first=cache_first)
+        rows = max(system.blocks[-1].last * query.network.inputs, 1)
+        fit = regions_at_once(query.network, budget.at_once)
+        count = max(1, min(batch.most, fit, max(batch.least, batch.workspace // rows)))
+        return cls(query, system, Patterns(query, bounds), fit, count)
+
+    def regions(self, words: Tensor) -> Regions:
+        """The forms of regions with packed patterns [regions, words]."""
+        on = self.patterns.unpack(words)
+        return Regions(words, on * 2 - 1, self.system.forms(on))
+
+    def pairs(self, meets: Tensor) -> tuple[Tensor, Tensor]:
+        """(disjunct, region) [pairs] where all rows of a disjunct are met [outputs, regions]."""
+        if self.query.disjuncts != len(self.query.disjunct):  # not one row each, in order
+            shape = (self.query.disjuncts, meets.shape[1])
+            missed = torch.zeros(shape, dtype=torch.int32, device=meets.device)
+            meets = missed.index_add(0, self.query.disjunct, (~meets).int()) == 0
+        disjunct, region = torch.nonzero(meets, as_tuple=True)
+        return disjunct, region
+
+    def spaces(self, regions: Regions, disjunct: Tensor, region: Tensor) -> HalfSpaces:
+        """The part of each pair's region that meets its disjunct."""
+        _, sign, forms = regions
+        return system_spaces(self.query, self.system, forms, sign, disjunct, region)
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """What a batch of regions may meet."""
+
+    crossed: Tensor  # [neurons, regions] hyperplanes that lead to a neighbour
+    boundaries: Tensor  # [outputs, regions] rows that may be <= 0
+
+
+Measured = TypeVar("Measured", bound=Met)
+
+
+class Order(Protocol[Measured]):
+    """Which regions come next, and what is of interest in them."""
+
+    def goes_on(self, explored: int) -> bool:
+        """Whether there is more to explore after so many regions; boundaries that come first are
+        settled before."""
+
+    def take(self, count: int) -> Tensor:
+        """The next regions [regions, words], at most so many and perhaps none, that have not been
+        taken before."""
+
+    def measure(self, regions: Regions) -> Measured:
+        """What these regions may meet."""
+
+    def meet(self, regions: Regions, disjunct: Tensor, region: Tensor, met: Measured) -> None:
+        """Settle the pairs of a disjunct and a region [pairs], or have them wait."""
+
+    def add(self, neighbours: Neighbours, met: Measured) -> None:
+        """Have neighbours wait, of which some may be known."""
+
+
+def explore(ground: Ground, order: Order[Measured]) -> int:
+    """Walk until the order ends it; how many regions were explored."""
+    explored = 0
+    while order.goes_on(explored):
+        words = order.take(ground.batch)
+        if not len(words):
+            continue
+        explored += len(words)
+        regions = ground.regions(words)
+        met = order.measure(regions)
+        disjunct, region = ground.pairs(met.boundaries)
+        if len(disjunct):
+            order.meet(regions, disjunct, region, met)
+        neighbours = ground.patterns.neighbours(words, met.crossed)
+        if len(neighbours.words):
+            order.add(neighbours, met)
+    return explored

@@ -1,0 +1,127 @@
+"""Radii of many points: certified accuracy against radius, and the summary."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.report.radius_set import (
+    PointRadius,
+    certified_curve,
+    describe,
+    read_row,
+    round_radii,
+    summarise,
+)
+
+MAXIMUM = 1.0
+
+
+def row(
+    lower: float, upper: float = math.inf, *, y: int | None = 0, number: int = 0
+) -> PointRadius:
+    tight = math.isfinite(upper) and upper - lower <= 0.01 * upper
+    return PointRadius(number, y, 0, lower, upper, tight, "gap", "walk", 0.5)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[PointRadius]:
+    """Points whose true radius is between their bounds, right and wrong ones."""
+    made = []
+    for number in range(draw(st.integers(1, 12))):
+        lower = draw(st.floats(0, MAXIMUM))
+        upper = draw(st.one_of(st.floats(lower, 2 * MAXIMUM), st.just(math.inf)))
+        made.append(row(lower, upper, y=draw(st.integers(0, 1)), number=number))
+    return made
+
+
+@given(rows(), st.floats(0, MAXIMUM))
+def test_the_curve_is_the_share_of_right_points_with_that_bound(
+    points: list[PointRadius], radius: float
+) -> None:
+    curve = certified_curve(points, MAXIMUM)
+    step = int(np.searchsorted(curve.radius, radius))  # constant up to and with its right end
+    for side, shares in (("lower", curve.lower), ("upper", curve.upper)):
+        count = sum(point.right and getattr(point, side) >= radius for point in points)
+        assert shares[step] == pytest.approx(count / len(points))
+
+
+@given(rows())
+def test_the_curve_falls_from_the_accuracy_and_certified_is_below_possible(
+    points: list[PointRadius],
+) -> None:
+    curve = certified_curve(points, MAXIMUM)
+    assert curve.radius[0] == 0 and curve.radius[-1] == MAXIMUM
+    assert (np.diff(curve.radius) > 0).all()
+    assert (np.diff(curve.lower) <= 0).all() and (np.diff(curve.upper) <= 0).all()
+    assert (curve.lower <= curve.upper).all()
+    accuracy = sum(point.right for point in points) / len(points)
+    assert curve.lower[0] == curve.upper[0] == pytest.approx(accuracy)
+
+
+@given(rows(), st.lists(st.floats(0, 1), min_size=12, max_size=12))
+def test_the_true_curve_lies_between_the_two(
+    points: list[PointRadius], places: list[float]
+) -> None:
+    exact = []
+    for point, place in zip(points, places, strict=False):
+        upper = min(point.upper, 2 * MAXIMUM)
+        radius = min(max(point.lower + place * (upper - point.lower), point.lower), upper)
+        exact.append(row(radius, radius, y=point.y))
+    curve = certified_curve(points, MAXIMUM)
+    for radius, low, high in zip(curve.radius, curve.lower, curve.upper, strict=True):
+        share = sum(point.right and point.lower >= radius for point in exact) / len(exact)
+        assert low <= share <= high
+
+
+@given(rows())
+def test_a_few_radii_have_short_names_and_cover_the_bounds(points: list[PointRadius]) -> None:
+    radii = round_radii(points, MAXIMUM)
+    assert radii[0] == 0 and radii == sorted(set(radii))
+    assert all(radius <= MAXIMUM and len(f"{radius:g}") <= 8 for radius in radii)
+    steps = np.diff(radii)
+    farthest = max(point.lower for point in points)
+    if len(radii) > 1:
+        assert farthest <= radii[-1] + steps[0] * (1 + 1e-9)
+
+
+def test_the_summary_counts_and_takes_medians() -> None:
+    points = [row(0.5, 0.502), row(0.2, 0.4, y=1), row(1.0)]
+    summary = summarise(points, MAXIMUM)
+    assert summary["points"] == 3 and summary["tight"] == 1
+    assert summary["counterexamples"] == 2 and summary["at_maximum"] == 1
+    assert summary["mean_lower"] == pytest.approx(1.7 / 3)
+    assert summary["median_gap"] == pytest.approx((0.002 / 0.502 + 0.5) / 2)
+    assert summary["accuracy"] == pytest.approx(2 / 3)
+    shares = {entry["radius"]: entry for entry in summary["certified_accuracy"]}
+    assert shares[0.4]["lower"] == shares[0.4]["upper"] == pytest.approx(2 / 3)
+    assert shares[1.0]["lower"] == shares[1.0]["upper"] == pytest.approx(1 / 3)
+    assert "1 tight, 1 certified up to 1, 2 with" in describe(summary)
+    assert "0.667  0.667" in describe(summary)
+
+
+def test_without_classes_there_is_no_accuracy() -> None:
+    summary = summarise([row(0.5, 0.6, y=None)], MAXIMUM)
+    assert "accuracy" not in summary and "certified_accuracy" not in summary
+    assert describe(summarise([], MAXIMUM)) == "0 points"
+
+
+def test_a_point_without_a_counterexample_has_no_gap() -> None:
+    assert math.isinf(row(0.5).gap)
+    assert row(0.0, 0.0).gap == 0
+    assert summarise([row(0.5)], MAXIMUM)["median_gap"] is None
+
+
+def test_a_row_reads_the_same_from_csv_and_from_json() -> None:
+    plain: dict[str, object] = {"point": 3, "y": None, "label": 2, "lower": 0.25, "upper": None}
+    plain |= {"tight": False, "ended": "max", "engine": "bounds", "seconds": 0.125}
+    text = {name: "" if value is None else str(value) for name, value in plain.items()}
+    assert read_row(plain) == read_row(text)
+    assert read_row(plain).upper == math.inf
+    with pytest.raises(InputError, match="lower"):
+        read_row({name: value for name, value in plain.items() if name != "lower"})

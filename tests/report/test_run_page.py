@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from bench_folders import make_folder
+from bench_runs import HOSTILE, make_comparison
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.bench.journal import open_journal
+from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.score import Disagreement
+from fgp_vnn.cli.main import main
+from fgp_vnn.report.page import Page, render
+from fgp_vnn.report.run_page import disagreements_section, write_report
+
+
+class Tags(HTMLParser):
+    """All tags with their attributes, and the ids."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def values(self, name: str) -> list[str]:
+        return [attrs[name] or "" for _, attrs in self.tags if name in attrs]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison with its report."""
+    folder = make_comparison(tmp_path_factory.mktemp("comparison"))
+    write_report(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(out: Path) -> str:
+    """The page of the comparison."""
+    return (out / "report.html").read_text()
+
+
+def test_the_page_is_complete_in_itself(text: str) -> None:
+    assert "http" not in text
+    assert "@import" not in text
+    assert not re.findall(r"url\((?!#)", text)
+    tags = Tags(text)
+    for reference in [*tags.values("src"), *tags.values("href")]:
+        assert reference.startswith(("data:", "#"))
+    for reference in tags.values("href"):
+        if reference.startswith("#"):
+            assert reference[1:] in tags.values("id")
+
+
+def test_no_id_is_there_twice(text: str) -> None:
+    ids = Tags(text).values("id")
+    assert len(ids) == len(set(ids))
+
+
+def test_disagreements_come_first(text: str) -> None:
+    sections = re.findall(r'<section id="([^"]*)"', text)
+    assert sections == [
+        "disagreements",
+        "summary",
+        "plots",
+        "breakdown",
+        "counterexamples",
+        "instances",
+    ]
+    assert "1 instance with a wrong verdict" in text
+    assert "Wrong: other" in text
+
+
+def test_names_cannot_run_in_the_page(text: str) -> None:
+    assert HOSTILE not in text
+    assert "&lt;script&gt;" in text
+    assert [tag for tag, _ in Tags(text).tags].count("script") == 1
+
+
+def test_every_instance_has_a_row_and_every_point_a_name(text: str) -> None:
+    assert len(re.findall(r"<tr[^>]* data-results=", text)) == 30
+    scatter = text[text.index("scatter-other-points-unsat") :]
+    assert "<title>images onnx/1.onnx vnnlib/p.vnnlib</title>" in scatter
+    alone = text[text.index("scatter-other-points-sat") :]
+    assert "<title>images onnx/0.onnx vnnlib/p.vnnlib</title>" in alone
+
+
+def test_plots_are_on_disk_as_well(out: Path) -> None:
+    names = sorted(path.name for path in (out / "plots").iterdir())
+    assert names == ["cactus.png", "cactus.svg", "scatter-other.png", "scatter-other.svg"]
+    assert all(path.stat().st_size > 5000 for path in (out / "plots").iterdir())
+
+
+def test_a_counterexample_is_shown_as_a_picture(text: str) -> None:
+    assert "1 of 1 counterexample, as images." in text
+    assert text.count("data:image/png;base64,") == 3
+
+
+def test_a_benchmark_that_is_gone_costs_only_the_pictures(tmp_path: Path) -> None:
+    out = make_comparison(tmp_path)
+    (tmp_path / "images").rename(tmp_path / "gone")
+    assert "No pictures: the benchmark cannot be read" in write_report(out).read_text()
+
+
+def test_a_plain_run_has_a_report_without_scatter_plots(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "cat", ["x"])
+    with open_journal(tmp_path / "out", {"benchmark": str(folder)}) as journal:
+        journal.append(Record("cat", "onnx/0-x.onnx", "vnnlib/prop.vnnlib", 5.0, "unknown", 1.0))
+    text = write_report(tmp_path / "out").read_text()
+    assert "None among 1 instance." in text
+    assert "scatter" not in text.lower()
+    assert [path.name for path in (tmp_path / "out" / "plots").iterdir()] != []
+
+
+def test_a_run_that_is_not_finished_has_a_report(tmp_path: Path) -> None:
+    out = make_comparison(tmp_path)
+    lines = out / "other" / "results.jsonl"
+    lines.write_bytes(lines.read_bytes()[:-200])
+    assert len(re.findall(r"<tr[^>]* data-results=", write_report(out).read_text())) == 30
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither a run nor a comparison"):
+        write_report(tmp_path)
+    with open_journal(tmp_path / "empty", {}):
+        pass
+    with pytest.raises(InputError, match="no results yet"):
+        write_report(tmp_path / "empty")
+    (tmp_path / "empty" / "compare.json").write_text("{")
+    with pytest.raises(InputError, match=r"compare\.json: cannot be read"):
+        write_report(tmp_path / "empty")
+    with pytest.raises(InputError, match="no tool is named theirs; there are ours, other"):
+        write_report(make_comparison(tmp_path / "c"), ours="theirs")
+
+
+def test_a_report_is_written_without_torch(out: Path) -> None:
+    code = (
+        "import sys; from fgp_vnn.cli.main import main; import fgp_vnn.report.radius_page;"
+        f"print(main(['report', {str(out)!r}]), 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1] == "0 False"
+
+
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib.figure", "PIL.Image"])
+def test_without_a_library_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=r"pip install 'fgp-vnn\[report\]'"):
+        write_report(make_comparison(tmp_path))
+
+
+def test_the_command_prints_where_the_page_is_and_opens_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    out = make_comparison(tmp_path)
+    assert main(["report", str(out), "--open"]) == 0
+    assert capsys.readouterr().out == f"{out / 'report.html'}\n"
+    assert opened == [(out / "report.html").as_uri()]
+
+
+def shown(conflicts: list[Disagreement]) -> str:
+    return render(Page("", [], [disagreements_section(conflicts, 100)], []))
+
+
+def test_a_long_list_of_disagreements_is_folded_after_the_worst() -> None:
+    conflicts = [
+        Disagreement(("cat", f"{n}.onnx", "p"), {"a": "sat", "b": "unsat"}, "", "", (), {})
+        for n in range(60)
+    ]
+    worst = replace(conflicts[-1], key=("cat", "worst.onnx", "p"), truth="sat", wrong=("b",))
+    text = shown([*conflicts, worst])
+    assert "and 11 more" in text
+    assert text.index("worst.onnx") < text.index("0.onnx")
+
+
+def test_contradictions_that_nothing_decides_are_a_warning() -> None:
+    conflict = Disagreement(("cat", "n", "p"), {"a": "sat", "b": "unsat"}, "", "", (), {})
+    text = shown([conflict])
+    assert "nothing here decides who is wrong" in text
+    assert "Wrong:" not in text
