@@ -95,7 +95,7 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         'waiting["disjunct"], waiting["key"], "amin"',
         'waiting["disjunct"], waiting["key"], "amax"',
     ),
-    ("an overflow as a sharpened bound", _HIDDEN, "least.isfinite()", "least != 1"),
+    ("an overflow as a sharpened bound", _HIDDEN, "least, -torch.inf)", "least, torch.inf)"),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
     ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
     ("one half twice", _BUNDLES, "for sign in (-1, 1)]", "for sign in (1, 1)]"),
