@@ -31,10 +31,11 @@ _DECOUPLED = _in("attack/decoupled.py", "decoupled", "nearest")
 _REBOUND = _in("search/rebound.py", "rebound")
 _CLIPPING = _in("search/clipping.py", "clipping")
 _CONJUNCTIONS = _in("search/conjunctions.py", "conjunctions")
-_SHARPEN = _in("search/sharpen.py", "sharpen")
+_HIDDEN = _in("search/hidden_neurons.py", "hidden_neurons")
 _REFINE = _in("bounds/hidden.py", "refine")
 _BUNDLES = _in("search/bundles.py", "bundles")
-_SPLIT = _in("search/split.py", "split")
+_BEST_FIRST = _in("search/best_first.py", "neurons")
+_NEURONS = _in("search/neurons.py", "neurons")
 _INPUTS = _in("search/inputs.py", "inputs")
 _LEAVES = _in("search/leaves.py", "leaves")
 _POLYHEDRA = _in("regions/polyhedra.py", "leaves")
@@ -44,7 +45,7 @@ _WALK = _in("search/walk/walk.py", "overflow")
 _DOMAIN = _in("domain/sets.py", "domain")
 _LP = _in("regions/lp.py", "lp")
 _FRONTIER = _in("search/frontier.py", "frontier")
-_QUERY = _in("query.py", "query", "split")
+_QUERY = _in("query.py", "query", "neurons")
 _CONFIRM = _in("attack/confirm.py", "confirm")
 _ROUNDINGS = _in("network/onnx/roundings.py", "float32")
 _COMPARE = _in("network/onnx/compare.py", "network_compare")
@@ -90,11 +91,11 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "|= positive(best)", "|= best > -1e-6"),
     (
         "the greatest bound of a neuron's bundles",
-        _SHARPEN,
-        'self._bundles.disjunct, self._bound, "amin"',
-        'self._bundles.disjunct, self._bound, "amax"',
+        _HIDDEN,
+        'waiting["disjunct"], waiting["key"], "amin"',
+        'waiting["disjunct"], waiting["key"], "amax"',
     ),
-    ("an overflow as a sharpened bound", _SHARPEN, "torch.fmax(", "torch.maximum("),
+    ("an overflow as a sharpened bound", _HIDDEN, "least, -torch.inf)", "least, torch.inf)"),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
     ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
     ("one half twice", _BUNDLES, "for sign in (-1, 1)]", "for sign in (1, 1)]"),
@@ -104,19 +105,14 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
         "crossing = torch.cat([none, *masks], -1)",
         "crossing = torch.cat([none, *masks], -1) & (torch.arange(none.shape[0]) > 0)[:, None]",
     ),
-    (
-        "a bundle dropped",
-        _SPLIT,
-        "torch.nonzero(~closed & ~full).flatten())",
-        "torch.nonzero(~closed & ~full).flatten()[1:])",
-    ),
+    ("a bundle dropped", _BEST_FIRST, "& ~full).flatten()", "& ~full).flatten()[1:]"),
     (
         "0 closes rows that are not strict",
-        _SPLIT,
+        _NEURONS,
         "torch.where(strict, least >= 0, least > 0)",
         "least >= 0",
     ),
-    ("regions left open are forgotten", _SPLIT, "search.unsettled += decided.unsettled", "pass"),
+    ("regions left open are forgotten", _NEURONS, "self.unsettled += decided.unsettled", "pass"),
     (
         "an upper half lost",
         _INPUTS,

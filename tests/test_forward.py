@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 import torch
 from random_networks import KINDS, random_network
-from test_sharpen import check_overflow
+from test_hidden_neurons import check_overflow
 
 from fgp_vnn.bounds.backward import LayerBounds, interval_step
 from fgp_vnn.bounds.forward import Forward, pays

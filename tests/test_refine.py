@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_networks import DOMAINS, KINDS
-from test_sharpen import check_exact_range, check_overflow, check_samples, make_query
+from test_hidden_neurons import check_exact_range, check_overflow, check_samples, make_query
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers

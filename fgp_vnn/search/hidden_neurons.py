@@ -52,9 +52,8 @@ def sharpen_layers(
             least, cover = _least(*asked, rounds)
             keep(k, some, cover)
             low, high = least.chunk(2)
-            # What overflowed to NaN is no bound, and fmax and fmin pass it over.
-            lower[k][0, some] = torch.fmax(lower[k][0, some], low)
-            upper[k][0, some] = torch.fmin(upper[k][0, some], -high)
+            lower[k][0, some] = torch.maximum(lower[k][0, some], low)
+            upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
     return LayerBounds(tuple(lower), tuple(upper))
 
 
@@ -99,7 +98,7 @@ class Value(Goal):
     def visit(self, batch: Batch) -> Visited:
         bounded = bound(self.setting, batch.bundles)
         least = bounded.result.least.squeeze(-1)
-        level = torch.where(least.isfinite(), least, -torch.inf)
+        level = torch.where(least.isfinite(), least, -torch.inf)  # what overflowed is no bound
         if not self.setting.ascent.storable:
             # What holds in a bundle holds in its halves, also where few steps find less.
             level = torch.maximum(level, batch.level)
