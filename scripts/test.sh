@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up, then lint, types and tests. Arguments go to pytest: bash scripts/test.sh -k scripts
+# Set up, then lint, types, contracts between the layers, and tests. Arguments go to pytest: bash scripts/test.sh -k scripts
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash scripts/setup.sh
@@ -9,5 +9,6 @@ bin=.venv/bin
 "$bin/ruff" check --quiet .
 "$bin/ruff" format --check --quiet .
 "$bin/mypy" --no-error-summary
-echo "lint and types: clean"
+"$bin/lint-imports" >/dev/null || "$bin/lint-imports"
+echo "lint, types and contracts: clean"
 exec "$bin/python" -m pytest --quiet -n "${FGP_VNN_TEST_WORKERS:-2}" "$@"

@@ -37,6 +37,9 @@ def test_more_memory_fits_more_and_none_fits_one() -> None:
     assert ascents[0] == 1 < ascents[1] < ascents[2]
 
 
+CHUNKED = {"condense"}  # takes little at a time, whatever the limit
+
+
 @pytest.fixture(scope="module")
 def peaks() -> dict[str, list[int]]:
     if not os.access("/proc/self/clear_refs", os.W_OK):
@@ -62,4 +65,6 @@ def peaks() -> dict[str, list[int]]:
 def test_a_part_keeps_to_a_small_limit(peaks: dict[str, list[int]], part: str) -> None:
     small, large = peaks[part]
     assert small <= SMALL.memory + OVERHEAD
-    assert small + OVERHEAD < large <= LARGE.memory  # the limit is what kept it small
+    assert large <= LARGE.memory
+    if part not in CHUNKED:  # the limit is what kept it small
+        assert small + OVERHEAD < large
