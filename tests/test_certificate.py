@@ -67,7 +67,7 @@ def test_the_checker_runs_without_torch_and_says_what_it_checked(tmp_path: Path)
     path = tmp_path / "proof.npz"
     path.write_bytes(deep())
     code = (
-        "import sys; from fgp_vnn.cli import main; code = main(sys.argv[1:]);"
+        "import sys; from fgp_vnn.cli.main import main; code = main(sys.argv[1:]);"
         "assert not {'torch', 'onnxruntime', 'onnx2torch'} & set(sys.modules); sys.exit(code)"
     )
     files = [str(BENCHMARK / part) for part in DEEP]
