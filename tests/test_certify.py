@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fgp_vnn.api.certify import Certifier
 from fgp_vnn.attack.ball_judge import within
 from fgp_vnn.base.robustness import Norm, Robustness
 from fgp_vnn.network import Dense, Network
+from fgp_vnn.strategy import Strategy, Walk
 
 NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
 
@@ -154,3 +156,21 @@ def test_all_points_of_the_smallest_network_of_the_paper(shared_data: Path) -> N
         for x, result in zip(points, results, strict=True):
             if result.status == "not_robust":
                 check_witness(certifier.network, result, x.astype(np.float64), 0.25, "l2")
+
+
+@pytest.mark.parametrize("clip", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_the_walk_has_no_patience_for_is_decided_all_the_same(
+    norm: Norm, clip: tuple[float, float] | None
+) -> None:
+    impatient, walked = Strategy(walk=Walk(patience=0)), 0
+    for seed in range(8):
+        certifier = Certifier.of(random_network((6, 12, 10, 3), seed), attack=False)
+        x, epsilon = random_point(6, seed), {"l2": 0.3, "linf": 0.15, "l1": 0.5}[norm]
+        usual = certifier.certify(x, epsilon=epsilon, norm=norm, clip=clip, timeout=20)
+        hasty = replace(certifier, strategy=impatient)
+        other = hasty.certify(x, epsilon=epsilon, norm=norm, clip=clip, timeout=20)
+        assert usual.status == other.status and usual.status in ("robust", "not_robust")
+        assert other.decided_by in ("bounds", "split")
+        walked += usual.decided_by == "walk"
+    assert walked
