@@ -127,7 +127,8 @@ def decisions(radii: Mapping[Norm, float]) -> dict[str, str]:
             result = certifier.certify(x, epsilon=part * exact, norm=norm)
             said[f"{norm} ball of {part}"] = result.status
         for engine in ("walk", "bundles"):
-            found = find_radius(certifier, x, norm=norm, maximum=MAXIMUM[norm], engine=engine)
+            plain = Certifier.of(network)
+            found = find_radius(plain, x, norm=norm, maximum=MAXIMUM[norm], engine=engine)
             held = found.lower <= exact * 1.0001 and found.upper >= exact * 0.9999
             said[f"{norm} radius, {engine}"] = found.ended if held else "wrong"
     return said

@@ -124,7 +124,7 @@ def test_a_verdict_without_a_decision_says_why(
 
 def test_help_needs_no_torch() -> None:
     program = (
-        "import sys\nfrom fgp_vnn.cli import main\n"
+        "import sys\nfrom fgp_vnn.cli.main import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert not end.code\n"
         "slow = {'torch', 'onnx', 'onnxruntime', 'numpy', 'onnx2torch'} & set(sys.modules)\n"
         "assert not slow, slow\n"

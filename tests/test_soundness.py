@@ -48,7 +48,7 @@ def test_planted_counterexamples_are_there() -> None:
 
 
 def test_a_mutation_whose_text_is_not_found_is_an_error() -> None:
-    lost = Mutation("lost", "bounds.py", "no such text", "", ())
+    lost = Mutation("lost", "bounds/backward.py", "no such text", "", ())
     with pytest.raises(ValueError, match="occurs 0 times"):
         mutate.mutated(lost)
 
