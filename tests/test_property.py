@@ -291,5 +291,6 @@ def test_reading_leaves_the_garbage_collector_as_it_was(tmp_path: Path) -> None:
 
 
 def test_reading_a_property_imports_no_torch() -> None:
-    code = "import sys, fgp_vnn.property, fgp_vnn.property.results; sys.exit('torch' in sys.modules)"
+    modules = "fgp_vnn.property, fgp_vnn.property.results"
+    code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
