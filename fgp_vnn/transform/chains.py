@@ -85,8 +85,9 @@ class Condensed:
 
 
 def is_chain(network: Network) -> bool:
-    """Whether each map is a matrix that reads the layer before it."""
-    return all(isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
+    """Whether each map is a matrix that reads the layer before it, through ReLUs."""
+    chained = (isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
+    return network.piecewise_linear and all(chained)
 
 
 def fits(network: Network, budget: Budget) -> bool:
@@ -216,7 +217,7 @@ class _Work:
     ) -> _Group:
         (lines,) = LayerBounds((lower.unsqueeze(0),), (upper.unsqueeze(0),)).lines()
         places, chosen = self.seen + crossing, forms.at(crossing)
-        group = _Group(begin, places, chosen, lower, upper, *(line.flatten() for line in lines))
+        group = _Group(begin, places, chosen, lower, upper, *(line.flatten() for line in lines[:3]))
         self.groups.append(group)
         self.sizes = torch.cat([self.sizes, upper])
         return group

@@ -73,6 +73,11 @@ class Graph:
                 found.update(node.output)
         return found
 
+    @property
+    def makers(self) -> dict[str, NodeProto]:
+        """The node that computes each tensor."""
+        return {name: node for node in self.nodes for name in node.output}
+
     def prune(self) -> None:
         """Drop the nodes that the output does not need."""
         needed = {self.output}

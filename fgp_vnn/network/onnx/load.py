@@ -21,6 +21,7 @@ from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, run_inside
+from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +62,9 @@ def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwo
     graph = read_graph(model)
     written = graph.output
     softmax = clean_graph(graph)
+    write_out(graph)
     rewrite(graph)
-    check_affine(graph, rewritten=CLEANED | REWRITTEN)
+    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
     network, ends = normal_form(graph, dense_entries=dense_entries)
     runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(written, (network.outputs,))

@@ -1,4 +1,4 @@
-"""From a graph of affine operators and ReLUs to z_k = F_k(x, a_1, ..., a_{k-1})."""
+"""From a graph of affine operators and activations to z_k = F_k(x, a_1, ..., a_{k-1})."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 
 from fgp_vnn.base.errors import UnsupportedError, one_line
 from fgp_vnn.base.rounding import unit
+from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.maps.densify import as_dense
 from fgp_vnn.network.maps.filters import filter_matrices
 from fgp_vnn.network.maps.operator import Operator
@@ -20,6 +21,7 @@ from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.onnx.affinity import absolute_part, linear_part
 from fgp_vnn.network.onnx.convert import convert
 from fgp_vnn.network.onnx.graph import Graph
+from fgp_vnn.network.onnx.smooth import activation_of, stand_in
 
 _PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
 
@@ -33,7 +35,8 @@ class _Plan:
     """Where the torch graph is to be cut."""
 
     stops: dict[fx.Node, int]  # where affine maps begin, by source number; 0 is the input
-    ends: list[fx.Node]  # what each ReLU layer is applied to, then the output
+    ends: list[fx.Node]  # what each activation is applied to, then the output
+    activations: list[Activation]
     varying: set[fx.Node]  # what depends on the input
 
 
@@ -51,10 +54,10 @@ def normal_form(graph: Graph, *, dense_entries: int) -> tuple[Network, list[str]
 
     Affine maps of up to `dense_entries` matrix entries are stored as matrices.
     """
-    graph = _named(graph)
     reader = _Reader(graph, dense_entries)
     *layers, output = (reader.affine_map(end) for end in reader.plan.ends)
-    network = Network(tuple(layers), output, prod(graph.input_shape))
+    activations = tuple(reader.plan.activations)
+    network = Network(tuple(layers), output, prod(graph.input_shape), activations)
     return network, [reader.tensor(end) for end in reader.plan.ends]
 
 
@@ -67,25 +70,29 @@ class Absolute(NamedTuple):
 
 def absolute_maps(graph: Graph) -> list[Absolute]:
     """The same maps as those of `normal_form`, as the file's operators compute them."""
-    graph = _named(graph)
     reader = _Reader(graph, 0)
     return [Absolute(reader.operator(end), reader.tensor(end)) for end in reader.plan.ends]
 
 
-def _named(graph: Graph) -> Graph:
-    """Give each node a name by which the torch graph's nodes are found again.
+def _named(graph: Graph) -> tuple[Graph, dict[str, Activation]]:
+    """Give each node a name by which the torch graph's nodes are found again; and the activations
+    by these names, for which ReLUs and others that onnx2torch knows stand in.
 
     The Identity at the end gives the output a node of its own: onnx2torch takes all of the last
     node's outputs, and needs a node even where the output is the input.
     """
     output = graph.fresh("output")
     end = NodeProto(op_type="Identity", input=[graph.output], output=[output])
-    nodes = []
+    nodes, activations = [], {}
     for i, node in enumerate([*graph.nodes, end]):
+        activation = activation_of(graph, node)
         copy = NodeProto.FromString(node.SerializeToString())
+        if activation is not None:
+            activations[f"n{i}"] = activation
+            copy = stand_in(node)
         copy.name = f"n{i}"
         nodes.append(copy)
-    return replace(graph, nodes=nodes, output=output)
+    return replace(graph, nodes=nodes, output=output), activations
 
 
 class _Shapes(fx.Interpreter):
@@ -106,9 +113,10 @@ def _note_shapes(module: fx.GraphModule, input_shape: tuple[int, ...]) -> None:
 
 
 class _Reader:
-    """Cuts the torch graph of an ONNX graph at its ReLUs."""
+    """Cuts the torch graph of an ONNX graph at its activations."""
 
     def __init__(self, graph: Graph, dense_entries: int) -> None:
+        graph, self._activations = _named(graph)
         self._graph = graph
         self._dense_entries = dense_entries
         self._types = {node.name: node.op_type for node in graph.nodes}
@@ -195,25 +203,26 @@ class _Reader:
         return self._dense_entries * (_PRODUCT_FACTOR if products else 1)
 
     def _make_plan(self) -> _Plan:
-        """Cut at every ReLU; one of a ReLU, or of what had one already, is that one again."""
+        """Cut at every activation; a ReLU of a ReLU, or what was met already, is that one again."""
         stops: dict[fx.Node, int] = {}
-        ends: list[fx.Node] = []
+        layers: list[tuple[fx.Node, Activation]] = []
         varying: set[fx.Node] = set()
         for node in self._module.graph.nodes:
             if node.op == "placeholder":
                 stops[node] = 0
-            elif self._type(node) == "Relu" and node.args[0] in varying:
-                end = node.args[0]
-                if stops.get(end, 0) > 0:
-                    stops[node] = stops[end]
-                else:
-                    ends += [] if end in ends else [end]
-                    stops[node] = ends.index(end) + 1
+            elif node.op == "call_module" and str(node.target) in self._activations:
+                end, activation = node.args[0], self._activations[str(node.target)]
+                before = stops.get(end, 0)
+                if before and activation is RELU and layers[before - 1][1] is RELU:
+                    stops[node] = before
+                elif end in varying:
+                    layers += [] if (end, activation) in layers else [(end, activation)]
+                    stops[node] = layers.index((end, activation)) + 1
             if node in stops or any(n in varying for n in node.all_input_nodes):
                 varying.add(node)
             if node.op == "output":
-                ends.append(node.args[0])
-        return _Plan(stops, ends, varying)
+                last = node.args[0]
+        return _Plan(stops, [*(e for e, _ in layers), last], [a for _, a in layers], varying)
 
     def _type(self, node: fx.Node) -> str | None:
         """The ONNX operator of a node; None for constants and the picking of one output."""
