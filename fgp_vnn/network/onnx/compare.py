@@ -73,8 +73,8 @@ def _check(reading: Reading, x: Tensor, inside: Mapping[int, Tensor], result: Te
     """Compare what the maps give with what was seen inside, and with the result.
 
     The first rows read what was seen, the second ones what the maps before them gave. A float32
-    program reads values that are off from ours by the errors of the maps before, and rounds what
-    it computes of them. A ReLU does not make an error larger; what another activation makes of it is
+    program reads values that are off from ours by the errors of the maps before, and rounds what it
+    computes of them. A ReLU does not make an error larger; what another activation makes of it is
     the range of its values around z.
     """
     values = [torch.cat([x, x])]  # [2 points, n_s] each

@@ -23,6 +23,7 @@ from fgp_vnn.network.onnx.convert import convert
 from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.smooth import activation_of, stand_in
 
+_MOST_COLUMNS = 20_000  # of a matrix: a program is run once for each
 _PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
 
 _PRODUCTS = {"Gemm", "MatMul"}
@@ -83,7 +84,9 @@ def _named(graph: Graph) -> tuple[Graph, dict[str, Activation]]:
     """
     output = graph.fresh("output")
     end = NodeProto(op_type="Identity", input=[graph.output], output=[output])
-    nodes, activations = [], {}
+    nodes: list[NodeProto] = []
+    activations: dict[str, Activation] = {}
+    result, used = replace(graph, nodes=nodes, constants=dict(graph.constants)), set[str]()
     for i, node in enumerate([*graph.nodes, end]):
         activation = activation_of(graph, node)
         copy = NodeProto.FromString(node.SerializeToString())
@@ -92,7 +95,13 @@ def _named(graph: Graph) -> tuple[Graph, dict[str, Activation]]:
             copy = stand_in(node)
         copy.name = f"n{i}"
         nodes.append(copy)
-    return replace(graph, nodes=nodes, output=output), activations
+        # Each use of a constant has its own: of its linear part, some are 0 and others are not.
+        for j, name in enumerate(copy.input):
+            if name in used:
+                copy.input[j] = result.constant(graph.constants[name])
+            used |= {name} & graph.constants.keys()
+    result.output = output
+    return result, activations
 
 
 class _Shapes(fx.Interpreter):
@@ -150,7 +159,8 @@ class _Reader:
         shapes = tuple(self._shapes[s] for s in cut.sources)
         bias = self._bias(cut)
         entries = bias.numel() * sum(prod(shape) for shape in shapes)
-        dense = entries <= self._dense_limit(cut)
+        columns = sum(prod(shape) for shape in shapes)
+        dense = entries <= self._dense_limit(cut) and columns <= _MOST_COLUMNS
         factors = self._products(cut) if dense else []
         if factors:
             offset = self._offset_terms(cut, copies=len(factors) == 1)

@@ -1,9 +1,9 @@
 """Smooth operators in terms of activations and products of two variables.
 
 What a file composes of several operators is read as one function where it is one (z sigmoid(z), the
-usual form of GELU, the root of a quotient), since one function has tighter lines than a composition.
-Everything else becomes a few activations of `activations.table` and products: nothing after loading
-knows of softmax, normalisation or attention.
+usual form of GELU, the root of a quotient), since one function has tighter lines than a
+composition. Everything else becomes a few activations of `activations.table` and products: nothing
+after loading knows of softmax, normalisation or attention.
 """
 
 from __future__ import annotations
