@@ -94,6 +94,8 @@ class Slopes:
     bundles: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once
+    intervals_first: int = 5000  # neurons of a smooth network from which on slopes are optimised
+    # over intervals of the hidden neurons before these get backward passes
     forward_factor: int = 40  # forward forms are used where backward passes cost so much more
 
     def storable(self) -> Slopes:

@@ -37,8 +37,28 @@ def bound_root(problem: Problem) -> Tensor:
         problem.condensed = condense(query, budget, problem.strategy.shrinking)
         if problem.condensed is not None:
             return problem.condensed.least
+    if not query.network.piecewise_linear:
+        least = _by_intervals(problem)
+        if not open_disjuncts(problem, least):
+            return least
     problem.bounds = root_bounds(query.network, query.domain, budget=budget)
     return bound_outputs(problem, None)
+
+
+def _by_intervals(problem: Problem) -> Tensor:
+    """Lower bounds [rows] of the outputs from intervals of the hidden neurons: in a network of many
+    smooth layers a backward pass for each of these takes minutes, and intervals are often enough.
+
+    Seconds of one core on vit_2023 (about 60,000 neurons): 1 with intervals, over 100 without.
+    """
+    query, slopes = problem.query, problem.strategy.slopes
+    problem.bounds = root_bounds(
+        query.network, query.domain, backward_pass=False, budget=problem.budget
+    )
+    least = bound_outputs(problem, None)
+    if query.network.neurons < slopes.intervals_first or not open_disjuncts(problem, least):
+        return least
+    return torch.fmax(least, bound_outputs(problem, slopes.rows))
 
 
 def _condensable(problem: Problem) -> bool:
