@@ -21,7 +21,6 @@ from bundled_certificates import (
 )
 from network_models import Builder
 
-import certificates
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check_files
 from fgp_vnn.certificate.checker.proof import decode, encode
@@ -144,13 +143,3 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
     files = [str(BENCHMARK / part) for part in DEEP]
     assert main(["verify", *files, "--certificate", str(tmp_path / place)]) == 2
     assert "certificate" in capsys.readouterr().err
-
-
-def test_the_script_says_what_certificates_of_a_folder_cost(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    arguments = [str(BENCHMARK), "--filter", "dense_48x3_(mmr|standard)", "--every", "2"]
-    assert certificates.main(arguments) == 0
-    out = capsys.readouterr().out
-    assert out.count(" accepted\n") == 2 and "2 unsat, 2 of them with an accepted" in out
-    assert certificates.main(["nowhere"]) == 2

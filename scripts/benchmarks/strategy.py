@@ -49,7 +49,8 @@ class Change:
 
     def applied(self, strategy: Strategy) -> Strategy:
         """Return the strategy with the other value."""
-        return _with(strategy, self.path, self.value)
+        changed: Strategy = _with(strategy, self.path, self.value)
+        return changed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -124,7 +125,7 @@ def reading(part: Any, seen: set[tuple[str, ...]], path: tuple[str, ...] = ()) -
     def get(self: Any, name: str) -> Any:
         if name in names:
             seen.add((*path, name))
-        return kind.__getattribute__(self, name)
+        return object.__getattribute__(self, name)
 
     watched = type(kind.__name__, (kind,), {"__getattribute__": get})
     values = {name: getattr(part, name) for name in names}
