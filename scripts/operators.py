@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import torch
-from operator_agreement import AGREES, READERS, REFUSED, outcomes
-from operator_choices import random_operator
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+from tests.helpers.operator_agreement import AGREES, READERS, REFUSED, outcomes
+from tests.helpers.operator_choices import random_operator
 
 
 def main(argv: Sequence[str] | None = None) -> int:

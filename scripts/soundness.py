@@ -15,14 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import torch
-from random_cases import FAMILIES, Case, exact_confirm, random_case, wrong
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from solving import solve
 
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
@@ -32,6 +29,8 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Strategy
+from tests.helpers.random_cases import FAMILIES, Case, exact_confirm, random_case, wrong
+from tests.helpers.solving import solve
 
 Decide = Callable[[Query, Budget], str]
 
