@@ -46,7 +46,7 @@ def test_operator_may_stand_at_the_end(
 
 @pytest.mark.parametrize("first", range(len(FAMILIES)), ids=sorted(FAMILIES))
 def test_an_operator_is_read_as_onnxruntime_runs_it_or_refused_by_name(first: int) -> None:
-    """Both by the loader and by the checker; `scripts/operators.py` runs as many as one likes."""
+    """Both by the loader and by the checker; `operators.py` of scripts/evaluation runs more."""
     for number in range(first, 8 * len(FAMILIES), len(FAMILIES)):
         drawn = random_operator(number)
         for reader, outcome in outcomes(drawn).items():

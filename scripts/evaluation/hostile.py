@@ -1,4 +1,4 @@
-"""Cases made to break the verifier: python scripts/hostile.py --cases 20000 --jobs 2.
+"""Cases made to break the verifier: python scripts/evaluation/hostile.py --cases 20000 --jobs 2.
 
 Each case has an oracle of its own: onnxruntime on the file, and exact rational arithmetic. Every
 failure gets a folder with its files and the command that repeats it. The exit code is 1 if an
@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.extend(
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
+)
 
 from rich.console import Console
 from rich.progress import track
@@ -92,7 +94,7 @@ def _write(out: Path, task: Task, trial: Trial) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in trial.files.items():
         (folder / name).write_bytes(data)
-    again = f"python scripts/hostile.py --kind {task.kind} --seed {task.seed}"
+    again = f"python scripts/evaluation/hostile.py --kind {task.kind} --seed {task.seed}"
     again += f" --first {task.number} --cases 1"
     command = f"cd {folder} && {trial.command}" if trial.command else again
     (folder / "repeat.sh").write_text(f"{command}\n")

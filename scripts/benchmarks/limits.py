@@ -1,4 +1,4 @@
-"""Measure how `fgp-vnn verify` keeps its limits: python scripts/limits.py FOLDER.
+"""Measure how `fgp-vnn verify` keeps its limits: python scripts/benchmarks/limits.py FOLDER.
 
 For the largest networks of a benchmark folder or tree, an instance each that is not known to be
 easy: the time from the start of the process to its end, how far that is past `--timeout`, and the
@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -26,6 +24,8 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
 from fgp_vnn.bench.truth import Truth, read_truth
+
+ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def measure(instance: Instance, timeout: float, memory: float | None) -> Measure
 
 
 def _environment() -> dict[str, str]:
-    package = str(Path(__file__).resolve().parent.parent)
+    package = str(ROOT)
     path = os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])
     return {**os.environ, "PYTHONPATH": path}
 

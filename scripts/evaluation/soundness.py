@@ -1,4 +1,4 @@
-"""Compare every engine with exact answers: python scripts/soundness.py --cases 10000.
+"""Compare every engine with exact answers: python scripts/evaluation/soundness.py --cases 10000.
 
 Random tiny networks of many kinds, with the attack switched off, against mixed-integer programming
 and planted counterexamples. A counterexample counts only if rational arithmetic confirms it. The
@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.extend(
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
+)
 
 import torch
 from rich.console import Console

@@ -1,6 +1,6 @@
 """Regions per second of the walk, beside a plain implementation of the paper's algorithm.
 
-    python scripts/walk_speed.py FOLDER [--networks mnist20x3 ...] [--points 8] [--seconds 4]
+    python scripts/benchmarks/walk_speed.py FOLDER [--networks mnist20x3 ...] [--points 8]
 
 FOLDER holds the paper's networks (NAME.onnx) and points (mnist100.npz, fmnist100.npz). Both walks
 take the same points in turn in one process. Three rates are given, in regions per second of
@@ -16,6 +16,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.extend(
+    str(root / "scripts/evaluation")
+    for root in Path(__file__).resolve().parents
+    if (root / "pyproject.toml").is_file()
+)
 
 import numpy as np
 import torch

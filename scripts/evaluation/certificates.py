@@ -1,6 +1,6 @@
 """Solve the instances of a folder with certificates, check these, and say what it costs.
 
-Run: python scripts/certificates.py FOLDER --timeout 20
+Run: python scripts/evaluation/certificates.py FOLDER --timeout 20
 
 Instances that ground_truth.csv knows to be sat are left out: they have no certificate. Exits with 1
 if an unsat is without a certificate that the checker accepts.

@@ -1,4 +1,6 @@
-"""Compare both readers of networks with onnxruntime: python scripts/operators.py --cases 10000.
+"""Compare both readers of networks with onnxruntime.
+
+    python scripts/evaluation/operators.py --cases 10000
 
 Random networks of one operator each, with all that its attributes can be. The exit code is 1 if a
 reader disagrees with onnxruntime, or refuses a network without naming the operator.
@@ -12,7 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.extend(
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
+)
 
 import torch
 from rich.console import Console

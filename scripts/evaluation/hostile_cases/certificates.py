@@ -29,7 +29,8 @@ SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
     (1, (2, 1)), (1, (1,)), (2, (3, 1)), (1, (3, 2, 1)), (2, (2, 2, 2)), (1, (1,) * DEEP),
     (1, (2, 2, 2, 1)), (1, (2,) * PAIRS + (1,)),
 )  # fmt: skip
-BENCHMARK = Path(__file__).resolve().parent.parent.parent / "vnncomp" / "benchmark"
+ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
+BENCHMARK = ROOT / "vnncomp" / "benchmark"
 BUNDLED = ("dense_16x2_standard", "dense_24x3_pgd")
 MOST = 2 << 20  # kilobytes of memory
 

@@ -1,4 +1,4 @@
-"""Compare radii with exact ones: python scripts/radius_check.py --networks 1000.
+"""Compare radii with exact ones: python scripts/evaluation/radius_check.py --networks 1000.
 
 Random small networks, the norms by turns, with and without a clip box, by every engine: the lower
 end may not be above the exact radius, nor the upper end below it. The exit code is 1 if one is.
@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.extend(
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
+)
 
 import numpy as np
 import torch

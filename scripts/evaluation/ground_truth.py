@@ -1,4 +1,6 @@
-"""Write a benchmark's ground_truth.csv by an exact oracle: python scripts/ground_truth.py FOLDER.
+"""Write a benchmark's ground_truth.csv by an exact oracle.
+
+    python scripts/evaluation/ground_truth.py FOLDER
 
 `sat` needs a float32 point of the box that onnxruntime confirms with no tolerance; `unsat` needs
 a proof that every output constraint stays unmet by a clear margin. Anything else is `unclear`:

@@ -1,6 +1,6 @@
 """The tables of the paper, ours beside the published figures, and a cactus plot.
 
-    python scripts/paper_tables.py FOLDER [--tables l2 linf variants] [--budget 30] [--output OUT]
+    python scripts/evaluation/paper_tables.py FOLDER [--tables l2 linf variants] [--output OUT]
 
 FOLDER holds the paper's networks (NAME.onnx) and points (mnist100.npz, fmnist100.npz). Writes
 tables.md, one CSV per run (points that are done are not run again), and cactus.png if matplotlib is

@@ -1,4 +1,6 @@
-"""Measure what `fgp-vnn bench` costs on top of solving. Run: python scripts/bench_overhead.py
+"""Measure what `fgp-vnn bench` costs on top of solving.
+
+    python scripts/benchmarks/bench_overhead.py
 
 Three measurements: the overhead with one worker on easy instances, the gain of two workers, and
 the start of a folder of ten thousand instances.
@@ -19,7 +21,7 @@ from pathlib import Path
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bench.journal import read_records
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def nothing(model: str, prop: str, *, timeout: float, **settings: object) -> Ver
 
 
 def start(folder: Path, out: Path, *arguments: str) -> subprocess.Popen[str]:
-    paths = [str(ROOT), str(ROOT / "scripts")]
+    paths = [str(ROOT), str(Path(__file__).resolve().parent)]
     return subprocess.Popen(
         [
             sys.executable,

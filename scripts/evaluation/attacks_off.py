@@ -1,4 +1,4 @@
-"""Known counterexamples, with the attacks off: python scripts/attacks_off.py FOLDER.
+"""Known counterexamples, with the attacks off: python scripts/evaluation/attacks_off.py FOLDER.
 
 Every instance of a benchmark folder or tree that is known to have a counterexample, each engine for
 a short time and without attacks, so that a search has to come to the counterexample by itself.
@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 from rich.console import Console

@@ -1,4 +1,6 @@
-"""See that the tests notice an unsound kernel: python scripts/mutate.py [PART OF A NAME ...].
+"""See that the tests notice an unsound kernel.
+
+    python scripts/evaluation/mutate.py [PART OF A NAME ...]
 
 Each mutation is applied to a copy of the package in a temporary folder, and its test files are run
 there. The exit code is 1 if a mutation survives, or if the tests fail without any.
@@ -23,7 +25,7 @@ from rich.table import Table
 
 from mutations import MUTATIONS, Mutation
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
 LIMIT = 600.0  # seconds for the tests of one mutation
 
 

@@ -1,6 +1,6 @@
 """The paper's Table 2b, certified lower bounds on large networks, with ours beside the published.
 
-    python scripts/radius_table.py OUT [--networks 500x4 500x5 1000x3] [--points 10] [--timeout 60]
+    python scripts/evaluation/radius_table.py OUT [--networks 500x4 500x5 1000x3] [--points 10]
 
 The paper's networks of this table are not public, so networks of the same sizes are trained first,
 by PGD as the paper's were, on the bundled digits or on an npz file with x and y (--data). OUT gets
@@ -18,6 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+sys.path.extend(
+    str(root / "scripts")
+    for root in Path(__file__).resolve().parents
+    if (root / "pyproject.toml").is_file()
+)
 
 import numpy as np
 import torch
@@ -58,9 +64,9 @@ NOTE = (
     "linear bounds carried backward in which the lower line of a ReLU is chosen neuron by neuron "
     "(Zhang et al. 2018), and the largest radius that they prove; computed by this program, not "
     "by its authors'. *FastLin* (Weng et al. 2018): two parallel lines for every ReLU, by "
-    "`scripts/fastlin.py`, not by its authors' program, and without account of rounding. *at "
-    "most*: the median distance of the nearest adversarial example found, over CROWN's bound; no "
-    "method can have a larger ratio to CROWN on that point."
+    "`scripts/evaluation/fastlin.py`, not by its authors' program, and without account of "
+    "rounding. *at most*: the median distance of the nearest adversarial example found, over "
+    "CROWN's bound; no method can have a larger ratio to CROWN on that point."
 )
 
 

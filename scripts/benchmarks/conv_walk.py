@@ -1,7 +1,7 @@
 """How long the walk takes on the paper's convolutional network, region by region.
 
-python scripts/conv_walk.py             # 3,072 inputs, 6,244 neurons, 100 regions, l2
-python scripts/conv_walk.py --regions 1000 --seed 3
+python scripts/benchmarks/conv_walk.py             # 3,072 inputs, 6,244 neurons, 100 regions, l2
+python scripts/benchmarks/conv_walk.py --regions 1000 --seed 3
 
 The weights are random: the time of a region depends on the shapes and on how many neurons are
 unstable, and the radius is doubled until there are enough regions to walk through.
@@ -16,6 +16,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.extend(
+    str(root / "scripts")
+    for root in Path(__file__).resolve().parents
+    if (root / "pyproject.toml").is_file()
+)
 
 import torch
 

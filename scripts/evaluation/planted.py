@@ -1,4 +1,6 @@
-"""Counterexamples that attacks do not find, given to every engine: python scripts/planted.py.
+"""Counterexamples that attacks do not find, given to every engine.
+
+    python scripts/evaluation/planted.py
 
 Networks with a narrow spike by construction, and networks trained to hide what was planted. Each
 planted point is confirmed by onnxruntime first. Then each engine runs with the attack off: `unsat`
@@ -14,7 +16,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.extend(
+    str(root / "scripts")
+    for root in Path(__file__).resolve().parents
+    if (root / "pyproject.toml").is_file()
+)
 
 import torch
 from rich.console import Console
