@@ -15,9 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.extend(
-    str(root / "tests")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
 )
 
 from rich.console import Console

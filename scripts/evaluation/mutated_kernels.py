@@ -6,20 +6,20 @@ Tested = tuple[str, tuple[str, ...]]  # a file of the package, and the files in 
 
 _BOUNDS: Tested = (
     "bounds/backward.py",
-    ("test_bounds.py", "test_bounds_bundles.py", "test_bounds_rounding.py"),
+    ("bounds/test_backward.py", "bounds/test_bundles.py", "bounds/test_rounding.py"),
 )
 _LINES: Tested = (
     "bounds/layers.py",
-    ("test_bounds.py", "test_bounds_bundles.py", "test_ascent.py"),
+    ("bounds/test_backward.py", "bounds/test_bundles.py", "bounds/test_ascent.py"),
 )
-_WITHIN: Tested = ("bounds/layers.py", ("test_bounds_bundles.py", "test_bundles.py"))
+_WITHIN: Tested = ("bounds/layers.py", ("bounds/test_bundles.py", "search/test_bundles.py"))
 _ASCENT: Tested = (
     "bounds/slopes.py",
-    ("test_ascent.py", "test_ascent_weights.py", "test_bundles.py"),
+    ("bounds/test_ascent.py", "bounds/test_ascent_weights.py", "search/test_bundles.py"),
 )
-_REGIONS: Tested = ("regions/forms.py", ("test_regions.py", "test_leaves.py"))
-_COLLAPSE: Tested = ("transform/stable.py", ("test_collapse.py",))
-_OPPOSITES: Tested = ("transform/opposites.py", ("test_opposites.py",))
+_REGIONS: Tested = ("regions/forms.py", ("regions/test_forms.py", "search/test_leaves.py"))
+_COLLAPSE: Tested = ("transform/stable.py", ("transform/test_stable.py",))
+_OPPOSITES: Tested = ("transform/opposites.py", ("transform/test_opposites.py",))
 
 # The name, where, the text that is there, and what takes its place.
 KERNELS: tuple[tuple[str, Tested, str, str], ...] = (

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from mutated_kernels import Tested
 
-_THEOREM: Tested = ("base/rounding.py", ("test_rounding.py", "test_rounding_domains.py"))
+_THEOREM: Tested = ("base/rounding.py", ("base/test_rounding.py", "base/test_rounding_domains.py"))
 _BACKWARD: Tested = (
     "bounds/rounding.py",
-    ("test_rounding.py", "test_rounding_losses.py", "test_rounding_flushed.py"),
+    ("base/test_rounding.py", "base/test_rounding_losses.py", "base/test_rounding_flushed.py"),
 )
-_MAPS: Tested = ("network/model.py", ("test_rounding.py", "test_rounding_flushed.py"))
-_INTERVAL: Tested = ("bounds/backward.py", ("test_bounds_rounding.py", "test_rounding.py"))
-_FORWARD: Tested = ("bounds/forward.py", ("test_rounding.py", "test_rounding_flushed.py"))
-_REGIONS: Tested = ("regions/forms.py", ("test_regions.py", "test_rounding_flushed.py"))
-_WALK: Tested = ("regions/triangular.py", ("test_rounding.py", "test_walk_exact.py"))
-_CONDENSE: Tested = ("transform/chains.py", ("test_rounding.py",))
-_REDUCTION: Tested = ("transform/inputs.py", ("test_reduction.py", "test_rounding.py"))
-_DOMAIN: Tested = ("domain/sets.py", ("test_rounding_domains.py", "test_domain.py"))
-_CAPS: Tested = ("domain/caps.py", ("test_rounding_domains.py", "test_caps.py"))
-_DEPLOYED: Tested = ("network/onnx/roundings.py", ("test_float32_underflow.py",))
+_MAPS: Tested = ("network/model.py", ("base/test_rounding.py", "base/test_rounding_flushed.py"))
+_INTERVAL: Tested = ("bounds/backward.py", ("bounds/test_rounding.py", "base/test_rounding.py"))
+_FORWARD: Tested = ("bounds/forward.py", ("base/test_rounding.py", "base/test_rounding_flushed.py"))
+_REGIONS: Tested = ("regions/forms.py", ("regions/test_forms.py", "base/test_rounding_flushed.py"))
+_WALK: Tested = ("regions/triangular.py", ("base/test_rounding.py", "search/walk/test_exact.py"))
+_CONDENSE: Tested = ("transform/chains.py", ("base/test_rounding.py",))
+_REDUCTION: Tested = ("transform/inputs.py", ("transform/test_inputs.py", "base/test_rounding.py"))
+_DOMAIN: Tested = ("domain/sets.py", ("base/test_rounding_domains.py", "domain/test_sets.py"))
+_CAPS: Tested = ("domain/caps.py", ("base/test_rounding_domains.py", "domain/test_caps.py"))
+_DEPLOYED: Tested = ("network/onnx/roundings.py", ("transform/test_float32_underflow.py",))
 
 # The name, where, the text that is there, and what takes its place.
 ROUNDING: tuple[tuple[str, Tested, str, str], ...] = (

@@ -15,17 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.extend(
-    str(root / "tests")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
 )
 
 import torch
-from operator_agreement import AGREES, READERS, REFUSED, outcomes
-from operator_choices import random_operator
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+from tests.helpers.operator_agreement import AGREES, READERS, REFUSED, outcomes
+from tests.helpers.operator_choices import random_operator
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.extend(
-    str(root / "tests")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
 )
 
 import numpy as np
@@ -24,7 +22,6 @@ import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from small_networks import random_network, random_point
 
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.radius import find_radius
@@ -36,6 +33,7 @@ from fgp_vnn.strategy import Radius as RadiusStrategy
 from oracle.network import Array, Chain
 from oracle.radius import TOLERANCE, exact_radius
 from reference_walk import layers_of
+from tests.helpers.small_networks import random_network, random_point
 
 SHAPES = ((2, 4, 2), (3, 5, 4, 3), (4, 6, 3), (5, 5, 4, 3), (3, 3, 3, 3, 2), (6, 6, 2))
 ENGINES = ("walk", "bundles", "bounds")

@@ -15,17 +15,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.extend(
-    str(root / "tests")
-    for root in Path(__file__).resolve().parents
-    if (root / "pyproject.toml").is_file()
+    str(root) for root in Path(__file__).resolve().parents if (root / "pyproject.toml").is_file()
 )
 
 import torch
-from random_cases import FAMILIES, Case, exact_confirm, random_case, wrong
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from solving import solve
 
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
@@ -35,6 +31,8 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Strategy
+from tests.helpers.random_cases import FAMILIES, Case, exact_confirm, random_case, wrong
+from tests.helpers.solving import solve
 
 Decide = Callable[[Query, Budget], str]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from network_models import Builder
 
 from hostile_cases.case import Case
 from hostile_cases.networks import ask, layer, random_box
 from hostile_cases.numbers import entries, magnitude, single
+from tests.helpers.network_models import Builder
 
 PAIRS = 10  # layers: more than float64 has room for
 

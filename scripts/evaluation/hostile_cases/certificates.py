@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from network_models import Builder
 
 from hostile_cases.branches import PAIRS, pairs
 from hostile_cases.case import box_property
@@ -22,6 +21,7 @@ from hostile_cases.networks import Redraw
 from hostile_cases.oracle import Oracle, shown
 from hostile_cases.tool import Tool
 from hostile_cases.trials import Trial
+from tests.helpers.network_models import Builder
 
 Claim = tuple[bytes, bytes]  # network and property
 Prove = Callable[[Path, Path, Path], bool]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from network_models import Builder
 
 from hostile_cases.case import Case
 from hostile_cases.networks import ask, layer, random_box
 from hostile_cases.numbers import magnitude
+from tests.helpers.network_models import Builder
 
 DEEP = 9  # layers: the product of so many large float32 weights is no float64
 WILD = 0.15  # share of layers whose weights have nothing to do with the values around them

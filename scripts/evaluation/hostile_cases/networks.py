@@ -7,12 +7,12 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from network_models import Builder
 
 from hostile_cases.case import Array, Ball, Case, Norm, box_property
 from hostile_cases.exact import ExactNetwork, rational
 from hostile_cases.numbers import entries, magnitude, near, single
 from hostile_cases.oracle import Program
+from tests.helpers.network_models import Builder
 
 TRIES = 50
 TOP = Fraction(17, 10) * Fraction(10) ** 308

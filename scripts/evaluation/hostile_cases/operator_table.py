@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from network_models import Builder
+
+from tests.helpers.network_models import Builder
 
 Sizes = tuple[int, ...]
 Random = np.random.Generator

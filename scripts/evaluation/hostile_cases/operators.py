@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from network_models import Builder
-from operator_cases import CASES
 
 from hostile_cases.case import Array, Case, box_property
 from hostile_cases.networks import Redraw
 from hostile_cases.operator_table import OPERATORS, Sizes
 from hostile_cases.oracle import Program, shown
+from tests.helpers.network_models import Builder
+from tests.helpers.operator_cases import CASES
 
 ROUNDING = 4e-3
 SCALES = (1.0, 1e-4)

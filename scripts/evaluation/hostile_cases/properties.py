@@ -6,12 +6,12 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-from network_models import Builder
 
 from hostile_cases.case import Case
 from hostile_cases.formula import Formula
 from hostile_cases.networks import Redraw
 from hostile_cases.property_text import FIRST, SECOND, Dialect, line_end, literal, separated
+from tests.helpers.network_models import Builder
 
 Random = np.random.Generator
 Write = Callable[[Random, Dialect, int], str]

@@ -6,12 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from network_models import Builder
 
 from hostile_cases.case import Case, box_property
 from hostile_cases.exact import ExactNetwork, rational
 from hostile_cases.networks import Redraw, ask
 from hostile_cases.numbers import magnitude, single
+from tests.helpers.network_models import Builder
 
 
 def make(random: np.random.Generator) -> Case:
