@@ -6,7 +6,7 @@ import pytest
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.compare import read_published
-from fgp_vnn.bench.tables import instance_key, read_rows, result_word
+from fgp_vnn.bench.tables import file_name, instance_key, read_rows, result_word
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,14 @@ def test_times_without_a_leading_zero_are_read(tmp_path: Path) -> None:
 def test_all_published_tables_are_read(shared_data: Path) -> None:
     for path in sorted((shared_data / "published").glob("*.csv")):
         assert len(read_published(path)) > 100
+
+
+def test_files_are_named_after_their_instance_and_no_two_alike() -> None:
+    keys = [
+        ("cat", "onnx/a.onnx", "vnnlib/p 1.vnnlib"),
+        ("cat", "onnx/a.onnx", "vnnlib/p_1.vnnlib"),
+    ]
+    names = [file_name(key) for key in keys]
+    assert len(set(names)) == 2
+    assert all(name.startswith("cat-a-p_1-") and "/" not in name for name in names)
+    assert len(file_name(("cat", "a" * 300, "b" * 300))) < 200

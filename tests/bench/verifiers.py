@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import psutil
@@ -23,6 +23,25 @@ def by_name(onnx: str, vnnlib: str, *, timeout: float, **settings: Any) -> Verdi
     """For a file such as 3-sat.onnx, 4-hang.onnx.gz: do what the word says."""
     word = Path(onnx).name.partition(".")[0].rpartition("-")[2]
     return _DEEDS[word](timeout)
+
+
+def with_certificate(onnx: str, vnnlib: str, *, certificate: str, **settings: Any) -> Verdict:
+    """unsat, with a file that is no proof: `forged`, or `deadly` for who checks it; or `bare`."""
+    word = Path(onnx).name.partition(".")[0].rpartition("-")[2]
+    if word == "sat":
+        return _sat(0.0)
+    if word == "bare":
+        return Verdict("unsat", "bounds", reason="no certificate: too hard to prove")
+    Path(certificate).write_bytes(b"no proof at all")
+    if word == "deadly":
+        from fgp_vnn.certificate.checker import check
+
+        def die(*files: bytes) -> NoReturn:
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError
+
+        check.check_files = die  # type: ignore[assignment]
+    return Verdict("unsat", "bounds", certificate=certificate)
 
 
 def settings_given(onnx: str, vnnlib: str, *, timeout: float, **settings: Any) -> Verdict:
