@@ -232,3 +232,14 @@ def test_loading_does_not_import_what_is_slow(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_product_of_three_constants_is_not_taken_for_exact(tmp_path: Path) -> None:
+    """Three float32 factors do not fit float64: what their product is made of has to be kept."""
+    builder = Builder((1, 3))
+    third = float(np.float32(1 / 3))
+    product = builder.op("Gemm", "x", builder.random(3, 3), alpha=third)
+    path = builder.save(tmp_path / "n.onnx", builder.op("Mul", product, builder.const(third)))
+    output = load_network(path).network.output
+    assert isinstance(output, Dense)
+    assert output.terms is not None
