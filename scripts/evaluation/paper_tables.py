@@ -24,7 +24,7 @@ from fgp_vnn.api.points import read_points
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.records import Records
 from fgp_vnn.cli.certify import COLUMNS, certify_point, run_settings, summarise
-from fgp_vnn.cli.point_runs import new_rows
+from fgp_vnn.cli.point_runs import PointRun
 from markdown_tables import table_lines
 from paper_results import NETWORKS, Published
 
@@ -99,14 +99,10 @@ def _run(
     output = args.output / f"{table}-{name}-{slug}.csv"
     records = Records(output, COLUMNS, resume=True, fixed=fixed)
     certifier = Certifier.of(model, **settings)
-    points = read_points(data, certifier.network.inputs)
-    rows: Rows = list(records.done)
-    rows += new_rows(
-        min(args.points, len(points)),
-        records,
-        lambda number, _: certify_point(certifier, points, number, options),
-    )
-    return rows
+    points = read_points(data, certifier.network.inputs).first(args.points)
+    run = PointRun(certifier, points, records)
+    new = run.new_rows(lambda number, _: certify_point(run, number, options))
+    return [*records.done, *new]
 
 
 def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str], Rows]) -> str:

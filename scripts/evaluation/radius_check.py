@@ -24,9 +24,9 @@ from rich.progress import track
 from rich.table import Table
 
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.radius import find_radius
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.robustness import NORMS, Norm
+from fgp_vnn.cli.radius import EXACT
 from fgp_vnn.network import Network
 from fgp_vnn.strategy import Hidden, Strategy
 from fgp_vnn.strategy import Radius as RadiusStrategy
@@ -36,7 +36,7 @@ from reference_walk import layers_of
 from tests.helpers.small_networks import random_network, random_point
 
 SHAPES = ((2, 4, 2), (3, 5, 4, 3), (4, 6, 3), (5, 5, 4, 3), (3, 3, 3, 3, 2), (6, 6, 2))
-ENGINES = ("walk", "bundles", "bounds")
+ENGINES = ("walk", "split", "bounds")
 LARGE = "as if large"
 WAYS = (*ENGINES, LARGE)
 LARGER = Strategy(hidden=Hidden(small=0))  # as if a network had more neurons than are few
@@ -67,15 +67,13 @@ def case(number: int, norm: Norm) -> Case:
 
 def results(made: Case, seconds: float, *, exact: bool = False) -> Iterator[tuple[str, Radius]]:
     """What each engine says of a case."""
-    usual = Certifier.of(made.network)
     for way in WAYS:
-        found = find_radius(
-            as_if_large(usual) if way == LARGE else usual,
+        certifier = Certifier.of(made.network, engine="split" if way == LARGE else way)
+        found = (as_if_large(certifier) if way == LARGE else certifier).radius(
             made.x,
             norm=made.norm,
             maximum=MAXIMUM[made.norm],
-            exact=exact,
-            engine="bundles" if way == LARGE else way,
+            gap=EXACT if exact else 0.01,
             clip=made.clip,
             timeout=seconds,
         )

@@ -33,8 +33,8 @@ from fastlin import fastlin_radius
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import Points, read_points
 from fgp_vnn.base.records import Records
-from fgp_vnn.cli.point_runs import new_rows
-from fgp_vnn.cli.radius import COLUMNS, point_row, run_settings
+from fgp_vnn.cli.point_runs import PointRun, fixed_columns
+from fgp_vnn.cli.radius import COLUMNS, point_row
 from fgp_vnn.report.radius_set import PointRadius, read_row
 from markdown_tables import table_lines
 from paper_results import LOWER_BOUNDS
@@ -130,7 +130,7 @@ def run_network(args: argparse.Namespace, name: str, model: Path) -> list[Triple
     """All bounds of all points of one network, the cheap ones first."""
     certifier = Certifier.of(model)
     points = read_points(args.out / POINTS, certifier.network.inputs)
-    found = [_run(args, name, model, certifier, points, engine) for engine in (BASELINE, OURS)]
+    found = [_run(args, name, model, points, engine) for engine in (BASELINE, OURS)]
     layers = layers_of(certifier.network)
     return [
         Triple(
@@ -146,23 +146,22 @@ def _run(
     args: argparse.Namespace,
     name: str,
     model: Path,
-    certifier: Certifier,
     points: Points,
     engine: str,
 ) -> list[PointRadius]:
     """One engine, from its file as far as that goes."""
-    options: dict[str, Any] = {"norm": args.norm, "maximum": args.max, "gap": 0.01, "exact": False}
-    options |= {"engine": engine, "clip": None, "timeout": args.timeout}
-    settings = run_settings(model, args.out / POINTS, args.seed, options)
+    certifier = Certifier.of(model, engine=engine)
+    shared = {"norm": args.norm, "gap": 0.01, "clip": None, "timeout": args.timeout}
+    options: dict[str, Any] = {**shared, "maximum": args.max}
+    settings = fixed_columns(
+        model, args.out / POINTS, **shared, max=args.max, asked_engine=engine, seed=args.seed
+    )
     output = args.out / f"{name}-{engine}.csv"
     records = Records(output, COLUMNS, resume=True, fixed=settings)
-    count = min(args.points, len(points))
-    rows = list(records.done)
-    rows += new_rows(
-        count, records, lambda number, note: point_row(certifier, points, number, options, note)
-    )
-    radii = sorted(map(read_row, rows), key=lambda row: row.point)
-    return [row for row in radii if row.point < count]
+    run = PointRun(certifier, points.first(args.points), records)
+    new = run.new_rows(lambda number, note: point_row(run, number, options, note))
+    radii = sorted(map(read_row, [*records.done, *new]), key=lambda row: row.point)
+    return [row for row in radii if row.point < args.points]
 
 
 def table(rows: dict[str, list[Triple]], norm: str, timeout: float) -> str:

@@ -1,4 +1,4 @@
-"""certify: the function and its witnesses."""
+"""certify: the function and its counterexamples."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def exact_distance(x: np.ndarray, center: np.ndarray, norm: str) -> Fraction:
     return sum(parts, Fraction(0)) if norm == "l1" else sum((p * p for p in parts), Fraction(0))
 
 
-def check_witness(
+def check_counterexample(
     network: Network, result: Robustness, x: np.ndarray, epsilon: float, norm: str
 ) -> None:
-    assert result.witness is not None
-    single = result.witness.x.astype(np.float32)
-    assert (single == result.witness.x).all()
+    assert result.counterexample is not None
+    single = result.counterexample.x.astype(np.float32)
+    assert (single == result.counterexample.x).all()
     limit = Fraction(epsilon) ** 2 if norm == "l2" else Fraction(epsilon)
-    assert exact_distance(result.witness.x, x, norm) <= limit
+    assert exact_distance(result.counterexample.x, x, norm) <= limit
     y = network.to("cpu", torch.float32)(torch.from_numpy(single).unsqueeze(0))[0]
     others = torch.cat([y[: result.label], y[result.label + 1 :]])
     assert bool(others.max() >= y[result.label])
@@ -53,9 +53,9 @@ def test_answers_are_confirmed(norm: Norm, clip: tuple[float, float] | None, see
     result = fgp_vnn.certify(network, x, epsilon=epsilon, norm=norm, clip=clip, timeout=20)
     assert isinstance(result, Robustness)
     if result.status == "not_robust":
-        check_witness(network, result, x, epsilon, norm)
-        if clip is not None and result.witness is not None:
-            assert result.witness.x.min() >= 0 and result.witness.x.max() <= 1
+        check_counterexample(network, result, x, epsilon, norm)
+        if clip is not None and result.counterexample is not None:
+            assert result.counterexample.x.min() >= 0 and result.counterexample.x.max() <= 1
     if result.status == "robust":
         random = np.random.default_rng(seed).normal(size=(5000, 6))
         order = {"l2": 2, "linf": np.inf, "l1": 1}[norm]
@@ -155,7 +155,7 @@ def test_all_points_of_the_smallest_network_of_the_paper(shared_data: Path) -> N
         assert {7471, 9481} <= robust
         for x, result in zip(points, results, strict=True):
             if result.status == "not_robust":
-                check_witness(certifier.network, result, x.astype(np.float64), 0.25, "l2")
+                check_counterexample(certifier.network, result, x.astype(np.float64), 0.25, "l2")
 
 
 @pytest.mark.parametrize("clip", [None, (0.0, 1.0)])

@@ -12,7 +12,6 @@ import pytest
 
 import fgp_vnn
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.radius import find_radius
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.robustness import NORMS, Norm, other_class
@@ -33,7 +32,7 @@ def test_the_exact_radius_lies_between_the_ends_of_every_engine(norm: Norm, numb
         assert not wrong(found, made), (engine, found.lower, found.upper, made.exact)
 
 
-@pytest.mark.parametrize("engine", ["walk", "bundles"])
+@pytest.mark.parametrize("engine", ["walk", "split"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_ends_are_valid_with_hardly_any_memory(
     norm: Norm, engine: str, monkeypatch: pytest.MonkeyPatch
@@ -41,27 +40,20 @@ def test_the_ends_are_valid_with_hardly_any_memory(
     monkeypatch.setattr("fgp_vnn.budget.budget.LEAST", 0)
     for number in range(2000, 2004):
         made = case(number, norm)
-        certifier = Certifier.of(made.network, memory=1e-9)
+        certifier = Certifier.of(made.network, memory=1e-9, engine=engine)
         for either in (certifier, as_if_large(certifier)):
-            found = find_radius(
-                either,
-                made.x,
-                norm=norm,
-                maximum=MAXIMUM[norm],
-                engine=engine,
-                clip=made.clip,
-                timeout=5,
+            found = either.radius(
+                made.x, norm=norm, maximum=MAXIMUM[norm], clip=made.clip, timeout=5
             )
             assert not wrong(found, made), (found.lower, found.upper, made.exact)
 
 
-@pytest.mark.parametrize("engine", ["walk", "bundles"])
+@pytest.mark.parametrize("engine", ["walk", "split"])
 @pytest.mark.parametrize("number", [2007, 2009, 2010, 2012])
 def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> None:
     made = case(number, "l2")
-    found = find_radius(
-        Certifier.of(made.network), made.x, maximum=MAXIMUM["l2"], exact=True, engine=engine
-    )
+    certifier = Certifier.of(made.network, engine=engine)
+    found = certifier.radius(made.x, maximum=MAXIMUM["l2"], gap=1e-6)
     assert found.ended in ("gap", "max")
     if found.tight:
         assert found.upper - found.lower <= 1e-6 * found.upper * 1.001
@@ -73,11 +65,10 @@ def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> 
 def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int) -> None:
     """Without patience for a proof at the goal, the radius has to grow."""
     network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
-    certifier = Certifier.of(network)
     maximum = MAXIMUM[norm]
-    growing = as_if_large(certifier)
-    grown = find_radius(growing, x, norm=norm, maximum=maximum, engine="bundles", timeout=5)
-    walked = find_radius(certifier, x, norm=norm, maximum=maximum, engine="walk", timeout=5)
+    growing, walking = (Certifier.of(network, engine=engine) for engine in ("split", "walk"))
+    grown = as_if_large(growing).radius(x, norm=norm, maximum=maximum, timeout=5)
+    walked = walking.radius(x, norm=norm, maximum=maximum, timeout=5)
     assert grown.lower <= walked.upper and walked.lower <= grown.upper
     assert grown.ended in ("gap", "max")
 
@@ -95,9 +86,12 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
 
     monkeypatch.setattr(distance, "over_caps", counted)
     network, x = random_network((6, 14, 12, 10, 4), seed), random_point(6, seed)
-    certifier = replace(Certifier.of(network), strategy=LARGER)
-    split = find_radius(certifier, x, maximum=2.0, engine="bundles", timeout=20)
-    walked = find_radius(certifier, x, maximum=2.0, engine="walk", timeout=20)
+    split, walked = (
+        replace(Certifier.of(network, engine=engine), strategy=LARGER).radius(
+            x, maximum=2.0, timeout=20
+        )
+        for engine in ("split", "walk")
+    )
     assert split.lower <= walked.upper and walked.lower <= split.upper
     assert split.ended in ("gap", "max") and made
 
@@ -105,11 +99,9 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
 def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
     network, x = random_network((8, 16, 14, 5), 1), random_point(8, 1)
     heard: list[tuple[float, float]] = []
-    found = find_radius(
-        as_if_large(Certifier.of(network)),
+    found = as_if_large(Certifier.of(network, engine="split")).radius(
         x,
         maximum=2.0,
-        engine="bundles",
         timeout=20,
         progress=lambda lower, upper: heard.append((lower, upper)),
     )
@@ -125,9 +117,8 @@ def test_a_counterexample_is_at_the_upper_end_and_has_another_class(
     norm: Norm, engine: str
 ) -> None:
     network, x = random_network((4, 7, 6, 3), 2), random_point(4, 2)
-    found = find_radius(
-        Certifier.of(network), x, norm=norm, maximum=2.0, engine=engine, clip=(0, 1), timeout=3
-    )
+    certifier = Certifier.of(network, engine=engine)
+    found = certifier.radius(x, norm=norm, maximum=2.0, clip=(0, 1), timeout=3)
     assert found.counterexample is not None
     point, y = found.counterexample.x, found.counterexample.y
     assert np.linalg.norm(point - x, ORDERS[norm]) == pytest.approx(found.upper, rel=1e-9)
@@ -137,8 +128,8 @@ def test_a_counterexample_is_at_the_upper_end_and_has_another_class(
 
 def test_no_time_leaves_two_valid_ends() -> None:
     network, x = random_network((6, 12, 10, 3), 3), random_point(6, 3)
-    final = find_radius(Certifier.of(network), x, maximum=0.5)
-    cut = find_radius(Certifier.of(network), x, maximum=0.5, timeout=1e-6)
+    final = Certifier.of(network).radius(x, maximum=0.5)
+    cut = Certifier.of(network).radius(x, maximum=0.5, timeout=1e-6)
     assert cut.lower <= final.upper and final.lower <= cut.upper
 
 
@@ -154,12 +145,11 @@ def test_the_library_takes_a_file_and_gives_a_radius_for_each_input(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [({"gap": 0.0}, "gap"), ({"maximum": -1.0}, "maximum"), ({"engine": "split"}, "engine")],
+    [({"gap": 0.0}, "gap"), ({"maximum": -1.0}, "maximum"), ({"engine": "attack"}, "engine")],
 )
 def test_what_makes_no_sense_is_refused(options: dict[str, Any], word: str) -> None:
-    certifier = Certifier.of(random_network((4, 6, 3), 0))
     with pytest.raises(InputError, match=word):
-        find_radius(certifier, random_point(4, 0), **options)
+        fgp_vnn.radius(random_network((4, 6, 3), 0), random_point(4, 0), **options)
 
 
 def test_what_a_radius_does_not_use_is_refused_by_name() -> None:

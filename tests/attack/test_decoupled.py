@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.radius import find_radius
 from fgp_vnn.attack.boundary import ORDERS, Starts, Target, polish, starts
 from fgp_vnn.attack.decoupled import decouple
 from fgp_vnn.base.robustness import NORMS, Norm, other_class
@@ -123,8 +122,8 @@ def test_either_kind_alone_gives_a_confirmed_upper_end(
 ) -> None:
     network, x = random_network((4, 7, 3), 6), random_point(4, 6)
     exact = exact_radius(Chain(tuple(layers_of(network))), x, norm, 4.0, clip)
-    certifier = replace(Certifier.of(network), strategy=Strategy(attack=attack))
-    found = find_radius(certifier, x, norm=norm, maximum=4.0, engine="bounds", clip=clip)
+    certifier = replace(Certifier.of(network, engine="bounds"), strategy=Strategy(attack=attack))
+    found = certifier.radius(x, norm=norm, maximum=4.0, clip=clip)
     assert exact * (1 - 1e-4) <= found.upper <= 1.02 * exact
     assert found.counterexample is not None
     point, y = found.counterexample.x, found.counterexample.y

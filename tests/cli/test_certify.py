@@ -88,7 +88,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
     rows = list(csv.DictReader(text)) if suffix == ".csv" else [json.loads(t) for t in text]
     assert [int(row["point"]) for row in rows] == [0, 1, 2, 3, 4]
     for row in rows:
-        assert bool(row.get("witness")) == (row["status"] == "not_robust")
+        assert bool(row.get("counterexample")) == (row["status"] == "not_robust")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fgp_vnn.api.radius import find_radius
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.cli.main import main
 from tests.helpers.small_networks import random_network, random_point, save_onnx
 
@@ -181,15 +181,16 @@ def test_an_interrupt_loses_nothing(
         asked.append(arguments)
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return find_radius(*arguments, **options)
+        return radius(*arguments, **options)
 
-    monkeypatch.setattr("fgp_vnn.api.radius.find_radius", interrupted)
+    radius = Certifier.radius
+    monkeypatch.setattr(Certifier, "radius", interrupted)
     output, page = tmp_path / "out.csv", tmp_path / "page.html"
     full = [*command, "--output", str(output), "--report", str(page)]
     assert main(full) == 130
     out, err = capsys.readouterr()
     assert "1 point: " in out
-    assert "go on with --resume" in err and err.endswith("fgp-vnn: interrupted\n")
+    assert "resume with --resume" in err and err.endswith("fgp-vnn: interrupted\n")
     assert len(read(output)) == 1
     assert page.read_text().count("<tr data-results=") == 1
     assert main([*full, "--resume"]) == 0

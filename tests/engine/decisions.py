@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.radius import find_radius
 from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.robustness import Norm
 from fgp_vnn.base.verdict import Verdict
@@ -126,9 +125,9 @@ def decisions(radii: Mapping[Norm, float]) -> dict[str, str]:
         for part in (0.99, 1.01):
             result = certifier.certify(x, epsilon=part * exact, norm=norm)
             said[f"{norm} ball of {part}"] = result.status
-        for engine in ("walk", "bundles"):
-            plain = Certifier.of(network)
-            found = find_radius(plain, x, norm=norm, maximum=MAXIMUM[norm], engine=engine)
+        for engine in ("walk", "split"):
+            plain = Certifier.of(network, engine=engine)
+            found = plain.radius(x, norm=norm, maximum=MAXIMUM[norm])
             held = found.lower <= exact * 1.0001 and found.upper >= exact * 0.9999
             said[f"{norm} radius, {engine}"] = found.ended if held else "wrong"
     return said

@@ -63,7 +63,7 @@ def fgp_vnn_tool(limit: float) -> Tool:
             model, center, epsilon=ball.epsilon, norm=ball.norm, timeout=limit, **options
         )
         first = result[0] if isinstance(result, list) else result
-        found = first.witness
+        found = first.counterexample
         return Answer(first.status, *((found.x, found.y) if found else (None, None)))
 
     def check(certificate: Path, model: Path, prop: Path) -> Answer:
