@@ -9,15 +9,17 @@ import pytest
 import torch
 
 from fgp_vnn.base.rounding import positive
-from fgp_vnn.bounds.backward import LayerBounds
-from fgp_vnn.budget.budget import Budget
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.regions.halfspaces import HalfSpaces, binding, contradiction, part_of
+from fgp_vnn.search.bundles import bound, choose, set_out
 from fgp_vnn.search.walk.patterns import Patterns
+from fgp_vnn.strategy import Ascent
 from tests.helpers.random_cases import exact_confirm, random_case
 from tests.helpers.random_networks import confirm_in, random_domain, random_network
 from tests.helpers.solving import solve
@@ -30,6 +32,7 @@ DOMAINS: dict[str, Domain] = {
     "clipped l2": Clipped(L2Ball(ONE, 1.5), Box(0 * ONE, 2 * ONE)),
     "clipped l1": Clipped(L1Ball(ONE, 1.5), Box(0 * ONE, 2 * ONE)),
 }
+ROW = Conjunction(np.ones((1, 1)), np.zeros(1), np.zeros(1, bool))
 ENGINES: dict[str, Settings] = {
     "walk": Settings(engine="walk", attack=False),
     "paper's walk": Settings(
@@ -124,3 +127,32 @@ def test_bounds_that_are_no_numbers_leave_a_neuron_free() -> None:
         patterns = Patterns(query, LayerBounds((lower,), (upper,)))
         crossed = torch.ones(3, 1, dtype=torch.bool)
         assert patterns.neighbours(patterns.start, crossed)[1].tolist() == [0]
+
+
+def test_a_neuron_with_a_bound_that_is_no_number_stays_open_and_proves_nothing() -> None:
+    query = ask(line(1), DOMAINS["box"], [ROW])
+    for lower, upper in ((torch.nan, 2.0), (-1.0, torch.nan), (torch.nan, torch.nan)):
+        bounds = LayerBounds((lower * ONE.unsqueeze(0),), (upper * ONE.unsqueeze(0),))
+        assert bool(bounds.unstable()[0].all())
+        rounding = Rounding(query.network, query.domain, bounds)
+        rows = ONE.reshape(1, 1, 1)
+        passed = backward(query.network, query.domain, 1, rows, bounds.lines(), rounding=rounding)
+        assert not bool(positive(passed.least).any())
+
+
+@pytest.mark.parametrize("candidates", [1, 2])
+@pytest.mark.parametrize("scale", [1e154, -1e154, 1.7e308])
+def test_a_bundle_is_split_at_an_open_neuron_where_gains_overflow(
+    candidates: int, scale: float
+) -> None:
+    """Of four neurons the last is open; what splitting it gains is no float32."""
+    weight = torch.ones(4, 1, dtype=torch.float64)
+    bias = torch.tensor([1.0, 1.0, 1.0, -1.0], dtype=torch.float64)
+    last = torch.tensor([[0.0, 0.0, 0.0, scale]], dtype=torch.float64)
+    network = Network((Dense((0,), (weight,), bias),), Dense((1,), (last,), 0 * ONE), 1)
+    query = ask(network, DOMAINS["box"], [ROW])
+    bounds = root_bounds(network, query.domain, budget=UNLIMITED)
+    setting, root = set_out(query, bounds, UNLIMITED, Ascent(steps=1), candidates)
+    bounded = bound(setting, root)
+    assert bounded.crossing.tolist() == [[False, False, False, True]]
+    assert choose(setting, bounded, torch.zeros(1, dtype=torch.long)).tolist() == [3]

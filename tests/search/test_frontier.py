@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -77,6 +79,14 @@ def test_pushing_nothing_changes_nothing() -> None:
     push(frontier, [], [])
     assert len(frontier) == 0
     assert frontier.lowest == float("inf")
+
+
+def test_a_key_that_is_no_number_comes_first_and_is_no_bound() -> None:
+    frontier = Frontier(ENOUGH)
+    push(frontier, [1.0, math.nan, -2.0, math.inf], [1, 2, 3, 4])
+    assert frontier.lowest == -math.inf
+    assert frontier.pop(1)["name"].tolist() == [2]
+    assert frontier.lowest == -2.0
 
 
 def test_everything_can_be_looked_at_again_and_again() -> None:
