@@ -42,7 +42,7 @@ _POLYHEDRA = _in("regions/polyhedra.py", "leaves")
 _HALFSPACES = _in("regions/halfspaces.py", "halfspaces")
 _OVERFLOW = _in("regions/halfspaces.py", "overflow")
 _WALK = _in("search/walk/walk.py", "overflow")
-_DOMAIN = _in("domain/sets.py", "domain")
+_CLIPPED = _in("domain/clipped.py", "domain")
 _LP = _in("regions/lp.py", "lp")
 _FRONTIER = _in("search/frontier.py", "frontier")
 _QUERY = _in("query.py", "query", "neurons")
@@ -152,8 +152,8 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ),
     (
         "the box's part of a clipped ball dropped",
-        _DOMAIN,
-        " + _along(rest, room)",
+        _CLIPPED,
+        " + along(rest, room)",
         "",
     ),
     (

@@ -10,7 +10,8 @@ import torch
 from extreme_networks import DTYPES, Exact, dot, exact, matrix
 
 from fgp_vnn.domain.caps import Caps, both, half_space
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 
 
 def root(value: Fraction) -> Fraction:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import check_writable
+from fgp_vnn.base.files import check_writable, cut_unfinished_line
 
 SUFFIXES = (".csv", ".json", ".jsonl")
 
@@ -38,8 +38,7 @@ class Records:
             agree(path, begun, self._fixed, "choose another name")
             if path.suffix == ".csv" and tuple(record) != columns:
                 raise InputError(f"{path}: has other columns; choose another name")
-        if path.exists():
-            _cut_unfinished(path)
+        cut_unfinished_line(path)
         if path.suffix == ".csv" and not (path.exists() and path.stat().st_size):
             self._write(",".join(columns) + "\n")
 
@@ -91,14 +90,6 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         return [dict(json.loads(line)) for line in lines if line]
     except (OSError, TypeError, ValueError, csv.Error) as error:
         raise InputError(f"{path}: cannot be gone on with: {error}") from error
-
-
-def _cut_unfinished(path: Path) -> None:
-    """Drop what follows the last whole line."""
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        path.write_bytes(data[:whole])
 
 
 def _cell(value: Any) -> Any:

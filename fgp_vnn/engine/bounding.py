@@ -20,7 +20,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import ascend, start
+from fgp_vnn.bounds.slopes import Rows, ascend, start
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, rows_at_once
 from fgp_vnn.domain.sets import Box
@@ -114,7 +114,7 @@ def _bound_rows(
         closed = query.closed(least) if whole else least > 0
         return bool(closed.all()) or problem.budget.expired()
 
-    result = ascend(network, domain, depth, rows, bounds, ascent=ascent, done=done)
+    result = ascend(Rows(network, domain, depth, rows, bounds), ascent=ascent, done=done)
     return result.least, result.multipliers.alpha
 
 

@@ -137,7 +137,7 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
     how = Subdivision(lp=walks, clip=not log.wanted)
     with problem.timed("search"):
-        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.box)
+        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.boxes)
     return _logged(problem, outcome)
 
 

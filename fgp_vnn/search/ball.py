@@ -17,7 +17,8 @@ from torch import Tensor
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.query import Query
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
