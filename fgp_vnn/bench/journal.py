@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from fgp_vnn.base.errors import InputError, one_line
 from fgp_vnn.base.files import cut_unfinished_line, write_bytes
-from fgp_vnn.base.records import agree
+from fgp_vnn.base.point_table import agree
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key
 

@@ -32,7 +32,7 @@ def refine_layers(
     budget: Budget,
     keep: KeepSlopes = lambda *proved: None,
 ) -> LayerBounds:
-    """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
+    """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     coarse = query.coarse()

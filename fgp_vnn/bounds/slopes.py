@@ -24,11 +24,11 @@ class Multipliers(NamedTuple):
     """Lower slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
 
     alpha: tuple[Tensor, ...]  # in [0, 1]
-    beta: tuple[Tensor, ...]  # at least 0
-    weights: Tensor | None = None  # [batch, m] at least 0: of rows that are bounded as one sum
+    beta: tuple[Tensor, ...]  # nonnegative
+    weights: Tensor | None = None  # [batch, m] nonnegative, of rows that are bounded as one sum
 
     def to(self, dtype: torch.dtype) -> Multipliers:
-        """In another precision; slopes stay in [0, 1] and the others at least 0."""
+        """In another precision; slopes stay in [0, 1], the others nonnegative."""
         return Multipliers(
             tuple(a.to(dtype) for a in self.alpha),
             tuple(b.to(dtype) for b in self.beta),

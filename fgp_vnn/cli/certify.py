@@ -102,8 +102,8 @@ def run_settings(
 
 
 def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[str, Any]:
-    """One row of the output. Where nothing was decided an attack has its say, for the accuracy,
-    in the time that is left for it."""
+    """One row of the output. If nothing was decided, the rest of the time goes to an attack, for
+    the upper bound on the verified robust accuracy."""
     x, timeout = run.points.x[number].astype("float64"), options["timeout"]
     begin = time.monotonic()
     search = None if timeout is None else SEARCH_SHARE * timeout

@@ -133,14 +133,14 @@ def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str,
 def point_row(
     run: PointRun, number: int, options: dict[str, Any], note: Callable[[str], None]
 ) -> dict[str, Any]:
-    """One row of the output; `note` hears both bounds as they close in."""
+    """One row of the output; `note` shows both bounds as they improve."""
 
-    def hear(lower: float, upper: float) -> None:
+    def show(lower: float, upper: float) -> None:
         note(f"point {number}: {lower:.5g} to {_upper(upper)}")
 
-    hear(0.0, math.inf)
+    show(0.0, math.inf)
     x = run.points.x[number].astype("float64")
-    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=hear))
+    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=show))
 
 
 def result_row(result: Radius) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def _report_certificate(verdict: Verdict) -> int:
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the status, what decided it, how long it took, or why nothing did."""
+    """One line: the status, what decided it, seconds, or why nothing was decided."""
     parts: list[str] = [verdict.status]
     if verdict.decided_by:
         parts.append(f"by {verdict.decided_by}")

@@ -19,7 +19,7 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.strategy import Radius
 
-Progress = Callable[[float, float], None]  # hears the lower and the upper bound
+Progress = Callable[[float, float], None]  # called with the lower and the upper bound
 
 
 @dataclass(eq=False)

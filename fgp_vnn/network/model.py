@@ -45,7 +45,7 @@ class AffineMap(ABC):
 
     @abstractmethod
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
-        """At least |W| values + |bias|: what all terms of a result add up to, for values >= 0."""
+        """Upper bound on |W| values + |bias|, the sizes of all terms together, for values >= 0."""
 
     @abstractmethod
     def lost(self, values: Sequence[Tensor]) -> Lost:

@@ -74,7 +74,7 @@ class Reporter:
     """What the search asks of those who hold the two ends, in distances of the ball."""
 
     goal: Callable[[], float]  # the level at which a bundle is done with
-    lower: Callable[[float], None]  # hears of a new certified radius
+    lower: Callable[[float], None]  # called with each new certified radius
     offer: Callable[[Tensor], bool]  # takes points of other classes; whether one is nearer
 
 

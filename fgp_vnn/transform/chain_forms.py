@@ -43,7 +43,7 @@ class Forms(NamedTuple):
 
     rows: Tensor  # [n, columns]
     error: Tensor  # [n] how far rounding may have moved them in the domain
-    size: Tensor  # [n] at least what the terms of each add up to
+    size: Tensor  # [n] upper bound on the sum of the sizes of its terms
 
     def at(self, index: Tensor) -> Forms:
         return Forms(self.rows[index], self.error[index], self.size[index])
