@@ -49,6 +49,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn certify`."""
     add_point_arguments(parser)
     parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
     add_limits(parser, "the answer for a point")
@@ -71,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Certify every point and print the summary; the exit code."""
     check_point_arguments(args)
     settings = _settings(args)
     run = PointRun.of(args, settings)

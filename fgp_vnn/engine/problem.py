@@ -127,6 +127,7 @@ class Problem:
         counterexample: Counterexample | None = None,
         reason: str = "",
     ) -> Verdict:
+        """A verdict with the time and the counts so far."""
         return Verdict(status, decided_by, counterexample, reason, self.seconds, self.statistics)
 
 

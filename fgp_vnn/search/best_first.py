@@ -91,13 +91,16 @@ class Cover:
 
     @property
     def full(self) -> bool:
+        """Whether no more bundles are kept."""
         return self.count >= self.most
 
     @property
     def bytes(self) -> int:
+        """The memory of the bundles that are kept."""
         return sum(part.nbytes for bundles in self.parts for part in bundles.parts())
 
     def keep(self, bundles: Bundles) -> None:
+        """Add bundles, unless there are too many already."""
         if len(bundles.signs) and not self.full:
             self.parts.append(bundles)
             self.count += len(bundles.signs)

@@ -31,6 +31,7 @@ class Setting:
 
     @property
     def widths(self) -> list[int]:
+        """The number of neurons in each layer."""
         return list(self.query.network.widths)
 
 
@@ -49,6 +50,7 @@ class Bundles:
         return Bundles(*(part[index] for part in self.parts()))
 
     def parts(self) -> tuple[Tensor, ...]:
+        """All tensors, in the order of the fields."""
         return self.disjunct, self.signs, self.alpha, self.beta, self.weights
 
     @staticmethod

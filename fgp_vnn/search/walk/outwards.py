@@ -69,7 +69,7 @@ class _Nearest:
         """Nothing farther is of interest."""
         return self.ball.holding(self.reporter.goal())
 
-    def goes_on(self, explored: int) -> bool:
+    def has_more(self, explored: int) -> bool:
         while True:
             limit, boundary = self._limit, self._boundaries.lowest
             region = self._waiting.lowest

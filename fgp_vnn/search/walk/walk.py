@@ -84,7 +84,7 @@ class _Breadth:
         self._found: Counterexample | None = None
         self._stopped: Outcome | None = None  # before the end
 
-    def goes_on(self, explored: int) -> bool:
+    def has_more(self, explored: int) -> bool:
         boundaries, waiting = self._boundaries, self._walk.numbers.waiting
         self._found = self._found or boundaries.settle_rest(above=waiting)
         if self._found is not None or not len(self._queue):
