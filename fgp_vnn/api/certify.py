@@ -62,7 +62,7 @@ def certify(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certifier(Classifier):
-    """A network made ready for many inputs."""
+    """A network made ready for questions about many inputs."""
 
     input_shape: tuple[int, ...]
 
@@ -105,7 +105,7 @@ class Certifier(Classifier):
         return answers[0] if single else answers
 
     def center(self, x: Doubles, norm: Norm, clip: Clip | None) -> Center:
-        """A flat input with the class that the network gives it."""
+        """A flat input [inputs] with the class that the network gives it."""
         y = self.run(x.astype(np.float32))
         if not np.isfinite(y).all():
             raise InputError("the network's output at the input is not finite")
@@ -120,7 +120,8 @@ class Certifier(Classifier):
         clip: Clip | None = None,
         timeout: float | None = None,
     ) -> Robustness:
-        """The robustness of the network at one flat input."""
+        """Whether all inputs within epsilon of x [inputs], and in the clip box, have its class;
+        `timeout` is in seconds."""
         begin = time.perf_counter()
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
         check_ball(x, epsilon, norm, clip)
@@ -190,7 +191,7 @@ class Certifier(Classifier):
         clip: Clip | None = None,
         timeout: float | None = None,
     ) -> Counterexample | None:
-        """A counterexample, if a longer attack finds one."""
+        """A counterexample within epsilon of x [inputs], if a longer attack finds one."""
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
         with torch.inference_mode():
             return self.descend(self.center(x, norm, clip), epsilon, budget)
@@ -199,7 +200,7 @@ class Certifier(Classifier):
 def _open(
     model: str | Path | LoadedNetwork | Network | Module,
 ) -> tuple[Network, Callable[[Floats], Floats], tuple[int, ...]]:
-    """The normal form, the program that confirms witnesses, the shape of the input."""
+    """The normal form, the program that confirms counterexamples, the shape of the input."""
     if isinstance(model, (str, Path)):
         model = load_network(Path(model))
     if isinstance(model, LoadedNetwork):
@@ -215,7 +216,7 @@ def _open(
 
 
 def _float_program(network: Network) -> Callable[[Floats], Floats]:
-    """The network itself in float32: what confirms witnesses where there is no other program."""
+    """The network itself in float32, to confirm counterexamples where there is no other program."""
     single = network.to("cpu", torch.float32)
 
     def run(x: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The library's functions: files and arrays in, verdicts out."""
+"""`verify`: an ONNX network and a VNN-LIB property in, a verdict out."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def solve_property(
     """Decide a property box by box: broken if one is, proved if all are.
 
     With a deployment, proofs are about every float32 evaluation of the network. `new_log`
-    gives what is to hear, case by case, what a proof consists of.
+    makes the proof log of a query and its case.
     """
     device = pick_device(settings.device, settings.precision)
     dtype = getattr(torch, settings.precision)

@@ -49,6 +49,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn certify`."""
     add_point_arguments(parser)
     parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
     add_limits(parser, "the answer for a point")
@@ -71,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Certify every point and print the summary; the exit code."""
     check_point_arguments(args)
     settings = _settings(args)
     run = PointRun.of(args, settings)
@@ -102,8 +104,8 @@ def run_settings(
 
 
 def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[str, Any]:
-    """One row of the output. Where nothing was decided an attack has its say, for the accuracy,
-    in the time that is left for it."""
+    """One row of the output. If nothing was decided, the rest of the time goes to an attack, for
+    the upper bound on the verified robust accuracy."""
     x, timeout = run.points.x[number].astype("float64"), options["timeout"]
     begin = time.monotonic()
     search = None if timeout is None else SEARCH_SHARE * timeout

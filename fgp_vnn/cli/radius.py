@@ -37,6 +37,7 @@ COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn radius`."""
     add_point_arguments(parser)
     parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
     parser.add_argument(
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Bound the radius at every point and print the summary; the exit code."""
     check_arguments(args)
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
@@ -102,6 +104,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def check_points(args: argparse.Namespace, points: Points) -> None:
+    """Refuse a file with a point that no ball can be drawn around."""
     from fgp_vnn.attack.ball_judge import check_ball
 
     for number, x in enumerate(points.x):
@@ -112,6 +115,7 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
 
 
 def asked_gap(args: argparse.Namespace) -> float:
+    """The relative gap at which a search may stop."""
     return EXACT if args.exact else float(args.gap)
 
 
@@ -133,14 +137,14 @@ def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str,
 def point_row(
     run: PointRun, number: int, options: dict[str, Any], note: Callable[[str], None]
 ) -> dict[str, Any]:
-    """One row of the output; `note` hears both bounds as they close in."""
+    """One row of the output; `note` shows both bounds as they improve."""
 
-    def hear(lower: float, upper: float) -> None:
+    def show(lower: float, upper: float) -> None:
         note(f"point {number}: {lower:.5g} to {_upper(upper)}")
 
-    hear(0.0, math.inf)
+    show(0.0, math.inf)
     x = run.points.x[number].astype("float64")
-    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=hear))
+    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=show))
 
 
 def result_row(result: Radius) -> dict[str, Any]:

@@ -32,6 +32,7 @@ LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn verify`."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Verify one property, write and print the verdict; the exit code."""
     ends = math.inf if args.timeout is None else time.monotonic() + args.timeout
     if args.results is not None:
         check_writable(args.results, "results file")
@@ -120,7 +122,7 @@ def _report_certificate(verdict: Verdict) -> int:
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the status, what decided it, how long it took, or why nothing did."""
+    """One line: the status, what decided it, seconds, or why nothing was decided."""
     parts: list[str] = [verdict.status]
     if verdict.decided_by:
         parts.append(f"by {verdict.decided_by}")

@@ -27,7 +27,7 @@ class Stage:
 
     ball: Ball
     lift: Through  # to the network's own input
-    scale: float  # a distance in the ball times this is at most the true distance
+    scale: float  # a distance in the ball times this is a lower bound on the true distance
     neurons: Tensor  # places of the ball's neurons among those of the network
     classes: list[int]  # numbers of the disjuncts that plain bounds leave open
 

@@ -40,7 +40,7 @@ class Settings:
     """How to search; every field has a value that suits most instances."""
 
     engine: str = "auto"
-    variant: str = "full-queue"  # of the walk: go on past an inconclusive boundary, or stop
+    variant: str = "full-queue"  # of the walk: continue past an inconclusive boundary, or stop
     attack: bool = True
     alternate: bool = True  # settle inconclusive boundaries by alternating projections
     lp: bool = False  # hand what projections leave inconclusive to an LP or a cone program

@@ -22,7 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.gaps import FAILED, Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, doubt, nominal
 from fgp_vnn.regions.programs import Doubles, Norm, Optimum, Program, solve

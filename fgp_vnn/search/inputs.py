@@ -22,6 +22,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
+from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
@@ -42,9 +43,9 @@ class Subdivision:
     clip: bool = True  # boxes are cut down to where a counterexample can still be
 
 
-# Takes boxes that are proved, their corners [boxes, inputs], and the weights [boxes, rows] of the
-# rows in the sums that prove it.
-KeepBoxes = Callable[[Tensor, Tensor, Tensor], None]
+# Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
+# prove those of them that are closed, and which ones are [boxes].
+KeepBoxes = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 
 class _Bounded(NamedTuple):
@@ -61,7 +62,7 @@ def split_inputs(
     confirm: Confirm,
     budget: Budget,
     subdivision: Subdivision,
-    keep: KeepBoxes | None = None,
+    keep: KeepBoxes = forget,
 ) -> Outcome:
     """Search the query's box, halving sides until every part is decided.
 
@@ -85,8 +86,7 @@ def split_inputs(
         statistics["boxes"] += len(parts.lower)
         bounded = _bound(coarse, parts, forward, budget, clipped=subdivision.clip)
         bounded = _exact(query, coarse, parts, bounded, budget, clipped=subdivision.clip)
-        if keep is not None:
-            keep(*(t[bounded.closed] for t in (parts.lower, parts.upper, bounded.weights)))
+        keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
         points = bounded.points.flatten(0, 1)
         found = offer(coarse, confirm, points, coarse.network(points))
         batches += 1

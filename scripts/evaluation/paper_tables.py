@@ -22,7 +22,7 @@ from rich.console import Console
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import read_points
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.records import Records
+from fgp_vnn.base.point_table import PointTable
 from fgp_vnn.cli.certify import COLUMNS, certify_point, run_settings, summarise
 from fgp_vnn.cli.point_runs import PointRun
 from markdown_tables import table_lines
@@ -97,12 +97,12 @@ def _run(
     options = {"norm": norm, "epsilon": EPSILON[norm], "clip": CLIP[norm], "timeout": args.budget}
     fixed = run_settings(model, data, options, settings)
     output = args.output / f"{table}-{name}-{slug}.csv"
-    records = Records(output, COLUMNS, resume=True, fixed=fixed)
+    results = PointTable(output, COLUMNS, resume=True, fixed=fixed)
     certifier = Certifier.of(model, **settings)
     points = read_points(data, certifier.network.inputs).first(args.points)
-    run = PointRun(certifier, points, records)
+    run = PointRun(certifier, points, results)
     new = run.new_rows(lambda number, _: certify_point(run, number, options))
-    return [*records.done, *new]
+    return [*results.done, *new]
 
 
 def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str], Rows]) -> str:

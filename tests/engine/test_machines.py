@@ -17,7 +17,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Combination, Dense
 from fgp_vnn.query import Query
 from radius_check import case as radius_case

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from fgp_vnn.domain.sets import Box, Clipped, Domain
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction
 from fgp_vnn.regions.lp import Answer, solve_region
 from fgp_vnn.regions.programs import Optimum, Program, solve

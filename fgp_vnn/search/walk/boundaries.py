@@ -39,6 +39,7 @@ class Boundaries:
 
     @property
     def open(self) -> int:
+        """How many boundaries are not settled."""
         return self._unsettled + self._waits
 
     def meet(self, regions: Regions, disjunct: Tensor, region: Tensor) -> Counterexample | None:
