@@ -19,7 +19,7 @@ from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Clip
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.radius_search import narrow
-from fgp_vnn.engine.settings import RADIUS_ENGINES, ROUTES, make_settings, unusual
+from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES, ROUTES, make_settings, unusual
 from fgp_vnn.network import LoadedNetwork, Network
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def radius(
     norm: Norm = "l2",
     *,
     maximum: float = 1.0,
-    gap: float = 0.01,
+    gap: float | None = None,
     exact: bool = False,
     engine: str = "auto",
     clip: Clip | None = None,
@@ -44,7 +44,7 @@ def radius(
     """How far from x the nearest input of another class is, between two bounds.
 
     One input gives one result, a batch along the first axis gives a list. `timeout` is in seconds
-    for each input; settings are the fields of `Settings`.
+    for each input, `gap` is 0.01 where none is given; settings are the fields of `Settings`.
     """
     make_settings("radius", settings)
     certifier = Certifier.of(model, **settings)
@@ -72,7 +72,7 @@ def find_radius(
     *,
     norm: Norm = "l2",
     maximum: float = 1.0,
-    gap: float = 0.01,
+    gap: float | None = None,
     exact: bool = False,
     engine: str = "auto",
     clip: Clip | None = None,
@@ -86,12 +86,15 @@ def find_radius(
     """
     begin = time.perf_counter()
     budget = Budget.of(check_seconds(timeout), certifier.settings.memory)
+    if exact and gap is not None:
+        raise InputError("an exact radius does not use a gap")
+    gap = EXACT if exact else GAP if gap is None else gap
     _check(certifier, x, maximum, gap, engine, norm, clip)
     ends = Ends(
         certifier,
         certifier.center(x, norm, clip),
         maximum,
-        EXACT if exact else gap,
+        gap,
         budget,
         progress,
     )
