@@ -10,6 +10,14 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
+class Offer:
+    """Which points a search hands to onnxruntime."""
+
+    near: float = 1e-4  # their distance to the unsafe set at most, relative to g
+    most: int = 8  # points at a time, the clearest first
+
+
+@dataclass(frozen=True)
 class Descent:
     """Projected gradient descent with momentum towards every disjunct at once."""
 
@@ -18,7 +26,7 @@ class Descent:
     first_step: float = 0.5  # as a part of the domain's size
     last_step: float = 0.02
     momentum: float = 0.7
-    near: float = 1e-4  # distance to the unsafe set, relative to g, worth a run of onnxruntime
+    offer: Offer = Offer()
     single_from: int = 1000  # inputs from which on float32 is faster
     seed: int = 0  # of the random starts: the user's, not tuned
 
@@ -103,6 +111,15 @@ class Slopes:
 
 
 @dataclass(frozen=True)
+class Programs:
+    """Linear and conic programs on single regions; what they propose is checked, not believed."""
+
+    tolerance: float = 1e-9  # of HiGHS, whose vertices come out much more accurate than that
+    sharp: float = 1e-12  # of Clarabel, which goes as far as it gets
+    inward: float = 1e-12  # part of a ball's radius by which a point is moved to its centre
+
+
+@dataclass(frozen=True)
 class Projections:
     """Steps of alternating projections on regions that one projection leaves open."""
 
@@ -112,7 +129,11 @@ class Projections:
     before_program: int = 200  # where a linear or conic program comes after them
     nearest: tuple[int, ...] = (400, 4000)  # towards the nearest point: at first, and then
     look: int = 20  # steps between two looks at what has been reached
+    offer_looks: int = 10  # looks after which a point is offered wherever it lies
+    inside: float = 1e-7  # slack of the constraints, in lengths of rows, up to which it is at once
     clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces
+    offer: Offer = Offer()
+    programs: Programs = Programs()
 
 
 @dataclass(frozen=True)
@@ -182,6 +203,8 @@ class Inputs:
     some: int = 64  # inputs up to which splitting them gets a turn
     share: float = 0.4  # of the time, at most, for that turn
     mixing: int = 16  # rounds of weighing the rows of a conjunction against each other
+    mixing_rate: float = 4.0  # of the first round, in exponents; it falls by their square root
+    corners: float = 1e-3  # weight of an input's reach in the choice of a side, beside the loss
     small: float = 2.0**-10  # part of the root's sides, from which on a box may be walked through
     smallest: float = 2.0**-20  # and from which on it is, whatever is unstable in it
     unstable: int = 6  # neurons, up to which a small box is walked through

@@ -22,7 +22,7 @@ from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
-from fgp_vnn.engine.settings import Settings, make_settings
+from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
@@ -46,8 +46,8 @@ def verify(
     """
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
-    if certificate is not None and chosen.float32_semantics:
-        raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
+    if certificate is not None:
+        check_certificate(chosen)
     loaded_property = load_property(Path(prop))
     loaded = load_network(Path(model), points=asked_about(loaded_property))
     check_fit(loaded, loaded_property, str(model), str(prop))

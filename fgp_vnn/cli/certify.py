@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.arguments import (
     add_limits,
     add_search_arguments,
@@ -61,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
     )
-    parser.add_argument(
-        "--batch", type=count, default=4096, help="regions that the walk takes at once"
-    )
+    parser.add_argument("--batch", type=count, help="regions that the walk takes at once")
     parser.add_argument(
         "--paper",
         action="store_true",
@@ -89,6 +88,8 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     settings = search_settings(args, "memory", "batch")
     settings.update(dict.fromkeys(args.without, False))
     if args.paper:
+        if args.engine not in ("auto", "walk"):
+            raise InputError(f"--paper is the walk: leave out --engine {args.engine}")
         settings.update(engine="walk", attack=False)
         settings.update(dict.fromkeys(("alternate", "joint", "signed", "stable"), False))
     return settings

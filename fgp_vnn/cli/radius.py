@@ -21,7 +21,7 @@ from fgp_vnn.cli.point_runs import (
     check_point_arguments,
     fixed_columns,
 )
-from fgp_vnn.engine.settings import RADIUS_ENGINES
+from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES
 
 if TYPE_CHECKING:
     from fgp_vnn.api.points import Points
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_point_arguments(parser)
     parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
     parser.add_argument(
-        "--gap", type=positive, default=0.01, help="stop when upper - lower <= GAP * upper"
+        "--gap", type=positive, help="stop when upper - lower <= GAP * upper (0.01)"
     )
     parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
     parser.add_argument(
@@ -88,7 +88,11 @@ def run(args: argparse.Namespace) -> int:
 def check_arguments(args: argparse.Namespace) -> None:
     """Whatever can be said before the work."""
     check_point_arguments(args)
-    if not args.gap < 1:
+    if args.exact and args.gap is not None:
+        raise InputError("--exact does not use --gap: give one of them")
+    if args.gap is None:
+        args.gap = None if args.exact else GAP
+    elif not args.gap < 1:
         raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
     if args.plot is not None and args.plot.suffix not in PLOTS:
         raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")

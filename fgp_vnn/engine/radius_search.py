@@ -184,9 +184,9 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
 
 def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:
     """The ends as the search of a stage sees them."""
-    target = Target(made.ball.query.network, made.ball.origin, ends.center.norm)
-
-    how = ends.classifier.strategy.attack.polish
+    ball, attack = made.ball, ends.classifier.strategy.attack
+    target = Target(ball.query.network, ball.origin, ends.center.norm, attack.projected.active)
+    how = attack.polish
 
     def offer(points: Tensor) -> bool:
         nearest = polish(target, points, ends.budget, how)[: how.offered]

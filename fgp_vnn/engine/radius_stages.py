@@ -41,7 +41,7 @@ def attack_nearest(ends: Ends) -> None:
     if ends.center.clip is not None:
         low, high = (torch.full_like(query.domain.center, b) for b in ends.center.clip)
         clip = Box(low, high)
-    target = Target(query.network, _origin(ends, problem), norm, clip, how.projected.active)
+    target = Target(query.network, _origin(ends, problem), norm, how.projected.active, clip)
     begin = starts(target, how.projected.starts, seed)
     begin = begin.first(points_at_once(query.network, ends.budget.at_once))
     patience = ends.budget.share(ends.strategy.attack_share)

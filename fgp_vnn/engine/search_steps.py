@@ -135,7 +135,7 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
     # With an LP the last boxes are walked through, and what the walk shows is about real numbers.
     walks = settings.lp and not settings.float32_semantics
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
-    how = Subdivision(lp=walks, clip=not log.wanted)
+    how = Subdivision(lp=walks, clip=not log.wanted, strategy=problem.strategy)
     with problem.timed("search"):
         outcome = split_inputs(problem.query, problem.confirm, budget, how, log.boxes)
     return _logged(problem, outcome)

@@ -109,7 +109,7 @@ def distances(
             # What has no point at all has no nearest one: is anything left within the goal?
             goal = ball.within(reporter.goal())
             moved = about(mine, goal.center - free.center)
-            empty = alternate(goal, moved, _nothing, budget, steps=steps, look=look).closed
+            empty = alternate(goal, moved, _nothing, budget, steps, projections).closed
             reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.fmax(result[left], reached)  # of NaN and a bound, the bound
     return result

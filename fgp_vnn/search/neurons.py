@@ -52,7 +52,8 @@ class Decide(Goal):
         query = self.setting.query
         bounded = bound(self.setting, batch.bundles)
         points = bounded.result.points.flatten(0, 1)
-        self.found = offer(query, self.confirm, points, query.network(points))
+        outputs, how = query.network(points), self.effort.how.offer
+        self.found = offer(query, self.confirm, points, outputs, how)
         # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
         strict = query.strict[self.setting.rows.argmax(-1)].all(-1)[batch.bundles.disjunct]
         least = bounded.result.least.squeeze(-1)

@@ -106,7 +106,8 @@ class Boundaries:
 
     def _offer(self, points: Tensor) -> Counterexample | None:
         query = self._ground.query
-        return offer(query, self._confirm, points, query.network(points))
+        how = self._first.how.offer
+        return offer(query, self._confirm, points, query.network(points), how)
 
     def _count(self, name: str, count: int) -> None:
         self.statistics[name] = self.statistics.get(name, 0) + count

@@ -64,10 +64,10 @@ def _efforts(walk: Walk) -> tuple[Effort, Effort | None]:
     numbers, steps = walk.projections, 0
     if walk.alternate:
         steps = numbers.before_program if walk.lp else numbers.long
-    last = Effort(steps, walk.lp, numbers.look)
+    last = Effort(steps, walk.lp, numbers)
     if walk.variant == "first-boundary" or not walk.alternate:
         return last, None  # there is nothing that is worth a wait
-    return Effort(numbers.quick, look=numbers.look), last
+    return Effort(numbers.quick, how=numbers), last
 
 
 class _Breadth:
