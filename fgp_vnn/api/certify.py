@@ -13,9 +13,9 @@ import torch
 from numpy.typing import ArrayLike
 
 from fgp_vnn.attack.ball_judge import check_ball
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
 from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
-from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Center, Classifier, Clip
 from fgp_vnn.engine.device import pick_device
@@ -117,8 +117,11 @@ class Certifier(Classifier):
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
         check_ball(x, epsilon, norm, clip)
         center = self.center(x, norm, clip)
-        with torch.inference_mode():
-            verdict = self.decide(center, epsilon, budget)
+        try:
+            with memory_errors(), torch.inference_mode():
+                verdict = self.decide(center, epsilon, budget)
+        except OutOfMemoryError as error:
+            verdict = Verdict("unknown", reason=str(error))
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,
@@ -138,10 +141,13 @@ class Certifier(Classifier):
         clip: Clip | None = None,
         timeout: float | None = None,
     ) -> Counterexample | None:
-        """A counterexample, if a longer attack finds one."""
+        """A counterexample, if a longer attack finds one in the time and memory it has."""
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        with torch.inference_mode():
-            return self.descend(self.center(x, norm, clip), epsilon, budget)
+        try:
+            with memory_errors(), torch.inference_mode():
+                return self.descend(self.center(x, norm, clip), epsilon, budget)
+        except OutOfMemoryError:
+            return None
 
 
 def _open(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.attack.ball_judge import check_ball
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, Norm
 from fgp_vnn.budget.budget import Budget, check_seconds
@@ -82,7 +82,7 @@ def find_radius(
     """Bounds of the distance at one flat input, up to `maximum`; `progress` hears them narrow.
 
     Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
-    time is up: both ends are valid at any moment.
+    time is up or an allocation fails: both ends are valid at any moment.
     """
     begin = time.perf_counter()
     budget = Budget.of(check_seconds(timeout), certifier.settings.memory)
@@ -95,18 +95,24 @@ def find_radius(
         budget,
         progress,
     )
-    with torch.inference_mode():
-        used = narrow(ends, engine)
-    return _result(ends, used, time.perf_counter() - begin)
+    short = False
+    try:
+        with memory_errors(), torch.inference_mode():
+            used = narrow(ends, engine)
+    except OutOfMemoryError:
+        used, short = engine, True
+    return _result(ends, used, time.perf_counter() - begin, short)
 
 
-def _result(ends: Ends, engine: str, seconds: float) -> Radius:
+def _result(ends: Ends, engine: str, seconds: float, short: bool) -> Radius:
     tight = math.isfinite(ends.upper) and ends.lower >= ends.upper * (1 - ends.gap)
     ended: Ended = "inconclusive"
     if tight:
         ended = "gap"
     elif ends.lower >= ends.maximum:
         ended = "max"
+    elif short:
+        ended = "memory"
     elif ends.budget.expired():
         ended = "timeout"
     return Radius(

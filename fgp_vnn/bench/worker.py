@@ -21,7 +21,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import (
+    InputError,
+    OutOfMemoryError,
+    UnsupportedError,
+    ran_out_of_memory,
+)
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.bench.warmup import warm_up
@@ -144,11 +149,10 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
 def _reason(error: Exception) -> str:
     if isinstance(error, InputError):
         return str(error)
-    text = " ".join(str(error).split())
-    if isinstance(error, MemoryError) or "memory" in text.lower():
-        return f"out of memory: {text or 'an allocation failed'}"
+    if ran_out_of_memory(error):
+        return str(OutOfMemoryError(error))
     traceback.print_exc()
-    return f"{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 if __name__ == "__main__":
