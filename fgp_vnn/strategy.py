@@ -79,8 +79,8 @@ class Attack:
 class Loading:
     """The points at which a network that is read is compared with onnxruntime.
 
-    Of 43 networks, bundled and of 35 shared benchmarks, 36 have a tenth of each layer on both sides
-    at the first three points.
+    Of 37 networks, bundled and of the shared benchmarks, 31 have a tenth of each layer on both
+    sides at the first three points.
     """
 
     both: float = 0.1  # of each layer's neurons are to be seen on both sides of 0
