@@ -22,7 +22,7 @@ from hostile_cases.tool import Answer, Options, Tool, fgp_vnn_tool
 from tests.helpers.network_models import Builder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the verifier, at such magnitudes
-ASKED = [kind for kind in KINDS if kind != "certificates"]
+ASKED = [kind for kind in KINDS if kind not in ("certificates", "radii")]
 
 
 def silent() -> Tool:
@@ -33,6 +33,7 @@ def silent() -> Tool:
         lambda model, ball, options: unknown,
         lambda certificate, model, prop: Answer("refused"),
         fgp_vnn_tool(30).prove,
+        lambda model, ball, options: unknown,
     )
 
 
@@ -85,6 +86,23 @@ def test_a_wrong_answer_about_a_ball_is_caught(status: str, tmp_path: Path) -> N
     assert (
         hostile.main(["--kind", "magnitudes", "--cases", "30", "--out", str(tmp_path)], liar) == 1
     )
+
+
+@pytest.mark.parametrize("lie", ["lower", "upper", "crossed", "crash"])
+def test_a_wrong_end_of_a_radius_is_caught(lie: str, tmp_path: Path) -> None:
+    def radius(model: Path, ball: Ball, options: Options) -> Answer:
+        x = np.array(ball.center)
+        if lie == "crash":
+            return Answer("crash", reason="bug")
+        if lie == "lower":
+            return Answer("robust", ends=(ball.epsilon, np.inf))
+        ends = (2 * ball.epsilon, ball.epsilon) if lie == "crossed" else (0.0, ball.epsilon)
+        return Answer("unknown", x, Program(model.read_bytes())(x), ends=ends)
+
+    liar = replace(silent(), radius=radius)
+    assert hostile.main(["--kind", "radii", "--cases", "12", "--out", str(tmp_path)], liar) == 1
+    folder = sorted(tmp_path.iterdir())[0]
+    assert "fgp-vnn radius model.onnx point.csv" in (folder / "repeat.sh").read_text()
 
 
 @pytest.mark.parametrize("status", ["accepted", "crash"])
