@@ -35,7 +35,7 @@ from fgp_vnn.base.files import read_bytes
 FORMAT = "fgp-vnn certificate"
 VERSION = 1
 MOST_BYTES = 1 << 30  # of all arrays, unpacked
-FEW_LEAVES, LEAVES_PER_BYTE = 20_000, 4  # proofs of the shared benchmarks have below 0.5 a byte
+FEW_LEAVES, LEAVES_PER_BYTE = 20_000, 4  # ten proofs that were measured have up to 0.15 a byte
 MOST_HEADER = 1 << 23  # bytes; a step takes some fifty
 MOST_ARRAYS = 500_000
 
