@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from fgp_vnn.attack.confirm import Judge
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
@@ -44,6 +44,17 @@ def verify(
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why.
     """
+    with memory_errors():
+        return _verify(model, prop, timeout, certificate, settings)
+
+
+def _verify(
+    model: str | Path,
+    prop: str | Path,
+    timeout: float | None,
+    certificate: str | Path | None,
+    settings: dict[str, Any],
+) -> Verdict:
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
     if certificate is not None:

@@ -168,11 +168,14 @@ def line(row: dict[str, Any]) -> str:
     point = read_row(row)
     wrong = "" if point.right else f" (true: {point.y})"
     gap = "" if math.isinf(point.gap) else f", gap {100 * point.gap:.2g} %"
-    ended = "tight" if point.tight else point.ended
+    ended = "tight" if point.tight else _ENDED.get(point.ended, point.ended)
     return (
         f"point {point.point}: class {point.label}{wrong}, radius {point.lower:.6g} to "
         f"{_upper(point.upper)}{gap}; {ended}, {point.engine}, {point.seconds:.3f} s"
     )
+
+
+_ENDED = {"memory": "out of memory (give --memory a lower number)"}
 
 
 def _upper(upper: float) -> str:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.cli.arguments import (
     add_limits,
@@ -85,9 +85,17 @@ def run(args: argparse.Namespace) -> int:
             set_threads(args.threads)
             left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
             settings = search_settings(args, "memory", "precision", "float32_semantics")
-            verdict = verify(
-                args.model, args.property, timeout=left, certificate=args.certificate, **settings
-            )
+            try:
+                verdict = verify(
+                    args.model,
+                    args.property,
+                    timeout=left,
+                    certificate=args.certificate,
+                    **settings,
+                )
+            except OutOfMemoryError as error:
+                seconds = {"total": time.monotonic() - begin}
+                verdict = Verdict("unknown", reason=str(error), seconds=seconds)
             conclude()
             finish(verdict)
     code = 0 if args.certificate is None else _report_certificate(verdict)
