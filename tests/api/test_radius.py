@@ -91,6 +91,7 @@ def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int)
     assert grown.ended in ("gap", "max")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_made_anew_where_levels_rise_are_sound(
     seed: int, monkeypatch: pytest.MonkeyPatch
