@@ -30,7 +30,7 @@ _CASES = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="a part of every room, in a minute")
+    parser.addoption("--quick", action="store_true", help="only a part of the tests")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
