@@ -107,7 +107,7 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
     network, x = random_network((6, 14, 12, 10, 4), seed), random_point(6, seed)
     certifier = replace(Certifier.of(network), strategy=LARGER)
     split = find_radius(certifier, x, maximum=2.0, engine="bundles")
-    walked = find_radius(certifier, x, maximum=2.0, engine="walk")
+    walked = find_radius(certifier, x, maximum=2.0, engine="walk", timeout=5)
     assert split.lower <= walked.upper and walked.lower <= split.upper
     assert split.ended in ("gap", "max") and made
 
