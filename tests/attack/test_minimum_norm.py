@@ -25,6 +25,7 @@ KINDS: dict[str, Callable[[Target, Starts], torch.Tensor]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clipped", [False, True])
 @pytest.mark.parametrize("norm", NORMS)

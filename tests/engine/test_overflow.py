@@ -59,6 +59,7 @@ def loud(query: Query, scale: float) -> Query:
     return replace(query, network=replace(query.network, output=grown))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", DOMAINS)
 @pytest.mark.parametrize("hidden", [0, 2])
