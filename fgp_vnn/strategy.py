@@ -84,7 +84,7 @@ class Attack:
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # where plain bounds leave the query open
     in_boxes: Descent = Descent(steps=12, first_step=0.1, last_step=0.002)  # from their centres
-    box_batches: int = 8  # batches of boxes between two such attacks [-]
+    box_batches: int = 8  # batches of boxes between two such attacks [a 0.98 0.93]
     projected: Projected = Projected()
     decoupled: Decoupled = Decoupled()
     polish: Polish = Polish()
@@ -215,15 +215,21 @@ class Hidden:
 class Inputs:
     """Splits of inputs."""
 
-    batch: int = 256  # boxes that are bounded at once [-]
+    batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
     few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
     # inputs from which on they are not, however few of them a neuron sees [a 1.02 1.15]
     many: int = 1000
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
-    mixing: int = 16  # rounds of weighing the rows of a conjunction against each other [-]
-    mixing_rate: float = 4.0  # of the first round, in exponents; it falls by their square root [-]
-    corners: float = 1e-3  # weight of an input's reach in the choice of a side, beside the loss [-]
+    mixing: int = (
+        16  # rounds of weighing the rows of a conjunction against each other [a 1.01 1.08]
+    )
+    mixing_rate: float = (
+        4.0  # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
+    )
+    corners: float = (
+        1e-3  # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
+    )
     # part of the root's sides, from which on a box may be walked through [-]
     small: float = 2.0**-10
     smallest: float = 2.0**-20  # and from which on it is, whatever is unstable in it [-]
