@@ -90,7 +90,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.paper:
         if args.engine not in ("auto", "walk"):
             raise InputError(f"--paper is the walk: leave out --engine {args.engine}")
-        settings.update(engine="walk", attack=False)
+        settings.update(engine="walk")
         settings.update(dict.fromkeys(("alternate", "joint", "signed", "stable"), False))
     return settings
 

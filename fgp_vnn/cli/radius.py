@@ -65,7 +65,10 @@ def run(args: argparse.Namespace) -> int:
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
         run = PointRun.of(args, chosen)
         check_points(args, run.points)
-        options = ball_options(args) | {"maximum": args.max, "gap": asked_gap(args)}
+        options = ball_options(args) | {
+            "maximum": args.max,
+            "gap": EXACT if args.exact else args.gap,
+        }
         settings = run_settings(args, options)
         rows = run.open(args, COLUMNS, settings)
     stopped: BaseException | None = None
@@ -116,11 +119,6 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
             check_ball(x.astype("float64"), args.max, args.norm, args.clip)
         except InputError as error:
             raise InputError(f"{args.points}: point {number}: {error}") from None
-
-
-def asked_gap(args: argparse.Namespace) -> float:
-    """The relative gap at which a search may stop."""
-    return EXACT if args.exact else float(args.gap)
 
 
 def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ _ENGINES: Mapping[str, tuple[str, ...]] = {
     "lp": ("auto", "walk", "split"),
     "attack": ("auto", "walk", "split", "bounds"),
 }
+# The same where a route differs: `certify` walks and bounds without an attack anyway.
+_ENGINES_OF: Mapping[tuple[str, str], tuple[str, ...]] = {("certify", "attack"): ("auto", "split")}
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,9 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
             f"{', '.join(RADIUS_ENGINES)}"
         )
     for name in unusual(given):
-        if settings.engine not in _ENGINES.get(name, ENGINES):
+        if settings.engine not in _ENGINES_OF.get((route, name), _ENGINES.get(name, ENGINES)):
             raise InputError(f"engine {settings.engine!r} does not use the setting {name!r}")
-        if name == "seed" and not settings.attack:
+        if name == "seed" and route == "verify" and not settings.attack:
             raise InputError("a search without attacks does not use the setting 'seed'")
         if name in ("variant", "alternate") and settings.float32_semantics:
             raise InputError(f"with float32 semantics there is no walk to use the setting {name!r}")

@@ -23,14 +23,12 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
-from fgp_vnn.base.files import read_bytes
 
 FORMAT = "fgp-vnn certificate"
 VERSION = 1
@@ -92,13 +90,8 @@ def encode(certificate: Certificate) -> bytes:
     return file.getvalue()
 
 
-def read_certificate(path: Path) -> Certificate:
-    """Read a certificate; whatever is wrong with it is an InputError of one line."""
-    return decode(read_bytes(path, "certificate"))
-
-
 def decode(data: bytes) -> Certificate:
-    """A certificate from the content of its file."""
+    """A certificate from the content of its file; what is wrong with it is an InputError."""
     try:
         arrays = _unpack(data)
     except InputError:
