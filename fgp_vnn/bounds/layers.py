@@ -127,13 +127,18 @@ class LayerBounds:
 
 def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
     """Which neurons are not affine between their bounds; of smooth functions, all that move."""
-    return (lower < 0) & (upper > 0) if activation is RELU else lower < upper
+    return _open(lower, upper) if activation is RELU else ~(lower >= upper)
+
+
+def _open(lower: Tensor, upper: Tensor) -> Tensor:
+    """Which signs are not known; a bound that is no number tells none."""
+    return ~((lower >= 0) | (upper <= 0))
 
 
 def _relax(lower: Tensor, upper: Tensor) -> Lines:
     """Lines with any chord s in [0, 1]: s z + t is above relu(z) at both ends, so in between."""
     lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
-    crossing = (lower < 0) & (upper > 0)
+    crossing = _open(lower, upper)
     on = (lower >= 0).to(lower.dtype)
     half = upper / 2  # so that the width does not overflow
     width = (half - lower / 2).clamp(min=torch.finfo(lower.dtype).tiny)

@@ -1,7 +1,7 @@
 """The activations by their ONNX operators.
 
 To add one: write its pieces in a file of its family, with the error of its formulas, and a line
-here. `scripts/activation_lines.py` then checks it on a million intervals in high precision.
+here. `scripts/evaluation/activation_lines.py` checks it on a million intervals in high precision.
 """
 
 from __future__ import annotations
