@@ -115,12 +115,12 @@ class Rounding:
         through = activation.gather(wide * _wide(each.steep), arrive.shape[-1])
         through = self._unit.grow(width + 4) * through
         through = through if multiplier is None else through + multiplier.abs()
-        terms = self._terms[layer - 1] + (share + lost) * arrive + 4 * lost
+        each_z = (share + lost) * arrive + 4 * lost + self._terms[layer - 1]
         read = activation.expand(arrive).reshape(arrive.shape[0], -1, width).sum(-2)
         own = share * each.high + lost * (8 + 8 * read)
-        count = 8 * _sum(read) + 8 * (width + arrive.shape[-1]) + _sum(terms) + _sum(own)
-        floor = self._floors[layer - 1] + lost * count
-        return dot(through, _wide(terms)) + dot(size, _wide(own)) + floor
+        count = 8 * _sum(read) + 8 * (width + arrive.shape[-1]) + _sum(each_z) + _sum(own)
+        error = dot(through, _wide(each_z)) + dot(size, _wide(own))
+        return error + lost * count + self._floors[layer - 1]
 
     def of_input(self, weight: Tensor, reach: Tensor) -> Tensor:
         """Of the value at the domain's centre and of the support `reach` [batch, rows]."""

@@ -8,6 +8,7 @@ _BOUNDS: Tested = (
     "bounds/backward.py",
     ("bounds/test_backward.py", "bounds/test_bundles.py", "bounds/test_rounding.py"),
 )
+_PULL: Tested = ("bounds/lines.py", ("bounds/test_backward.py",))
 _LINES: Tested = (
     "bounds/layers.py",
     ("bounds/test_backward.py", "bounds/test_bundles.py", "bounds/test_ascent.py"),
@@ -26,7 +27,7 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
     ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
     (
         "chord and lower line swapped",
-        _BOUNDS,
+        _PULL,
         "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
         "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
     ),

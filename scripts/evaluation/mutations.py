@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mutated_activations import ACTIVATIONS
 from mutated_kernels import KERNELS, Tested
 from mutated_rounding import ROUNDING
 
@@ -65,6 +66,7 @@ _ACTIVATIONS = _in("certificate/checker/activations.py", "certificate/test_netwo
 _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     *KERNELS,
     *ROUNDING,
+    *ACTIVATIONS,
     (
         "clipped on the wrong side",
         _CLIPPING,

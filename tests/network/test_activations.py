@@ -33,6 +33,14 @@ def test_lines_touch_their_function_where_it_has_no_jump(name: str) -> None:
     assert bool((found <= 0.01 * height).all())
 
 
+@pytest.mark.parametrize("name", ["Reciprocal", "Log", "Sqrt", "Pow -0.5", "Pow 1.5"])
+def test_an_interval_outside_of_the_domain_has_no_bounds(name: str) -> None:
+    lower, upper = torch.tensor([[-1.0, -1e-9, -3.0]]), torch.tensor([[1.0, 2.0, 1e-30]])
+    fan = curves()[name].fan(lower.double(), upper.double())
+    assert bool((fan.ceiling == torch.inf).all())
+    assert bool((fan.greatest == torch.inf).all())
+
+
 def test_every_operator_of_the_table_has_an_exact_function() -> None:
     assert set(ACTIVATIONS) <= set(EXACT)
 

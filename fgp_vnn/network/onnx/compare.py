@@ -117,7 +117,6 @@ def _check(reading: Reading, x: Tensor, inside: Mapping[int, Tensor], result: Te
         sound = sound & (terms < LARGEST).all(1) & (error < LARGEST).all(1) & loss.bounded
         if k in inside:
             sound = sound & torch.cat([inside[k], inside[k]]).isfinite().all(1)
-        if k in inside:
             _refuse(z[first], inside[k], error[first], sound[first], reading.ends[k])
             z = torch.cat([inside[k], z[second]])
             error = torch.cat([torch.zeros_like(inside[k]), error[second]])
