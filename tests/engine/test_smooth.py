@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
+import fgp_vnn
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.robustness import Norm
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.slopes import Rows, ascend, start
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network.activations.sigmoids import SIGMOID
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.strategy import Ascent
 from tests.helpers.smooth_networks import sampled, smooth_case, smooth_network
 from tests.helpers.solving import solve
@@ -68,6 +73,34 @@ def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
             assert float(best.least) >= float(plain) - 1e-6 * (1 + abs(float(plain)))
             raised += float(best.least) > float(plain) + 1e-6
     assert raised > 5
+
+
+def _classifier() -> Network:
+    random = torch.Generator().manual_seed(0)
+    first, last = (
+        Dense((k,), (torch.randn(n, m, generator=random).double(),), torch.zeros(n).double())
+        for k, (n, m) in enumerate(((5, 3), (2, 5)))
+    )
+    return Network((first,), last, 3, (SIGMOID,))
+
+
+def test_what_needs_regions_refuses_smooth_networks_by_name() -> None:
+    network = _classifier()
+    x = [0.1, 0.2, 0.3]
+    walked = fgp_vnn.certify(network, x, epsilon=0.5, norm="linf", engine="walk")
+    assert isinstance(walked, fgp_vnn.Robustness)
+    assert walked.status in ("unknown", "not_robust")
+    assert "Sigmoid" in walked.reason
+    with pytest.raises(UnsupportedError, match="Sigmoid"):
+        fgp_vnn.radius(network, x)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_smooth_classifiers_are_certified(norm: Norm) -> None:
+    network = _classifier()
+    found = fgp_vnn.certify(network, [0.1, 0.2, 0.3], epsilon=1e-3, norm=norm)
+    assert isinstance(found, fgp_vnn.Robustness)
+    assert found.status == "robust"
 
 
 def test_bounds_of_other_activations_are_no_bounds_of_a_network() -> None:
