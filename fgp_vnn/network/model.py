@@ -236,7 +236,7 @@ class Network:
     @property
     def piecewise_linear(self) -> bool:
         """Whether all activations are ReLUs: only then is it affine in each region."""
-        return all(activation is RELU for activation in self.activations)
+        return all(f is RELU for f in self.activations)
 
     @property
     def smooth(self) -> str:
@@ -246,8 +246,7 @@ class Network:
     @property
     def value_widths(self) -> tuple[int, ...]:
         """How many values each layer passes on."""
-        pairs = zip(self.activations, self.widths, strict=True)
-        return tuple(activation.outputs(width) for activation, width in pairs)
+        return tuple(f.outputs(n) for f, n in zip(self.activations, self.widths, strict=True))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -284,9 +283,8 @@ class Network:
         values = [x]
         result = []
         for layer, activation in zip(self.layers, self.activations, strict=True):
-            z = layer([values[s] for s in layer.sources])
-            result.append(z)
-            values.append(activation.value(z))
+            result.append(layer([values[s] for s in layer.sources]))
+            values.append(activation.value(result[-1]))
         result.append(self.output([values[s] for s in self.output.sources]))
         return result
 
@@ -297,6 +295,6 @@ class Network:
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Network:
         """The same network on another device or in another precision."""
         layers = tuple(layer.to(device, dtype) for layer in self.layers)
-        activations = tuple(activation.to(device) for activation in self.activations)
+        functions = tuple(activation.to(device) for activation in self.activations)
         output = self.output.to(device, dtype)
-        return replace(self, layers=layers, output=output, activations=activations)
+        return replace(self, layers=layers, output=output, activations=functions)

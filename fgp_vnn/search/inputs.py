@@ -132,11 +132,9 @@ def _bound(
     network = query.network
     box = Box(parts.lower, parts.upper)
     known = torch.split(parts.signs, list(network.widths), -1)
-    prior = (
-        LayerBounds.of_signs(known, box.lower.dtype, network.activations)
-        if network.layers
-        else None
-    )
+    prior = None
+    if network.layers:
+        prior = LayerBounds.of_signs(known, box.lower.dtype, network.activations)
     if forward is not None:
         bounds = forward.bounds(box, prior)
     else:
@@ -232,7 +230,8 @@ def _loss(
             share = network.activations[k].expand(moved).abs()
             share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
             share = share / share.sum(-2, keepdim=True).clamp(min=1e-30)
-            total = total + (share * lost).sum(-1)
+            # What has no bounds yet says nothing of where to split.
+            total = total + (share * lost).sum(-1).nan_to_num(0.0, 0.0, 0.0)
         columns.append(network.activations[k].push(before[k].unsqueeze(-2), moved))
     return total
 

@@ -178,4 +178,5 @@ def _after(y: Tensor, error: Tensor, softmax: str | None) -> tuple[Tensor, Tenso
         result = y.log_softmax(1)
         return result, factor + _EXPONENTIAL * UNIT * (y.abs().amax(1, keepdim=True) + result.abs())
     result = y.softmax(1)
-    return result, torch.expm1(factor) * result + torch.finfo(torch.float32).tiny
+    error = torch.expm1(factor) * result + torch.finfo(torch.float32).tiny
+    return result, error.nan_to_num(torch.inf)  # an infinite factor of 0 bounds nothing
