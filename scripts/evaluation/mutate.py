@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(argv)
     wanted = [m for m in MUTATIONS if not chosen.names or any(n in m.name for n in chosen.names)]
     for mutation in wanted:
-        mutated(mutation)  # an error now, not after an hour
+        text = (ROOT / "fgp_vnn" / mutation.file).read_text(encoding="utf-8")
+        mutated(mutation, text)  # an error now, not after an hour
     os.environ["OMP_NUM_THREADS"] = "1"
     PROCESSES.set_forkserver_preload(["hypothesis", "onnxruntime", "scipy.optimize", "torch"])
     with mutable_copy() as copy:
@@ -68,9 +69,8 @@ def report(wanted: Sequence[Mutation], copy: Path, *, baseline: bool) -> int:
     return 1 if survived else 0
 
 
-def mutated(mutation: Mutation) -> str:
-    """The text of the file with the mutation in it."""
-    text = (ROOT / "fgp_vnn" / mutation.file).read_text(encoding="utf-8")
+def mutated(mutation: Mutation, text: str) -> str:
+    """The text of the mutation's file with the mutation in it."""
     if (found := text.count(mutation.old)) != 1:
         raise ValueError(f"{mutation.name}: {mutation.old!r} occurs {found} times, not once")
     return text.replace(mutation.old, mutation.new)
@@ -91,8 +91,10 @@ def mutable_copy() -> Iterator[Path]:
 
 def run_tests(copy: Path, mutation: Mutation | None, tests: Iterable[str]) -> str:
     """The first test that fails with the mutation in the copy; empty if none does."""
+    file = copy / "fgp_vnn" / (mutation.file if mutation else "__init__.py")
+    text = file.read_text(encoding="utf-8")
     if mutation is not None:
-        (copy / "fgp_vnn" / mutation.file).write_text(mutated(mutation), encoding="utf-8")
+        file.write_text(mutated(mutation, text), encoding="utf-8")
     result, end = PROCESSES.Pipe(duplex=False)
     process = PROCESSES.Process(target=_first_failure, args=(copy, sorted(tests), end))
     process.start()
@@ -104,8 +106,7 @@ def run_tests(copy: Path, mutation: Mutation | None, tests: Iterable[str]) -> st
     finally:
         process.kill()
         process.join()
-        if mutation is not None:
-            shutil.copy(ROOT / "fgp_vnn" / mutation.file, copy / "fgp_vnn" / mutation.file)
+        file.write_text(text, encoding="utf-8")
     if code and not failed:  # a file that cannot be collected says nothing about the mutation
         raise RuntimeError(f"no test was run: pytest ended with {code}")
     return str(failed)
