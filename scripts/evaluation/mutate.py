@@ -2,7 +2,7 @@
 
     python scripts/evaluation/mutate.py [PART OF A NAME ...]
 
-Each mutation is applied to a copy of the package in a temporary folder, and its test files are run
+Each mutation is applied to a copy of the package in a temporary folder, and its tests are run
 there. The exit code is 1 if a mutation survives, or if the tests fail without any.
 """
 
@@ -27,7 +27,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from mutations import MUTATIONS, Mutation
+from mutation import Mutation
+from mutations import MUTATIONS
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
 LIMIT = 600.0  # seconds for the tests of one mutation
