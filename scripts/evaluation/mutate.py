@@ -53,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def report(wanted: Sequence[Mutation], copy: Path, *, baseline: bool) -> int:
     """Print what catches each mutation; the exit code."""
     console = Console()
-    if baseline and (noticed := run_tests(copy, None, {test for m in wanted for test in m.tests})):
+    if baseline and (
+        noticed := run_tests(copy, None, dict.fromkeys(test for m in wanted for test in m.tests))
+    ):
         console.print(f"without any mutation, {noticed}", soft_wrap=True)
         return 1
     table = Table("mutation", "file", "caught by", "seconds")
@@ -97,7 +99,7 @@ def run_tests(copy: Path, mutation: Mutation | None, tests: Iterable[str]) -> st
     if mutation is not None:
         file.write_text(mutated(mutation, text), encoding="utf-8")
     result, end = PROCESSES.Pipe(duplex=False)
-    process = PROCESSES.Process(target=_first_failure, args=(copy, sorted(tests), end))
+    process = PROCESSES.Process(target=_first_failure, args=(copy, list(tests), end))
     process.start()
     end.close()
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mutation import Change, tested
 
-_BOUNDS = tested(
+_SIGNS = tested(
     "bounds/backward.py",
-    "bounds/test_backward::a_plain_bound_holds_at_every_point",
     "bounds/test_bundles::any_slopes_and_multipliers_give_a_bound_of_the_bundle",
 )
+_RELUS = tested("bounds/backward.py", "bounds/test_backward::a_plain_bound_holds_at_every_point")
 _PROVED = tested(
     "bounds/backward.py",
     "bounds/test_rounding::proved_bounds_are_below_the_real_network_at_its_corners",
@@ -44,10 +44,10 @@ _COLLAPSE = tested(
 _OPPOSITES = tested("transform/opposites.py", "transform/test_opposites")
 
 KERNELS: tuple[Change, ...] = (
-    ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
+    ("sign of beta", _SIGNS, "through = through - multiplier", "through = through + multiplier"),
     (
         "chord and lower line swapped",
-        _BOUNDS,
+        _RELUS,
         "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
         "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
     ),
