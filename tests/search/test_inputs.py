@@ -40,6 +40,9 @@ def batches_of(boxes: int) -> Strategy:
     return Strategy(inputs=Inputs(batch=boxes))
 
 
+SMALL = Subdivision(strategy=batches_of(64))
+
+
 def split(query: Query, budget: Budget | None = None, batch: int = 256) -> Outcome:
     subdivision = Subdivision(strategy=batches_of(batch))
     return split_inputs(query, confirm_in(query), budget or UNLIMITED, subdivision)
@@ -86,7 +89,7 @@ def test_a_tie_is_never_proved_and_ends() -> None:
             random_network(seed), query.domain, [Conjunction(rows, np.zeros(1), np.zeros(1, bool))]
         )
         assert split(tie).status == "sat"
-        refused = split_inputs(tie, lambda points: None, Ticking(50), Subdivision())
+        refused = split_inputs(tie, lambda points: None, Ticking(50), SMALL)
         assert refused.status in ("unknown", "timeout")
         assert refused.reason
 
@@ -130,15 +133,15 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
 def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
     for seed in range(12):
         query = sliver(seed * 8)
-        assert split(query, Ticking(50)).status != "unsat"
-        refused = split_inputs(query, lambda p: None, Ticking(50), Subdivision())
+        assert split(query, Ticking(50), 64).status != "unsat"
+        refused = split_inputs(query, lambda p: None, Ticking(50), SMALL)
         assert refused.status in ("timeout", "unknown")
 
 
 def test_a_conjunction_met_with_equality_is_never_proved() -> None:
     for seed in range(12):
         query = tie(seed * 8)
-        refused = split_inputs(query, lambda p: None, Ticking(50), Subdivision())
+        refused = split_inputs(query, lambda p: None, Ticking(50), SMALL)
         assert refused.status in ("timeout", "unknown")
 
 
@@ -157,7 +160,7 @@ def test_boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly(
         for margin in (0.01, -0.5):
             limit = float(y.min()) + margin * width
             row = Conjunction(np.array([[1.0, 0.0]]), np.array([limit]), np.array([False]))
-            status = split(ask(network, domain, [row]), Ticking(200)).status
+            status = split(ask(network, domain, [row]), Ticking(50), 64).status
             assert margin < 0 or status != "unsat"
             proved += status == "unsat"
     assert proved > 3 or offset > 1e3
