@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutated_kernels import Tested
+from mutated_terms import TERMS
 
 _THEOREM: Tested = ("base/rounding.py", ("base/test_rounding.py", "base/test_rounding_domains.py"))
 _BACKWARD: Tested = (
@@ -22,6 +23,7 @@ _DEPLOYED: Tested = ("network/onnx/roundings.py", ("transform/test_float32_under
 
 # The name, where, the text that is there, and what takes its place.
 ROUNDING: tuple[tuple[str, Tested, str, str], ...] = (
+    *TERMS,
     ("rounding: no underflow", _THEOREM, "return 8 * self.tiny", "return 0 * self.tiny"),
     ("rounding: no relative error", _THEOREM, "return operations * self.eps if", "return 0.0 if"),
     ("rounding: no sum is too long", _THEOREM, "<= 0.25 else inf", "<= 0.25 else 0.25"),

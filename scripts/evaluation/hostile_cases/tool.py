@@ -87,13 +87,18 @@ def fgp_vnn_tool(limit: float) -> Tool:
         )
         first = result[0] if isinstance(result, list) else result
         found = first.counterexample
-        values = (found.x, found.y) if found else (None, None)
+        x, y = (found.x, found.y) if found else (None, None)
         status = "robust" if first.lower > 0 else "unknown"
-        return Answer(status, *values, ends=(first.lower, first.upper))
+        return Answer(status, x, y, ends=(first.lower, first.upper))
 
     refused = (fgp_vnn.InputError,)
-    asked = (_guarded(ask, refused) for ask in (verify, certify, check))
-    return Tool(*asked, prove, _guarded(radius, refused))
+    return Tool(
+        _guarded(verify, refused),
+        _guarded(certify, refused),
+        _guarded(check, refused),
+        prove,
+        _guarded(radius, refused),
+    )
 
 
 def _quiet() -> contextlib.redirect_stderr[io.StringIO]:
