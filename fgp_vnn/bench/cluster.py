@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Instance
@@ -102,13 +103,14 @@ class NodeWorker:
         self._worker.stop()
         self._folder.cleanup()
 
-    def run(self, instance: Instance, files: list[bytes]) -> Answer:
-        names = [Path(name).name for name in (*instance.network_files, instance.property_file)]
+    def run(self, instance: Instance, files: list[tuple[str, bytes]]) -> Answer:
+        """The answer for networks and a property of these names and contents."""
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
-            paths = [Path(folder) / f"{number}-{name}" for number, name in enumerate(names)]
-            for path, content in zip(paths, files, strict=True):
+            local = []
+            for number, (name, content) in enumerate(files):
+                path = Path(folder) / f"{number}-{name}"
                 path.write_bytes(content)
-            local = [str(path) for path in paths]
+                local.append(str(path))
             return self._worker.run(
                 replace(instance, network_files=tuple(local[:-1]), property_file=local[-1])
             )
@@ -124,9 +126,8 @@ class RayWorker:
     def run(self, instance: Instance) -> Answer:
         import ray
 
-        files = [
-            Path(name).read_bytes() for name in (*instance.network_files, instance.property_file)
-        ]
+        prop = Path(instance.property_file)
+        files = [*map(_network, instance.network_files), (prop.name, prop.read_bytes())]
         try:
             actor = self._started()
             limit = instance.timeout + self._spec.limits.grace + _EXTRA_SECONDS
@@ -165,6 +166,15 @@ class RayWorker:
             self._actor = make.remote(self._spec, self._cluster.folder)
             ray.get(self._actor.start.remote())
         return self._actor
+
+
+def _network(name: str) -> tuple[str, bytes]:
+    """The name and the content of a network in one file; where there is none, the file itself."""
+    path = Path(name)
+    try:
+        return path.name.removesuffix(".gz"), read_model(path)
+    except InputError:  # the verifier will say the same
+        return path.name, path.read_bytes()
 
 
 def _first_line(error: BaseException) -> str:

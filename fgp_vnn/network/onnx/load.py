@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
@@ -38,14 +38,15 @@ class LoadedNetwork:
 def load_network(
     path: Path | str, *, dense_entries: int = 2_000_000, points: Floats | None = None
 ) -> LoadedNetwork:
-    """Load an ONNX file, plain or gzipped; raises InputError and nothing else.
+    """Load an ONNX file, plain or gzipped, with its weights in it or beside it.
 
+    Raises InputError and nothing else.
     Affine maps of up to `dense_entries` matrix entries become `Dense`, larger ones `Operator`. What
     they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
     they are inputs of this network.
     """
     path = Path(path)
-    data = read_bytes(path, "network")
+    data = read_model(path)
     try:
         return _load(data, dense_entries, points)
     except InputError as error:
