@@ -141,7 +141,7 @@ def _size(tensor: Any) -> int:
         raise UnsupportedError(f"values of type {kind} in a file of their own are not supported")
     if any(size < 0 for size in tensor.dims):
         raise InputError("the tensor has a negative dimension")
-    return prod(tensor.dims) * _WIDTHS[kind]
+    return int(prod(tensor.dims)) * _WIDTHS[kind]
 
 
 def _number(text: str, what: str) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.files import write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
@@ -91,6 +92,8 @@ class NodeWorker:
 
     def __init__(self, spec: WorkerSpec, folder: str | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="fgp-vnn-", dir=folder)
+        if spec.certificates:
+            spec = replace(spec, certificates=self._folder.name)
         self._worker = GuardedWorker(spec, Path(self._folder.name) / "worker.log")
 
     def start(self) -> int:
@@ -103,17 +106,24 @@ class NodeWorker:
         self._worker.stop()
         self._folder.cleanup()
 
-    def run(self, instance: Instance, files: list[tuple[str, bytes]]) -> Answer:
-        """The answer for networks and a property of these names and contents."""
+    def run(self, instance: Instance, files: list[tuple[str, bytes]]) -> tuple[Answer, bytes]:
+        """Return the answer for networks and a property of these names and contents, and the
+        content of its certificate if it has one."""
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
             local = []
             for number, (name, content) in enumerate(files):
                 path = Path(folder) / f"{number}-{name}"
                 path.write_bytes(content)
                 local.append(str(path))
-            return self._worker.run(
+            answer = self._worker.run(
                 replace(instance, network_files=tuple(local[:-1]), property_file=local[-1])
             )
+        if not answer.certificate:
+            return answer, b""
+        written = Path(self._folder.name) / answer.certificate
+        content = written.read_bytes()
+        written.unlink()
+        return answer, content
 
 
 class RayWorker:
@@ -130,9 +140,14 @@ class RayWorker:
         files = [*map(_network, instance.network_files), (prop.name, prop.read_bytes())]
         try:
             actor = self._started()
-            limit = instance.timeout + self._spec.limits.grace + _EXTRA_SECONDS
-            answer: Answer = ray.get(actor.run.remote(instance, files), timeout=limit)
-            return answer
+            own = instance.timeout + self._spec.limits.grace
+            limit = (2 if self._spec.certificates else 1) * own + _EXTRA_SECONDS
+            running = actor.run.remote(instance, files)
+            found: tuple[Answer, bytes] = ray.get(running, timeout=limit)
+            if found[0].certificate:
+                path = Path(self._spec.certificates) / found[0].certificate
+                write_bytes(path, found[1], "certificate")
+            return found[0]
         except ray.exceptions.GetTimeoutError:
             reason = "the node does not answer"
         except ray.exceptions.RayActorError as error:
