@@ -28,6 +28,7 @@ class Robustness:
     reason: str = ""  # why nothing was decided
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    note: str = ""  # how the network that was verified differs from the model, if it does
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
@@ -39,6 +40,8 @@ class Robustness:
             "seconds": self.seconds,
             "statistics": dict(self.statistics),
         }
+        if self.note:
+            result["note"] = self.note
         if self.counterexample is not None:
             result["counterexample"] = {
                 "label": other_class(self.counterexample.y, self.label),
