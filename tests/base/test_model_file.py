@@ -97,7 +97,7 @@ def test_weights_that_look_like_gzip_are_taken_as_they_are(tmp_path: Path) -> No
 
 
 def test_constants_in_nodes_may_lie_in_another_file_too(tmp_path: Path) -> None:
-    value = numpy_helper.from_array(np.float32([[1, 2], [3, 4]]), "w")
+    value = numpy_helper.from_array(np.asarray([[1, 2], [3, 4]], dtype="float32"), "w")
     (tmp_path / WEIGHTS).write_bytes(value.raw_data)
     value.raw_data, value.data_location = b"", value.EXTERNAL
     value.external_data.add(key="location", value=WEIGHTS)

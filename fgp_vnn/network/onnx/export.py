@@ -96,7 +96,7 @@ def _traced(module: nn.Module, values: tuple[Tensor, ...], arguments: Arguments)
     """The model by the exporter that traces; raises where its trace may be wrong."""
     content = io.BytesIO()
     names = arguments.keywords or [f"input_{i}" for i in range(len(values))]
-    with _silence() as heard:
+    with silence() as heard:
         torch.onnx.export(
             module,
             values,
@@ -115,7 +115,7 @@ def _traced(module: nn.Module, values: tuple[Tensor, ...], arguments: Arguments)
 def _by_torch_export(module: nn.Module, values: tuple[Tensor, ...], names: list[str]) -> bytes:
     """The model by the exporter that proves that there is one way through the code."""
     several = names if len(names) > 1 else None
-    with _silence():
+    with silence():
         program = torch.onnx.export(
             module, values, dynamo=True, verbose=False, output_names=several
         )
@@ -149,7 +149,7 @@ def _failing(module: nn.Module, arguments: Arguments) -> str:
 
 
 @contextmanager
-def _silence() -> Iterator[list[warnings.WarningMessage]]:
+def silence() -> Iterator[list[warnings.WarningMessage]]:
     """Keep what exporters print, warn of and log from the user; the warnings are given back."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.network.onnx.choose import Choice, Names
-from fgp_vnn.network.onnx.export import Exported, export
+from fgp_vnn.network.onnx.export import Exported, export, silence
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.runs import Arguments, arguments_of
 
@@ -51,7 +51,8 @@ def _ready(module: nn.Module) -> tuple[nn.Module, str]:
     if any(tensor.is_meta for tensor in tensors):
         raise InputError("the module has no weights: it is on the device 'meta'")
     try:
-        copy = deepcopy(module).to("cpu").float().eval()
+        with silence():
+            copy = deepcopy(module).to("cpu").float().eval()
     except Exception as error:  # whatever a layer cannot have copied
         raise UnsupportedError(f"the torch module cannot be copied: {one_line(error)}") from error
     kinds = {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}

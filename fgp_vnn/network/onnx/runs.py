@@ -37,18 +37,27 @@ def arguments_of(module: nn.Module, x: Any) -> Arguments:
     given = list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, tuple) else [x]
     tensors = [_tensor(value) for value in given]
     forms = [[t[:1] if t.dim() else t for t in tensors], [t.unsqueeze(0) for t in tensors], tensors]
-    errors: list[InputError] = []
+    errors: list[_FailedError] = []
     for doubled in (True, False):
         for values in forms:
             try:
                 found = _outputs(module, keywords, values, doubled=doubled)
-            except InputError as error:
+            except _FailedError as error:
                 errors.append(error)
                 continue
             if found:
                 return Arguments(values, keywords, found)
     shapes = " and ".join(str(tuple(t.shape)) for t in tensors)
-    raise InputError(f"the torch module does not run on x of shape {shapes}: {errors[0]}")
+    reached = max(errors, key=lambda error: error.layers)
+    raise InputError(f"the torch module does not run on x of shape {shapes}: {reached}")
+
+
+class _FailedError(InputError):
+    """Why a module does not run, and how many layers it reached."""
+
+    def __init__(self, message: str, layers: int) -> None:
+        super().__init__(message)
+        self.layers = layers
 
 
 def _outputs(
@@ -57,7 +66,7 @@ def _outputs(
     """The names of what the module gives; none if it does not take two inputs at once."""
     found = flat(_tried(module, keywords, values))
     if not found:
-        raise InputError("it gives no tensor")
+        raise _FailedError("it gives no tensor", 0)
     if doubled:
         both = [torch.cat([v, v]) if v.dim() else v for v in values]
         twice = flat(_tried(module, keywords, both))
@@ -68,12 +77,12 @@ def _outputs(
 
 
 def _tried(module: nn.Module, keywords: tuple[str, ...], values: list[Tensor]) -> Any:
-    with failing_layer(module) as inside, torch.no_grad():
+    with _watched(module) as (inside, entered), torch.no_grad():
         try:
             return _call(module, keywords, values)
         except Exception as error:  # whatever a module's own code raises
             where = f"layer {inside[-1]}: " if inside else ""
-            raise InputError(f"{where}{one_line(error)}") from error
+            raise _FailedError(f"{where}{one_line(error)}", len(entered)) from error
 
 
 def _call(module: nn.Module, keywords: tuple[str, ...], values: Sequence[Tensor]) -> Any:
@@ -111,20 +120,25 @@ def flat(result: Any, name: str = "") -> list[tuple[str, Tensor]]:
 
 
 @contextmanager
-def failing_layer(module: nn.Module) -> Iterator[list[str]]:
-    """The layers that were entered and not left, the innermost last."""
+def _watched(module: nn.Module) -> Iterator[tuple[list[str], list[str]]]:
+    """The layers that were entered and not left, the innermost last, and all that were entered."""
     inside: list[str] = []
+    entered: list[str] = []
     handles = []
+
+    def enter(described: str) -> None:
+        inside.append(described)
+        entered.append(described)
+
     for name, layer in module.named_modules():
         if name and not isinstance(layer, torch.jit.ScriptModule):
             described = f"{name!r} ({type(layer).__name__})"
-            enter = layer.register_forward_pre_hook(
-                lambda *_, described=described: inside.append(described)
-            )
-            leave = layer.register_forward_hook(lambda *_: inside.pop() and None)
-            handles += [enter, leave]
+            handles += [
+                layer.register_forward_pre_hook(lambda *_, described=described: enter(described)),
+                layer.register_forward_hook(lambda *_: inside.pop() and None),
+            ]
     try:
-        yield inside
+        yield inside, entered
     finally:
         for handle in handles:
             handle.remove()
