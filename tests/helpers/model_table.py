@@ -188,16 +188,24 @@ def rows() -> list[Row]:
 def as_markdown() -> str:
     """README's table: a line for each family."""
     lines = [
-        f"| models ({len(rows())} in the table) | {TRACED}, opsets | {EXPORTED}, opsets |",
+        f"| models | `{TRACED}`, opset | `{EXPORTED}`, opset |",
         "|---|---|---|",
     ]
     for family in dict.fromkeys(a.family for a in ARCHITECTURES):
         names = "; ".join(a.name for a in ARCHITECTURES if a.family == family)
         of = [row for row in rows() if row.architecture.family == family]
         seen = [sorted({r.opset for r in of if r.exporter == exporter}) for exporter in OPSETS]
-        cells = " | ".join(", ".join(map(str, opsets)) for opsets in seen)
+        cells = " | ".join(map(_ranges, seen))
         lines.append(f"| {family}: {names} | {cells} |")
     return "\n".join(lines)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Sorted numbers in short, as 13-19, 22."""
+    starts = [n for n in numbers if n - 1 not in numbers]
+    ends = [n for n in numbers if n + 1 not in numbers]
+    pairs = zip(starts, ends, strict=True)
+    return ", ".join(f"{first}-{last}" if first < last else str(first) for first, last in pairs)
 
 
 if __name__ == "__main__":
