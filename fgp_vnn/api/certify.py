@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.api.models import Model, load_model
+from fgp_vnn.api.models import Model, check_single, load_model
 from fgp_vnn.attack.ball_judge import check_ball
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.radius import Ended, Radius
@@ -210,6 +210,7 @@ def _open(
     if isinstance(model, Network):
         return model, _float_program(model), (model.inputs,), None
     loaded = load_model(model, x)
+    check_single(loaded)
     return loaded.network, loaded.runtime.run, loaded.input_shape, loaded
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import onnx
 from torch import nn
 
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.choose import Choice, Names
 from fgp_vnn.network.onnx.module import load_module
@@ -41,6 +41,18 @@ def load_model(
     raise InputError(
         f"a model is a path, ONNX in memory or a torch module, not {type(model).__name__}"
     )
+
+
+def check_single(loaded: LoadedNetwork) -> None:
+    """Refuse a network that takes several inputs at once: its outputs are not classes of one."""
+    (many, *inner), (also, *outer) = (
+        shape or (1,) for shape in (loaded.input_shape, loaded.output_shape)
+    )
+    if many == also > 1 and inner and outer:
+        raise UnsupportedError(
+            f"the network takes {many} inputs at once, as it was exported: export it with a batch "
+            "of 1, or with an open batch dimension"
+        )
 
 
 def _arrays(x: Any) -> Any:

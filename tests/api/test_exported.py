@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,3 +53,29 @@ def test_module_with_convolutions_needs_nothing_but_an_input() -> None:
     results = fgp_vnn.certify(_cnn(), np.random.default_rng(0).random((2, 1, 8, 8)), epsilon=1e-3)
     assert isinstance(results, list)
     assert [result.status for result in results] == ["robust", "robust"]
+
+
+def test_export_of_a_batch_is_not_taken_for_one_input(tmp_path: Path) -> None:
+    path = tmp_path / "batch.onnx"
+    x = torch.zeros(2, 1, 8, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(_cnn(), (x,), str(path), dynamo=False)
+    with pytest.raises(fgp_vnn.UnsupportedError, match="takes 2 inputs at once"):
+        fgp_vnn.certify(path, x, epsilon=1e-3)
+
+
+@pytest.mark.parametrize("exporter", ["dynamo=False", "dynamo=True"])
+def test_export_with_an_open_batch_takes_one_input_or_many(tmp_path: Path, exporter: str) -> None:
+    path = tmp_path / "open.onnx"
+    x = torch.rand(2, 1, 8, 8)
+    options: dict[str, Any] = {"dynamic_axes": {"x": {0: "n"}}, "input_names": ["x"]}
+    if exporter == "dynamo=True":
+        options = {"dynamic_shapes": ({0: torch.export.Dim("n")},), "verbose": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(_cnn(), (x,), str(path), dynamo=exporter == "dynamo=True", **options)
+    results = fgp_vnn.certify(path, x, epsilon=1e-3)
+    assert isinstance(results, list)
+    assert [result.status for result in results] == ["robust", "robust"]
+    assert isinstance(fgp_vnn.certify(path, x[0], epsilon=1e-3), fgp_vnn.Robustness)
