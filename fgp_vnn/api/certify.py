@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api.models import Model, check_single, load_model
 from fgp_vnn.attack.ball_judge import check_ball
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
-from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Center, Classifier, Clip
 from fgp_vnn.engine.device import pick_device
@@ -60,7 +60,7 @@ def certify(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certifier(Classifier):
-    """A network made ready for many inputs."""
+    """A network made ready for questions about many inputs."""
 
     input_shape: tuple[int, ...]
     note: str = ""  # how the network differs from the model that was given, if it does
@@ -109,7 +109,7 @@ class Certifier(Classifier):
         return answers[0] if single else answers
 
     def center(self, x: Doubles, norm: Norm, clip: Clip | None) -> Center:
-        """A flat input with the class that the network gives it."""
+        """A flat input [inputs] with the class that the network gives it."""
         y = self.run(x.astype(np.float32))
         if not np.isfinite(y).all():
             raise InputError("the network's output at the input is not finite")
@@ -124,18 +124,22 @@ class Certifier(Classifier):
         clip: Clip | None = None,
         timeout: float | None = None,
     ) -> Robustness:
-        """The robustness of the network at one flat input."""
+        """Whether all inputs within epsilon of x [inputs], and in the clip box, have its class;
+        `timeout` is in seconds."""
         begin = time.perf_counter()
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
         check_ball(x, epsilon, norm, clip)
         center = self.center(x, norm, clip)
         statistics: dict[str, int] = {}
-        with torch.inference_mode():
-            for problem in self.problems(center, epsilon, budget):
-                verdict = run(problem, "certify").after(statistics)
-                statistics = verdict.statistics
-                if verdict.status != "unknown":
-                    break
+        try:
+            with memory_errors(), torch.inference_mode():
+                for problem in self.problems(center, epsilon, budget):
+                    verdict = run(problem, "certify").after(statistics)
+                    statistics = verdict.statistics
+                    if verdict.status != "unknown":
+                        break
+        except OutOfMemoryError as error:
+            verdict = Verdict("unknown", reason=str(error), statistics=statistics)
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,
@@ -162,7 +166,7 @@ class Certifier(Classifier):
         `maximum`; `progress` is called with both whenever one of them improves.
 
         Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
-        `timeout`, in seconds, is over: both bounds are valid at any moment.
+        `timeout`, in seconds, is over or an allocation fails: both bounds are valid at any moment.
         """
         begin = time.perf_counter()
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
@@ -172,15 +176,19 @@ class Certifier(Classifier):
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
         check_ball(x, maximum, norm, clip)
-        with torch.inference_mode():
-            ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
-            verdict = run(ends, "radius")
+        ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
+        short = False
+        try:
+            with memory_errors(), torch.inference_mode():
+                verdict = run(ends, "radius")
+        except OutOfMemoryError as error:
+            short, verdict = True, Verdict("unknown", "", ends.counterexample, str(error))
         return Radius(
             ends.lower,
             ends.upper,
             ends.center.label,
             verdict.counterexample,
-            _ENDS.get(verdict.status, "inconclusive"),
+            "memory" if short else _ENDS.get(verdict.status, "inconclusive"),
             verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,
@@ -196,16 +204,20 @@ class Certifier(Classifier):
         clip: Clip | None = None,
         timeout: float | None = None,
     ) -> Counterexample | None:
-        """A counterexample, if a longer attack finds one."""
+        """A counterexample within epsilon of x [inputs], if a longer attack finds one in the time
+        and memory that it has."""
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        with torch.inference_mode():
-            return self.descend(self.center(x, norm, clip), epsilon, budget)
+        try:
+            with memory_errors(), torch.inference_mode():
+                return self.descend(self.center(x, norm, clip), epsilon, budget)
+        except OutOfMemoryError:
+            return None
 
 
 def _open(
     model: Model | Network, x: ArrayLike | None
 ) -> tuple[Network, Callable[[Floats], Floats], tuple[int, ...], LoadedNetwork | None]:
-    """The normal form, the program that confirms witnesses, the shape of the input, and all that
+    """The normal form, what confirms counterexamples, the shape of the input, and all that
     is known of a model that was loaded."""
     if isinstance(model, Network):
         return model, _float_program(model), (model.inputs,), None
@@ -228,7 +240,7 @@ def _two_classes(
 
 
 def _float_program(network: Network) -> Callable[[Floats], Floats]:
-    """The network itself in float32: what confirms witnesses where there is no other program."""
+    """The network itself in float32, to confirm counterexamples where there is no other program."""
     single = network.to("cpu", torch.float32)
 
     def run(x: Floats) -> Floats:
