@@ -117,6 +117,11 @@ def count(text: str) -> int:
     return _integer(text, 1, sys.maxsize, "a positive whole number")
 
 
+def whole(text: str) -> int:
+    """A whole number, 0 or more, from the command line."""
+    return _integer(text, 0, sys.maxsize, "a whole number of at least 0")
+
+
 def threads(text: str) -> int:
     """A number of threads from the command line."""
     return _integer(text, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")

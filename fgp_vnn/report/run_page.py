@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
-from fgp_vnn.bench.compare import SINGLE, benchmark_of, read_runs, tool_folder
+from fgp_vnn.bench.comparison import SINGLE, benchmark_of, read_runs, tool_folder
 from fgp_vnn.bench.instances import read_benchmark
 from fgp_vnn.bench.record import RESULTS, Record
 from fgp_vnn.bench.score import (

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from fgp_vnn.bench.compare import read_runs
+from fgp_vnn.bench.comparison import read_runs
 from fgp_vnn.bench.instances import read_benchmark
 from fgp_vnn.property.model import Case
 from fgp_vnn.report.pictures import (
