@@ -53,6 +53,19 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses the competition's rules."""
+    from fgp_vnn.bench.rules import NEWEST, RULES
+
+    parser.add_argument(
+        "--rules",
+        type=int,
+        choices=list(RULES),
+        metavar="YEAR",
+        help=f"VNN-COMP's rules of {', '.join(map(str, RULES))} ({NEWEST.year})",
+    )
+
+
 def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The fields of `Settings` that all searches have, and those that are named."""
     return {name: getattr(args, name) for name in (*_SEARCH, *more)}

@@ -18,7 +18,6 @@ from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.rules import NEWEST, RULES
 from fgp_vnn.bench.score import (
     SCORE_TITLES,
     Disagreement,
@@ -32,7 +31,7 @@ from fgp_vnn.bench.score import (
 from fgp_vnn.bench.timing import Timing, speed
 from fgp_vnn.bench.tools import Tool
 from fgp_vnn.bench.truth import Truth, read_truth
-from fgp_vnn.cli.arguments import whole
+from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import (
     add_selection,
     default_out,
@@ -74,17 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=3,
         metavar="N",
         help="measure each tool's start-up so many times, on the smallest instance (3)",
-    )
-
-
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the option that chooses the competition's rules."""
-    parser.add_argument(
-        "--rules",
-        type=int,
-        choices=list(RULES),
-        metavar="YEAR",
-        help=f"VNN-COMP's rules of {', '.join(map(str, RULES))} ({NEWEST.year})",
     )
 
 

@@ -40,9 +40,10 @@ class Cell:
     text: str
     value: float | None = None
     kind: str = ""  # CSS class
+    measure: str = ""  # a number with its unit, behind the text
     mark: str = ""  # a warning behind the text
     detail: str = ""  # small print behind it
-    link: str = ""  # a file, relative to the page
+    links: Mapping[str, str] = field(default_factory=dict)  # name -> file, relative to the page
 
 
 @dataclass(frozen=True)

@@ -94,4 +94,4 @@ def _cells(row: PointRadius) -> list[Cell]:
 
 
 def _number(text: str, value: float, mark: str = "") -> Cell:
-    return Cell(text, value, "number", mark)
+    return Cell(text, value, "number", mark=mark)
