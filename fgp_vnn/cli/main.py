@@ -17,6 +17,7 @@ from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
+    "demo": "verify the bundled benchmark and compare every verdict with the ground truth",
     "verify": "decide one VNN-LIB property of one ONNX network",
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
