@@ -46,6 +46,11 @@ class Cell:
     links: Mapping[str, str] = field(default_factory=dict)  # name -> file, relative to the page
 
 
+def number_cell(text: str, value: float, mark: str = "") -> Cell:
+    """Return a cell of a column of numbers."""
+    return Cell(text, value, "number", mark=mark)
+
+
 @dataclass(frozen=True)
 class Row:
     """Cells in the order of the table's titles, and what the filters look at."""
