@@ -69,7 +69,7 @@ def test_the_columns_are_the_jacobian(kind: str) -> None:
             if not kink:
                 torch.testing.assert_close(columns.T, jacobian)
                 smooth += 1
-    assert smooth >= 2 * len(points)
+    assert smooth >= (1 if kind == "degenerate" else 2) * len(points)
 
 
 @pytest.mark.parametrize("domain_kind", DOMAINS)
