@@ -95,16 +95,15 @@ def excludes(first: Dense, domain: Domain, row: int) -> bool:
     return bool(excluded(system, forms, join_constraints(system, forms, on))[row, 0])
 
 
-def test_a_coefficient_of_joined_constraints_that_underflows_counts_times_the_domain() -> None:
-    """t_1 + 2e-237 t_2 >= 1e-87 holds at (0, 1e150), where t_1 alone is too small."""
-    row, level = double(1.0, 2e-237), 1e-87
-    box = Box(double(-1.0, -1e150), double(1.0, 1e150))
-    assert Fraction(2e-237) * Fraction(1e150) >= Fraction(level)
-    system = triangular(query_of(Dense((0,), (row[None],), double(-level)), box))
+def test_a_product_of_joined_constraints_that_underflows_is_not_rounded_up() -> None:
+    """t >= e holds at e, where e^2 is 1.7 times the smallest number, and is rounded to 2."""
+    e = 2.9e-162
+    first = Dense((0,), (torch.ones(1, 1).double(),), double(-e))
+    system = triangular(query_of(first, L2Ball(double(0.0), 2 * e)))
     on = torch.ones(1, 1, dtype=torch.float64)
     joint = join_constraints(system, system.forms(on), on)
-    along = Fraction(float(joint.p[0, 1])) * Fraction(1e150)
-    assert along >= Fraction(float(joint.q)) - Fraction(float(joint.slack))
+    p, q, slack = (exact(part)[0] for part in joint)
+    assert q > p * Fraction(e) >= q - slack
 
 
 def test_the_errors_of_joined_constraints_and_of_the_row_itself_count() -> None:
