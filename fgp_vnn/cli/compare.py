@@ -132,7 +132,13 @@ def _run_all(
 ) -> None:
     """Run what has no result yet, and write down what the comparison consists of."""
     from fgp_vnn.bench.compare import compare, measure_startup, published, write_published
-    from fgp_vnn.bench.comparison import Comparison, earlier_runs, read_rules, write_comparison
+    from fgp_vnn.bench.comparison import (
+        Comparison,
+        earlier_runs,
+        machine_words,
+        read_rules,
+        write_comparison,
+    )
     from fgp_vnn.bench.facts import provenance, revision
 
     out = _out(args)
@@ -145,7 +151,7 @@ def _run_all(
     year = args.rules or read_rules(out).year
 
     def note() -> None:
-        timings = _timings(sources, tables, out)
+        timings = _timings(sources, tables, out, machine_words(made))
         content = Comparison(str(args.benchmark.resolve()), year, timings, revisions, runs)
         write_comparison(out, content)
 
@@ -164,16 +170,21 @@ def _run_all(
 
 
 def _timings(
-    sources: _Sources, tables: Mapping[str, Sequence[Record]], out: Path
+    sources: _Sources, tables: Mapping[str, Sequence[Record]], out: Path, here: str
 ) -> dict[str, Timing]:
-    """Return how each tool is timed: here and cold, or as a table says."""
+    """Return how each tool is timed: cold, where its results are from, or as a table says.
+
+    `here` is the machine of results that are still to come.
+    """
     from fgp_vnn.bench.compare import read_startup
     from fgp_vnn.bench.comparison import run_timing
 
     timings = {}
     for tool in sources.tools:
         measured = run_timing(out / tool.name)
-        timings[tool.name] = replace(measured, kind="cold", startup=read_startup(out / tool.name))
+        machine = measured.machine or here
+        startup = read_startup(out / tool.name)
+        timings[tool.name] = replace(measured, kind="cold", machine=machine, startup=startup)
     for name, records in tables.items():
         source = run_timing(sources.tables[name].parent)
         machine, _, limit = sources.about.get(name, "").partition(";")

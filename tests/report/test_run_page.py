@@ -159,8 +159,8 @@ def test_a_late_answer_and_one_within_tolerance_are_marked(tmp_path: Path) -> No
         sat = Record("cat", "onnx/1-y.onnx", *names, "sat", 1.0, reason=reason, confirmed=False)
         journal.append(replace(sat, standings=near))
     text = write_report(tmp_path / "out").read_text()
-    assert '<span class="wrong-mark">late: sat</span>' in text
-    assert '<span class="wrong-mark">within tolerance</span>' in text
+    assert '<span class="warn-mark">late: sat</span>' in text
+    assert '<span class="warn-mark">within tolerance</span>' in text
     assert "outside the box by 1.4e-08" in text
     assert "None among 2 instances." in text
 
