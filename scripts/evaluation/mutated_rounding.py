@@ -18,6 +18,7 @@ _BACKWARD = tested("bounds/rounding.py", "base/test_rounding_terms", _LOSSES)
 _MAPS = tested(
     "network/model.py",
     _LOSSES,
+    "base/test_rounding_terms::what_a_coefficient_loses_counts_times_what_it_is_the_coefficient_of",
     "base/test_rounding::a_defect_is_cast_upwards",
     "base/test_rounding::bounds_in_float32_hold_for_weights_that_are_none",
 )
