@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from fgp_vnn.base.errors import InputError
@@ -208,7 +207,8 @@ def _concluded(args: argparse.Namespace, instances: Sequence[Instance], console:
     table, conflicts = scores(runs, rules), disagreements(runs, rules)
     write_bytes(out / "summary.csv", summary_csv(table).encode(), "summary")
     if not args.quiet:
-        console.print(summary_table(table))
+        for row in summary_lines(table):
+            console.print(row, soft_wrap=True)
         lines = [f"{rules}; {known_answers(runs, rules)} of {len(instances)} answers are known"]
         lines += [f"{tool}: {timing}" for tool, timing in timings.items()]
         first, *others = runs
@@ -220,16 +220,17 @@ def _concluded(args: argparse.Namespace, instances: Sequence[Instance], console:
     return 1 if any(conflict.wrong for conflict in conflicts) else 0
 
 
-def summary_table(table: Sequence[Score]) -> Table:
-    """Return the scores as a table for a terminal."""
-    result = Table()
-    result.add_column("tool")
-    for title in SCORE_TITLES.values():
-        result.add_column(title, justify="right")
-    for score in table:
-        style = "bold red" if score.wrong else None
-        result.add_row(score.tool, *score_texts(score).values(), style=style)
-    return result
+def summary_lines(table: Sequence[Score]) -> list[Text]:
+    """Return the scores as lines of a table, as wide as it has to be: no number is cut."""
+    rows = [["tool", *SCORE_TITLES.values()]]
+    rows += [[score.tool, *score_texts(score).values()] for score in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    styles = ["bold", *("bold red" if score.wrong else "" for score in table)]
+    lines = []
+    for row, style in zip(rows, styles, strict=True):
+        numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        lines.append(Text("  ".join([row[0].ljust(widths[0]), *numbers]), style=style))
+    return lines
 
 
 def summary_csv(table: Sequence[Score]) -> str:

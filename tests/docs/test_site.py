@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
@@ -47,7 +48,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pytest.skip(f"needs {module}: pip install 'fgp-vnn[docs]'")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # of the theme, about its future
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     return folder
