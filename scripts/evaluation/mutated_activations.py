@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from mutated_kernels import Tested
+from mutation import Change, tested
 
-_TESTS = ("network/test_activations.py",)
-_CURVE: Tested = ("network/activations/curve.py", _TESTS)
-_SIGMOIDS: Tested = ("network/activations/sigmoids.py", _TESTS)
-_GATES: Tested = ("network/activations/gates.py", _TESTS)
-_POWERS: Tested = ("network/activations/powers.py", _TESTS)
-_WAVES: Tested = ("network/activations/waves.py", _TESTS)
-_STEPS: Tested = ("network/activations/steps.py", _TESTS)
-_PRODUCT: Tested = ("network/activations/product.py", _TESTS)
-_LINES: Tested = ("bounds/lines.py", ("engine/test_smooth.py",))
-_LAYERS: Tested = ("bounds/layers.py", ("engine/test_smooth.py",))
+_HOLD = "network/test_activations::lines_hold_in_high_precision"
+_CURVE = tested("network/activations/curve.py", _HOLD)
+_SIGMOIDS = tested("network/activations/sigmoids.py", _HOLD)
+_GATES = tested("network/activations/gates.py", _HOLD)
+_POWERS = tested("network/activations/powers.py", _HOLD)
+_WAVES = tested("network/activations/waves.py", _HOLD)
+_STEPS = tested("network/activations/steps.py", _HOLD)
+_PRODUCT = tested(
+    "network/activations/product.py",
+    "network/test_activations::planes_hold_at_random_places_of_the_box",
+)
+_POLE = tested(
+    "network/activations/curve.py",
+    "network/test_activations::an_interval_outside_of_the_domain_has_no_bounds",
+)
+_LINES = tested(
+    "bounds/lines.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
+)
+_LAYERS = tested(
+    "bounds/layers.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
+)
 
 # The name, where, the text that is there, and what takes its place.
-ACTIVATIONS: tuple[tuple[str, Tested, str, str], ...] = (
+ACTIVATIONS: tuple[Change, ...] = (
     ("only the last piece counts", _CURVE, "torch.minimum(result, _least(", "(_least("),
     ("a concave piece by one end", _CURVE, "torch.minimum(*ends)", "ends[0]"),
     (
@@ -46,7 +57,7 @@ ACTIVATIONS: tuple[tuple[str, Tested, str, str], ...] = (
     ),
     (
         "poles are passed over",
-        _CURVE,
+        _POLE,
         "inside & ((lower > self.pole) | (upper < self.pole))",
         "inside",
     ),
