@@ -99,14 +99,14 @@ def _agrees(loaded: LoadedNetwork, size: int) -> None:
 def test_smooth_functions_are_read_as_few_activations(name: str) -> None:
     function, wanted = CASES[name]
     torch.manual_seed(0)
-    loaded = load_module(_Between(function), (1, 4))
+    loaded = load_module(_Between(function), torch.zeros(1, 4))
     assert [activation.name for activation in loaded.network.activations] == wanted
     _agrees(loaded, 4)
 
 
 def test_attention_becomes_products_and_a_softmax() -> None:
     torch.manual_seed(0)
-    loaded = load_module(_Attention(), (1, 12))
+    loaded = load_module(_Attention(), torch.zeros(1, 12))
     names = [activation.name for activation in loaded.network.activations]
     assert names == ["Mul", "Exp", "Reciprocal", "Mul"]
     assert loaded.network.widths[0] == 24  # each factor once, however many products it is in
