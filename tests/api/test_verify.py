@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import fgp_vnn
-from fgp_vnn.api.verify import check_fit
+from fgp_vnn.api.cases import check_fit
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.engine.device import pick_device

@@ -65,7 +65,7 @@ def load_network(
 
 
 def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwork:
-    given = _parse(data)
+    given = parse(data)
     model = raise_opset(given)
     graph = read_graph(model)
     written = graph.output
@@ -96,7 +96,8 @@ def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwo
     )
 
 
-def _parse(data: bytes) -> onnx.ModelProto:
+def parse(data: bytes) -> onnx.ModelProto:
+    """The model that the bytes of a file hold."""
     try:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
