@@ -52,7 +52,7 @@ def verify(
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
     files = Path(model), Path(prop)
     with memory_errors():
-        asked = load_property(files[1])
+        asked = load_property(files[1], limit().memory)
         try:
             with memory_errors():
                 verdict = _verify(files, asked, certificate, chosen, limit)
