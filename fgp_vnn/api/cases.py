@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.network import LoadedNetwork
+from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.property import Property
+from fgp_vnn.property.model import Case
 
 
 def asked_about(prop: Property) -> NDArray[np.float32]:
@@ -21,6 +23,41 @@ def asked_about(prop: Property) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         points = np.reshape(rows, (-1, prop.inputs)).astype(np.float32)
     return points[np.isfinite(points).all(1)]
+
+
+def load_for(
+    files: tuple[Path, Path], prop: Property, *, whole: bool = False
+) -> Iterator[tuple[LoadedNetwork, Property]]:
+    """The network of a file, and the part of the property that it is for: all of it, or, where
+    operands have to be constant that depend on inputs, the cases that fix these inputs alike.
+
+    With `whole`, only a network that is for all inputs is given.
+    """
+    left = prop.cases
+    while True:
+        values = np.where(_fixed(left[0]), left[0].lower, np.nan) if left and not whole else None
+        points = asked_about(replace(prop, cases=left[:1]))
+        loaded = load_network(files[0], points=points, fixed=values)
+        part = replace(prop, cases=tuple(case for case in left if _fixes(case, loaded.bound)))
+        left = tuple(case for case in left if not _fixes(case, loaded.bound))
+        check_fit(loaded, part, *map(str, files))
+        yield loaded, part
+        if not left:
+            return
+
+
+def _fixed(case: Case) -> NDArray[np.bool_]:
+    """Which inputs [inputs] a case fixes at a float32."""
+    with np.errstate(over="ignore"):
+        single = case.lower.astype(np.float32) == case.lower
+    return np.asarray((case.lower == case.upper) & single)
+
+
+def _fixes(case: Case, bound: Mapping[int, float]) -> bool:
+    """Whether a case fixes these inputs at these values."""
+    places, values = list(bound), list(bound.values())
+    ends = case.lower[places], case.upper[places]
+    return all(bool((end == values).all()) for end in ends)
 
 
 def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> None:

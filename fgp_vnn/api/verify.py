@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from fgp_vnn.api.cases import asked_about, check_fit, combine
+from fgp_vnn.api.cases import combine, load_for
 from fgp_vnn.api.opaque import attack_refused
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import OutOfMemoryError, UnsupportedError, memory_errors
@@ -24,7 +24,7 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
-from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.query import Query, ask
@@ -69,26 +69,32 @@ def _verify(
     limit: Callable[[], Budget],
 ) -> Verdict:
     """The verdict on the files of a network and of its property; `limit` begins a budget."""
-    begin = time.perf_counter()
-    loaded = load_network(files[0], points=asked_about(prop))
-    check_fit(loaded, prop, *map(str, files))
-    load = time.perf_counter() - begin
-    budget = limit()
     logs: list[ProofLog] = []
 
     def new_log(query: Query, case: int) -> NullLog:
         logs.append(ProofLog(query, case))
         return logs[-1]
 
-    if settings.float32_semantics:
-        verdict = _solve_deployed(files[0], loaded, prop, settings, budget)
-    elif certificate is None:
-        verdict = solve_property(loaded, prop, settings, budget)
-    else:
-        verdict = solve_property(loaded, prop, settings, budget, new_log=new_log)
+    verdicts: list[Verdict] = []
+    begin = time.perf_counter()
+    # What a certificate or a deployment is about is read from the file, for all inputs.
+    whole = certificate is not None or settings.float32_semantics
+    for loaded, part in load_for(files, prop, whole=whole):
+        load, budget = time.perf_counter() - begin, limit()
+        if settings.float32_semantics:
+            verdict = _solve_deployed(files[0], loaded, part, settings, budget)
+        elif certificate is None:
+            verdict = solve_property(loaded, part, settings, budget)
+        else:
+            verdict = solve_property(loaded, part, settings, budget, new_log=new_log)
+        verdicts.append(replace(verdict, seconds={"load": load, **verdict.seconds}))
+        if verdict.status == "sat":
+            break
+        begin = time.perf_counter()
+    verdict = combine(verdicts)
     if certificate is not None and verdict.status == "unsat":
-        verdict = _with_certificate(verdict, logs, files, prop, certificate, budget)
-    return replace(verdict, seconds={"load": load, **verdict.seconds})
+        verdict = _with_certificate(verdict, logs, files, prop, certificate, limit())
+    return verdict
 
 
 def solve_property(

@@ -18,15 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read both files and say whether they can be verified, or only attacked; the exit code."""
     with leave_on_interrupt():
-        from fgp_vnn.api.cases import asked_about, check_fit
+        from fgp_vnn.api.cases import load_for
         from fgp_vnn.api.opaque import check_program
-        from fgp_vnn.network import load_network
         from fgp_vnn.property import load_property
 
         prop, said = load_property(args.property), "supported"
         try:
-            loaded = load_network(args.model, points=asked_about(prop))
-            check_fit(loaded, prop, str(args.model), str(args.property))
+            next(load_for((args.model, args.property), prop))
         except UnsupportedError as error:
             check_program((args.model, args.property), prop, error)
             said = f"attacked only: {error}"

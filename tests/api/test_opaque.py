@@ -98,7 +98,7 @@ def test_a_network_that_does_not_fit_is_attacked(
     def too_large(*given: object, **more: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("fgp_vnn.api.verify.load_network", too_large)
+    monkeypatch.setattr("fgp_vnn.api.cases.load_network", too_large)
     prop = tmp_path / "a.vnnlib"
     prop.write_text(box([(-1.0, 1.0)] * 4, 2, f"(<= Y_0 {limit})"))
     if found:

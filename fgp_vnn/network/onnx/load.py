@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import (
     InputError,
@@ -22,12 +23,15 @@ from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
+from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import read_graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
 from fgp_vnn.strategy import Loading
+
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +44,27 @@ class LoadedNetwork:
     output_shape: tuple[int, ...]
     operators: Mapping[str, int]  # how often the file has each
     comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are kept
+    bound: Mapping[int, float]  # inputs that the network has these values of as constants
 
 
 def load_network(
-    path: Path | str, *, dense_entries: int = 2_000_000, points: Floats | None = None
+    path: Path | str,
+    *,
+    dense_entries: int = 2_000_000,
+    points: Floats | None = None,
+    fixed: Doubles | None = None,
 ) -> LoadedNetwork:
     """Load an ONNX file, plain or gzipped; raises InputError and nothing else.
 
     Affine maps of up to `dense_entries` matrix entries become `Dense`, larger ones `Operator`. What
     they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
-    they are inputs of this network.
+    they are inputs of this network. With `fixed` values [inputs], NaN for an input that moves,
+    operands that have to be constant may depend on inputs that do not.
     """
     path = Path(path)
     data = read_bytes(path, "network")
     try:
-        return _load(data, dense_entries, points)
+        return _load(data, dense_entries, points, fixed)
     except InputError as error:
         raise type(error)(f"{path}: {error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
@@ -64,12 +74,15 @@ def load_network(
         raise UnsupportedError(f"{path}: the network cannot be loaded: {reason}") from error
 
 
-def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwork:
+def _load(
+    data: bytes, dense_entries: int, points: Floats | None, fixed: Doubles | None
+) -> LoadedNetwork:
     given = parse(data)
     model = raise_opset(given)
     graph = read_graph(model)
     written = graph.output
     softmax = clean_graph(graph)
+    bound = {} if fixed is None else bind_fixed(graph, fixed)
     rewrite(graph)
     check_affine(graph, rewritten=CLEANED | REWRITTEN)
     network, ends = normal_form(graph, dense_entries=dense_entries)
@@ -84,8 +97,8 @@ def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwo
     names = [name for name in dict.fromkeys(ends) if name in made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
     inside = open_inside(given, data, names, graph.input_shape)
-    x, values = exercise(inside, hidden, x, Loading())
-    compare(reading, runtime, dict(zip(names, values, strict=True)), x)
+    x, values = exercise(lambda x: inside(_settled(x, bound)), hidden, x, Loading())
+    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound))
     return LoadedNetwork(
         network,
         runtime,
@@ -93,7 +106,15 @@ def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwo
         output_shape,
         Counter(node.op_type for node in given.graph.node),
         softmax is not None,
+        bound,
     )
+
+
+def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
+    """The points x [points, inputs] with the values that some inputs are bound to."""
+    result = x.copy()
+    result[:, list(bound)] = list(bound.values())
+    return result
 
 
 def parse(data: bytes) -> onnx.ModelProto:
