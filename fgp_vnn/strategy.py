@@ -137,8 +137,7 @@ class Slopes:
     bundles: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
-    # forward forms are used where backward passes cost so much more [v 0.96 1.01]
-    forward_factor: int = 40
+    forward_factor: int = 40  # where backward passes cost so much more, forms do [v 0.96 1.01]
 
     def storable(self) -> Slopes:
         """The same, with results that a certificate can hold."""
@@ -240,6 +239,7 @@ class Inputs:
     """Splits of inputs."""
 
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
+    cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
     few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
     many: int = 1000  # inputs from which on they are not, however few it sees [a 1.02 1.15]
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]

@@ -55,6 +55,8 @@ def _fixed(case: Case) -> NDArray[np.bool_]:
 
 def _fixes(case: Case, bound: Mapping[int, float]) -> bool:
     """Whether a case fixes these inputs at these values."""
+    if not bound:
+        return True
     places, values = list(bound), list(bound.values())
     ends = case.lower[places], case.upper[places]
     return all(bool((end == values).all()) for end in ends)

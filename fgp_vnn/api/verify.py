@@ -20,6 +20,7 @@ from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.many import proved_at_once
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
@@ -97,13 +98,18 @@ def _verify(
     return verdict
 
 
+def no_log(query: Query, case: int) -> NullLog:
+    """The log of a query that no certificate is asked for."""
+    return NullLog(query)
+
+
 def solve_property(
     loaded: LoadedNetwork,
     prop: Property,
     settings: Settings,
     budget: Budget,
     deployment: Deployment | None = None,
-    new_log: Callable[[Query, int], NullLog] = lambda query, case: NullLog(query),
+    new_log: Callable[[Query, int], NullLog] = no_log,
     strategy: Strategy | None = None,
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are.
@@ -115,7 +121,19 @@ def solve_property(
     dtype = getattr(torch, settings.precision)
     network = loaded.network.to(device, dtype)
     verdicts: list[Verdict] = []
+    strategy = strategy or Strategy()
+    together = settings.engine != "attack" and deployment is None and new_log is no_log
+    begin = time.perf_counter()
+    if together and len(prop.cases) >= strategy.inputs.cases:
+        proved = proved_at_once(network, prop.cases, budget, strategy)
+        seconds, statistics = {"bounds": time.perf_counter() - begin}, {"boxes": len(prop.cases)}
+        if any(proved):
+            verdicts.append(Verdict("unsat", "bounds", seconds=seconds, statistics=statistics))
+    else:
+        proved = [False] * len(prop.cases)
     for number, case in enumerate(prop.cases):
+        if proved[number]:
+            continue
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
         if deployment is not None:
             domain = received(domain)
@@ -125,7 +143,7 @@ def solve_property(
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         log = new_log(query, number)
-        problem = Problem(query, judge, settings, budget, strategy or Strategy(), log)
+        problem = Problem(query, judge, settings, budget, strategy, log)
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break

@@ -112,7 +112,7 @@ def _load(
 
 def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
     """The points x [points, inputs] with the values that some inputs are bound to."""
-    result = x.copy()
+    result: Floats = x.copy()
     result[:, list(bound)] = list(bound.values())
     return result
 
