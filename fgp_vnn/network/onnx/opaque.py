@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import nodes_in
+from fgp_vnn.network.onnx.choose import Choice, choose
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.convert import convert_whole
 from fgp_vnn.network.onnx.graph import RANDOM, ends_of, input_shape, label, read_graph
@@ -93,8 +94,11 @@ def load_opaque(path: Path | str) -> Opaque:
 
     Refuses what is no function of one float32 input, and what onnxruntime does not run.
     """
-    data = read_bytes(Path(path), "network")
-    model = parse(data)
+    data = read_model(Path(path))
+    whole = parse(data)
+    model = choose(whole, Choice())
+    if model is not whole:
+        data = model.SerializeToString()
     read, _ = ends_of(model.graph)
     shape = input_shape(read)
     _check_fixed(model)
