@@ -15,6 +15,8 @@ from torch import Tensor, fx, nn
 
 Shape = tuple[int, ...]
 _SUMS = {torch.add: 1, torch.sub: -1}
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 class NoRuleError(Exception):
@@ -31,8 +33,8 @@ def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
         module.stride,
         module.padding,
         module.dilation,
-        False,
-        [0] * (len(shape) - 2),
+        module.transposed,
+        module.output_padding,
         module.groups,
         (True, False, False),
     )[0]
@@ -44,17 +46,52 @@ def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return nn.functional.pad(rows, [-width for width in module.padding])
 
 
+def _pull_pads(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+    return nn.functional.pad(rows, [-width for width in module.pads])
+
+
+def _pull_pooled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+    result: Tensor = torch.ops.aten.avg_pool2d_backward(
+        rows,
+        rows.new_empty(1).expand(len(rows), *shape[1:]),  # only its shape is read
+        _pair(module.kernel_size),
+        _pair(module.stride),
+        _pair(module.padding),
+        module.ceil_mode,
+        module.count_include_pad,
+        module.divisor_override,
+    )
+    return result
+
+
+def _pair(sizes: Any) -> list[int]:
+    return [sizes, sizes] if isinstance(sizes, int) else list(sizes)
+
+
+def _pull_normed(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+    """Of a normalisation by constants, whose mean and offset the linear part does not have."""
+    scale = module.weight / (module.running_var + module.eps).sqrt()
+    return rows * scale.reshape(1, -1, *[1] * (len(shape) - 2))
+
+
 def _pull_reshaped(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return rows.reshape(len(rows), *shape[1:])
 
 
 _RULES: dict[str, Callable[[Any, Tensor, Shape], Tensor]] = {
+    "AvgPool2d": _pull_pooled,
+    "BatchNorm1d": _pull_normed,
+    "BatchNorm2d": _pull_normed,
     "ConstantPad1d": _pull_padded,
     "ConstantPad2d": _pull_padded,
     "Conv1d": _pull_convolved,
     "Conv2d": _pull_convolved,
+    "ConvTranspose1d": _pull_convolved,
+    "ConvTranspose2d": _pull_convolved,
     "Identity": _pull_reshaped,
+    "OnnxCopyIdentity": _pull_reshaped,
     "OnnxIdentity": _pull_reshaped,
+    "OnnxPadStatic": _pull_pads,
     "_Reshape": _pull_reshaped,
 }
 
@@ -148,8 +185,12 @@ def _all_known(module: fx.GraphModule) -> bool:
 
 
 def _known(module: Any) -> bool:
-    if isinstance(module, nn.Conv1d | nn.Conv2d):
+    if isinstance(module, _CONVOLUTIONS):
         return isinstance(module.padding, tuple) and module.padding_mode == "zeros"
+    if isinstance(module, _NORMS):
+        return not module.training and module.track_running_stats and module.affine
+    if type(module).__name__ == "OnnxPadStatic":
+        return module.mode == "constant" and module.constant_value == 0
     return type(module).__name__ in _RULES
 
 
@@ -191,7 +232,9 @@ class _Recorder(fx.Interpreter):
         steps = _steps(module)
         self.steps[node] = []
         for step in steps:
-            if isinstance(step, nn.Conv1d | nn.Conv2d) and value.dim() != step.weight.dim():
+            if isinstance(step, _CONVOLUTIONS) and value.dim() != step.weight.dim():
+                self.refused = True
+            if isinstance(step, nn.AvgPool2d) and value.dim() != 4:
                 self.refused = True
             self.steps[node].append((step, tuple(value.shape)))
             value = step(value) if len(steps) > 1 else value
