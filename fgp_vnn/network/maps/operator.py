@@ -40,12 +40,15 @@ class Operator(AffineMap):
 
     @cached_property
     def operations(self) -> int:
-        """Sums have at most as many terms as a source has entries, as there are weights for an
-        output or, on the way back, for an input, or as a sum without weights reads."""
+        """Sums have at most as many terms as there are weights for an output or, on the way back,
+        for an input, or as a sum without weights reads; where a module has no rule of its own, as
+        a source has entries."""
         tensors = self.module.state_dict().values()
         weights = [t for t in tensors if t.is_floating_point() and t.numel()]
         terms = sum(t.numel() // n for t in weights for n in (*t.shape[:2], *[1] * (not t.dim())))
-        terms += self._losses.summed + sum(prod(shape) for shape in self.shapes)
+        terms += self._losses.summed
+        if self._batched is None:
+            terms += sum(prod(shape) for shape in self.shapes)
         return int(terms) + len(self.module.graph.nodes)
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
