@@ -21,6 +21,8 @@ from torch import Tensor
 from fgp_vnn.base.rounding import above, below, unit
 from fgp_vnn.bounds.layers import LayerBounds as LayerBounds
 from fgp_vnn.bounds.layers import Lines as Lines
+from fgp_vnn.bounds.layers import through_lines
+from fgp_vnn.bounds.patches import PatchPass
 from fgp_vnn.bounds.rounding import Rounding as Rounding
 from fgp_vnn.bounds.rounding import dot
 from fgp_vnn.budget.budget import Budget
@@ -115,10 +117,8 @@ def _descend(
         if coefficient is None:
             continue
         kept[k] = coefficient
-        low, chord, intercept = lines[k - 1]
-        negative = coefficient.clamp(max=0)
-        constant = constant + dot(negative, intercept)
-        through = torch.addcmul(negative * chord, coefficient.clamp(min=0), low)
+        through, offset = through_lines(coefficient, lines[k - 1])
+        constant = constant + offset
         multiplier = None if beta is None else beta[k - 1]
         if multiplier is not None:
             through = through - multiplier
@@ -219,6 +219,10 @@ def _tighten(
     most = int(crossing.sum(-1).max()) if len(crossing) else 0
     if not most or budget.expired():
         return lower, upper
+    if len(crossing) == 1:
+        patches = _patch_pass(network, rounding, bounds, k)
+        if patches.pays:
+            return _tighten_by_patches(patches, lower, upper, budget)
     # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
     chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
     lines, domain = bounds.lines(), rounding.domain
@@ -230,4 +234,26 @@ def _tighten(
         upper.scatter_(-1, part, torch.minimum(upper.gather(-1, part), high))
         if budget.expired():
             break
+    return lower, upper
+
+
+def _patch_pass(network: Network, rounding: Rounding, bounds: LayerBounds, k: int) -> PatchPass:
+    lines = bounds.lines()
+
+    def rest(layer: int, waiting: dict[int, Tensor], constant: Tensor, error: Tensor) -> Tensor:
+        begun = _Begun(layer, waiting, constant, error)
+        return _descend(network, rounding.domain, begun, lines, None, rounding).least
+
+    return PatchPass(network, k, lines, rounding, rest)
+
+
+def _tighten_by_patches(
+    patches: PatchPass, lower: Tensor, upper: Tensor, budget: Budget
+) -> tuple[Tensor, Tensor]:
+    """The same for one bundle, by rows that are patches."""
+    neurons = torch.nonzero(((lower < 0) & (upper > 0))[0]).flatten()
+    low, high = patches.bounds(neurons, budget)
+    lower, upper = lower.clone(), upper.clone()
+    lower[0, neurons] = torch.maximum(lower[0, neurons], low)
+    upper[0, neurons] = torch.minimum(upper[0, neurons], high)
     return lower, upper

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 
 Shape = tuple[int, ...]
-_SUMS = {torch.add: 1, torch.sub: -1}
+SUMS = {torch.add: 1, torch.sub: -1}
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
@@ -50,13 +50,13 @@ def _pull_pads(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return nn.functional.pad(rows, [-width for width in module.pads])
 
 
-def _pull_pooled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+def pull_pooled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     result: Tensor = torch.ops.aten.avg_pool2d_backward(
         rows,
         rows.new_empty(1).expand(len(rows), *shape[1:]),  # only its shape is read
-        _pair(module.kernel_size),
-        _pair(module.stride),
-        _pair(module.padding),
+        pair(module.kernel_size),
+        pair(module.stride),
+        pair(module.padding),
         module.ceil_mode,
         module.count_include_pad,
         module.divisor_override,
@@ -64,11 +64,11 @@ def _pull_pooled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return result
 
 
-def _pair(sizes: Any) -> list[int]:
+def pair(sizes: Any) -> list[int]:
     return [sizes, sizes] if isinstance(sizes, int) else list(sizes)
 
 
-def _pull_normed(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+def pull_scaled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     """Of a normalisation by constants, whose mean and offset the linear part does not have."""
     scale = module.weight / (module.running_var + module.eps).sqrt()
     return rows * scale.reshape(1, -1, *[1] * (len(shape) - 2))
@@ -79,9 +79,9 @@ def _pull_reshaped(module: Any, rows: Tensor, shape: Shape) -> Tensor:
 
 
 _RULES: dict[str, Callable[[Any, Tensor, Shape], Tensor]] = {
-    "AvgPool2d": _pull_pooled,
-    "BatchNorm1d": _pull_normed,
-    "BatchNorm2d": _pull_normed,
+    "AvgPool2d": pull_pooled,
+    "BatchNorm1d": pull_scaled,
+    "BatchNorm2d": pull_scaled,
     "ConstantPad1d": _pull_padded,
     "ConstantPad2d": _pull_padded,
     "Conv1d": _pull_convolved,
@@ -107,24 +107,24 @@ class Batched:
         recorder.run(*(like.new_zeros(shape) for shape in shapes))
         if recorder.refused:
             raise NoRuleError
-        self._module = module
-        self._steps = recorder.steps
-        self._shapes = recorder.shapes
+        self.module = module
+        self.steps = recorder.steps
+        self.shapes = recorder.shapes
 
     def push(self, values: Sequence[Tensor]) -> Tensor:
         """One value [batch, n_s] per source to [batch, outputs]."""
-        return _Forward(self._module, self._shapes).run(*values).flatten(1)  # type: ignore[no-any-return]
+        return _Forward(self.module, self.shapes).run(*values).flatten(1)  # type: ignore[no-any-return]
 
     def pull(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Rows [batch, outputs] to one [batch, n_s] per source."""
         waiting: dict[fx.Node, Tensor] = {}
         found: list[Tensor] = []
-        for node in reversed(self._module.graph.nodes):
+        for node in reversed(self.module.graph.nodes):
             if node.op == "output":
                 end = node.args[0]
-                waiting[end] = rows.reshape(len(rows), *self._shapes[end][1:])
+                waiting[end] = rows.reshape(len(rows), *self.shapes[end][1:])
             elif node.op == "placeholder":
-                none = rows.new_zeros(len(rows), *self._shapes[node][1:])
+                none = rows.new_zeros(len(rows), *self.shapes[node][1:])
                 found.insert(0, waiting.get(node, none).flatten(1))
             elif node.op == "call_module" and node in waiting:
                 self._pull_through(node, waiting)
@@ -132,13 +132,13 @@ class Batched:
 
     def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Tensor]) -> None:
         rows = waiting.pop(node)
-        module: Any = self._module.get_submodule(str(node.target))
-        if _is_sum(module):
+        module: Any = self.module.get_submodule(str(node.target))
+        if is_sum(module):
             first, second = node.args
             _add(waiting, first, rows)
-            _add(waiting, second, rows if _SUMS[module.math_op_function] > 0 else -rows)
+            _add(waiting, second, rows if SUMS[module.math_op_function] > 0 else -rows)
             return
-        for step, shape in reversed(self._steps[node]):
+        for step, shape in reversed(self.steps[node]):
             rows = _RULES[type(step).__name__](step, rows, shape)
         _add(waiting, node.args[0], rows)
 
@@ -148,7 +148,7 @@ def _add(waiting: dict[fx.Node, Tensor], node: Any, rows: Tensor) -> None:
         waiting[node] = waiting[node] + rows if node in waiting else rows
 
 
-def _is_sum(module: Any) -> bool:
+def is_sum(module: Any) -> bool:
     return type(module).__name__ == "OnnxBinaryMathOperation"
 
 
@@ -176,8 +176,8 @@ def _all_known(module: fx.GraphModule) -> bool:
             return False
         if node.op == "call_module":
             target: Any = module.get_submodule(str(node.target))
-            if _is_sum(target):
-                if target.math_op_function not in _SUMS or target.broadcast:
+            if is_sum(target):
+                if target.math_op_function not in SUMS or target.broadcast:
                     return False
             elif not all(map(_known, _steps(target))):
                 return False
@@ -224,7 +224,7 @@ class _Recorder(fx.Interpreter):
     def _note(self, node: fx.Node) -> None:
         module: Any = self.module.get_submodule(str(node.target))
         varying = [a for a in node.args if isinstance(a, fx.Node) and a.op != "get_attr"]
-        if _is_sum(module):
+        if is_sum(module):
             if any(self.shapes[a] != self.shapes[node] for a in varying):
                 self.refused = True
             return

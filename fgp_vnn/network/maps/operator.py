@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 from fgp_vnn.base.rounding import rounded_down
 from fgp_vnn.network.maps.batched import Batched, NoRuleError
 from fgp_vnn.network.maps.losses import Losses
+from fgp_vnn.network.maps.patches import PatchMap
 from fgp_vnn.network.model import AffineMap, Combination, Lost
 
 
@@ -71,6 +72,12 @@ class Operator(AffineMap):
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         return self._run(self.module, self._batched, values)
+
+    @cached_property
+    def patches(self) -> PatchMap | None:
+        """The way of patches back through the program, where all that it does is known there."""
+        found = None if self._batched is None else PatchMap(self._batched)
+        return found if found is not None and found.known() else None
 
     @cached_property
     def _batched(self) -> Batched | None:
