@@ -1,25 +1,29 @@
-"""Local robustness of a network at its inputs: `certify` and what it keeps between inputs."""
+"""Local robustness of a network at its inputs: `certify`, and a network made ready for it."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
 from fgp_vnn.attack.ball_judge import check_ball
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
+from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
-from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Center, Classifier, Clip
 from fgp_vnn.engine.device import pick_device
-from fgp_vnn.engine.settings import make_settings
+from fgp_vnn.engine.radius_ends import Ends, Progress
+from fgp_vnn.engine.run import run
+from fgp_vnn.engine.settings import make_settings, unusual
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
@@ -27,11 +31,13 @@ from fgp_vnn.transform.inputs import row_space
 if TYPE_CHECKING:
     from torch.nn import Module
 
+Answer = TypeVar("Answer")
 _STATUSES: dict[str, RobustnessStatus] = {
     "unsat": "robust",
     "sat": "not_robust",
     "timeout": "timeout",
 }
+_ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
 def certify(
@@ -50,17 +56,13 @@ def certify(
     for each input; settings are the fields of `Settings`.
     """
     certifier = Certifier.of(model, **settings)
-    points, single = certifier.points(x)
-    results = [
-        certifier.certify(point, epsilon=epsilon, norm=norm, clip=clip, timeout=timeout)
-        for point in points
-    ]
-    return results[0] if single else results
+    asked: dict[str, Any] = {"epsilon": epsilon, "norm": norm, "clip": clip, "timeout": timeout}
+    return certifier.each(x, lambda point: certifier.certify(point, **asked))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certifier(Classifier):
-    """A network made ready for many inputs."""
+    """A network made ready for questions about many inputs."""
 
     input_shape: tuple[int, ...]
 
@@ -96,8 +98,14 @@ class Certifier(Classifier):
             )
         return list(array.reshape(len(array), -1).astype(np.float64)), False
 
+    def each(self, x: ArrayLike, answer: Callable[[Doubles], Answer]) -> Answer | list[Answer]:
+        """The answer about one input, or a list of answers about a batch along the first axis."""
+        points, single = self.points(x)
+        answers = [answer(point) for point in points]
+        return answers[0] if single else answers
+
     def center(self, x: Doubles, norm: Norm, clip: Clip | None) -> Center:
-        """A flat input with the class that the network gives it."""
+        """A flat input [inputs] with the class that the network gives it."""
         y = self.run(x.astype(np.float32))
         if not np.isfinite(y).all():
             raise InputError("the network's output at the input is not finite")
@@ -112,19 +120,71 @@ class Certifier(Classifier):
         clip: Clip | None = None,
         timeout: float | None = None,
     ) -> Robustness:
-        """The robustness of the network at one flat input."""
+        """Whether all inputs within epsilon of x [inputs], and in the clip box, have its class;
+        `timeout` is in seconds."""
         begin = time.perf_counter()
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
         check_ball(x, epsilon, norm, clip)
         center = self.center(x, norm, clip)
-        with torch.inference_mode():
-            verdict = self.decide(center, epsilon, budget)
+        statistics: dict[str, int] = {}
+        try:
+            with memory_errors(), torch.inference_mode():
+                for problem in self.problems(center, epsilon, budget):
+                    verdict = run(problem, "certify").after(statistics)
+                    statistics = verdict.statistics
+                    if verdict.status != "unknown":
+                        break
+        except OutOfMemoryError as error:
+            verdict = Verdict("unknown", reason=str(error), statistics=statistics)
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,
             verdict.counterexample,
             verdict.decided_by,
             verdict.reason,
+            time.perf_counter() - begin,
+            verdict.statistics,
+        )
+
+    def radius(
+        self,
+        x: Doubles,
+        *,
+        norm: Norm = "l2",
+        maximum: float = 1.0,
+        gap: float = 0.01,
+        clip: Clip | None = None,
+        timeout: float | None = None,
+        progress: Progress = lambda lower, upper: None,
+    ) -> Radius:
+        """Bounds of the distance from one flat input to the nearest one of another class, up to
+        `maximum`; `progress` is called with both whenever one of them improves.
+
+        Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
+        `timeout`, in seconds, is over or an allocation fails: both bounds are valid at any moment.
+        """
+        begin = time.perf_counter()
+        budget = Budget.of(check_seconds(timeout), self.settings.memory)
+        make_settings("radius", unusual(vars(self.settings)))
+        if not 0 < maximum < math.inf:
+            raise InputError(f"the maximum is {maximum}; it must be a positive number")
+        if not 0 < gap < 1:
+            raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
+        check_ball(x, maximum, norm, clip)
+        ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
+        short = False
+        try:
+            with memory_errors(), torch.inference_mode():
+                verdict = run(ends, "radius")
+        except OutOfMemoryError as error:
+            short, verdict = True, Verdict("unknown", "", ends.counterexample, str(error))
+        return Radius(
+            ends.lower,
+            ends.upper,
+            ends.center.label,
+            verdict.counterexample,
+            "memory" if short else _ENDS.get(verdict.status, "inconclusive"),
+            verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,
         )
@@ -138,16 +198,20 @@ class Certifier(Classifier):
         clip: Clip | None = None,
         timeout: float | None = None,
     ) -> Counterexample | None:
-        """A counterexample, if a longer attack finds one."""
+        """A counterexample within epsilon of x [inputs], if a longer attack finds one in the time
+        and memory that it has."""
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        with torch.inference_mode():
-            return self.descend(self.center(x, norm, clip), epsilon, budget)
+        try:
+            with memory_errors(), torch.inference_mode():
+                return self.descend(self.center(x, norm, clip), epsilon, budget)
+        except OutOfMemoryError:
+            return None
 
 
 def _open(
     model: str | Path | LoadedNetwork | Network | Module,
 ) -> tuple[Network, Callable[[Floats], Floats], tuple[int, ...]]:
-    """The normal form, the program that confirms witnesses, the shape of the input."""
+    """The normal form, the program that confirms counterexamples, the shape of the input."""
     if isinstance(model, (str, Path)):
         model = load_network(Path(model))
     if isinstance(model, LoadedNetwork):
@@ -163,7 +227,7 @@ def _open(
 
 
 def _float_program(network: Network) -> Callable[[Floats], Floats]:
-    """The network itself in float32: what confirms witnesses where there is no other program."""
+    """The network itself in float32, to confirm counterexamples where there is no other program."""
     single = network.to("cpu", torch.float32)
 
     def run(x: Floats) -> Floats:

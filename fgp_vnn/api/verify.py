@@ -1,4 +1,4 @@
-"""The library's functions: files and arrays in, verdicts out."""
+"""`verify`: an ONNX network and a VNN-LIB property in, a verdict out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from fgp_vnn.attack.confirm import Judge
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
@@ -22,7 +22,7 @@ from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
-from fgp_vnn.engine.settings import Settings, make_settings
+from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
@@ -44,10 +44,21 @@ def verify(
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why.
     """
+    with memory_errors():
+        return _verify(model, prop, timeout, certificate, settings)
+
+
+def _verify(
+    model: str | Path,
+    prop: str | Path,
+    timeout: float | None,
+    certificate: str | Path | None,
+    settings: dict[str, Any],
+) -> Verdict:
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
-    if certificate is not None and chosen.float32_semantics:
-        raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
+    if certificate is not None:
+        check_certificate(chosen)
     loaded_property = load_property(Path(prop))
     loaded = load_network(Path(model), points=asked_about(loaded_property))
     check_fit(loaded, loaded_property, str(model), str(prop))
@@ -107,11 +118,12 @@ def solve_property(
     budget: Budget,
     deployment: Deployment | None = None,
     new_log: Callable[[Query, int], NullLog] = lambda query, case: NullLog(query),
+    strategy: Strategy | None = None,
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are.
 
     With a deployment, proofs are about every float32 evaluation of the network. `new_log`
-    gives what is to hear, case by case, what a proof consists of.
+    makes the proof log of a query and its case.
     """
     device = pick_device(settings.device, settings.precision)
     dtype = getattr(torch, settings.precision)
@@ -127,7 +139,7 @@ def solve_property(
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         log = new_log(query, number)
-        problem = Problem(query, judge, settings, budget, Strategy(), log)
+        problem = Problem(query, judge, settings, budget, strategy or Strategy(), log)
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break

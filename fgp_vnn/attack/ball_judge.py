@@ -18,8 +18,8 @@ from fgp_vnn.base.verdict import Counterexample
 
 @dataclass(frozen=True, eq=False)
 class BallJudge:
-    """Decides whether a point is a witness: in the ball and the box as float32 values, by exact
-    arithmetic, and given another class, or a tie, by running the network."""
+    """Decides whether a point is a counterexample: in the ball and the box as float32 values, by
+    exact arithmetic, and given another class, or a tie, by running the network."""
 
     center: Doubles  # [inputs]
     epsilon: float
@@ -30,7 +30,7 @@ class BallJudge:
     label: int
 
     def __call__(self, points: Tensor) -> Counterexample | None:
-        """The first of the points [points, inputs] that is a witness."""
+        """The first of the points [points, inputs] that is a counterexample."""
         for point in points.detach().cpu().double().numpy():
             x = self._inside(point)
             if x is None:

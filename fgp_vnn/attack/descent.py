@@ -12,7 +12,7 @@ from fgp_vnn.budget.capacity import parts, points_at_once
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import gradient
-from fgp_vnn.strategy import Descent
+from fgp_vnn.strategy import Descent, Offer
 
 
 def falsify(
@@ -63,7 +63,7 @@ def descend(
     length = attack.first_step
     outputs = query.network(x)
     for _ in range(attack.steps):
-        found = offer(query, confirm, x, outputs, attack.near)
+        found = offer(query, confirm, x, outputs, attack.offer)
         if found is not None or budget.expired():
             return found
         if not outputs.shape[-1]:
@@ -74,7 +74,7 @@ def descend(
         x = domain.project(x - length * scale * _unit(domain, velocity))
         outputs = query.network(x)
         length *= ratio
-    return offer(query, confirm, x, outputs, attack.near)
+    return offer(query, confirm, x, outputs, attack.offer)
 
 
 def _starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
@@ -107,13 +107,13 @@ def _unit(domain: Domain, direction: Tensor) -> Tensor:
 
 
 def offer(
-    query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, near: float = Descent.near
+    query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, how: Offer
 ) -> Counterexample | None:
     """Hand over the points that meet a disjunct, or almost do, the clearest first."""
     worst = query.worst(outputs).amin(-1)  # [points]
     size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
-    close = torch.nonzero(worst <= near * size).flatten()
+    close = torch.nonzero(worst <= how.near * size).flatten()
     if not len(close):
         return None
-    order = close[worst[close].argsort()][:8]
+    order = close[worst[close].argsort()][: how.most]
     return confirm(x[order])

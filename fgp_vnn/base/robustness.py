@@ -23,7 +23,7 @@ class Robustness:
 
     status: RobustnessStatus
     label: int  # the class that the network gives the centre
-    witness: Counterexample | None = None  # an input of the ball with another class, or a tie
+    counterexample: Counterexample | None = None  # in the ball, with another class or a tie
     decided_by: str = ""  # bounds, attack, walk, ...; empty if nothing was decided
     reason: str = ""  # why nothing was decided
     seconds: float = 0.0
@@ -31,25 +31,19 @@ class Robustness:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        result: dict[str, Any] = {
-            "status": self.status,
-            "label": self.label,
-            "decided_by": self.decided_by,
-            "reason": self.reason,
-            "seconds": self.seconds,
-            "statistics": dict(self.statistics),
-        }
-        if self.witness is not None:
-            result["witness"] = {
-                "label": int(other_class(self.witness.y, self.label)),
-                "x": [float(v) for v in self.witness.x],
-                "y": [float(v) for v in self.witness.y],
+        names = ("status", "label", "decided_by", "reason", "seconds")
+        result: dict[str, Any] = {name: getattr(self, name) for name in names}
+        result["statistics"] = dict(self.statistics)
+        if self.counterexample is not None:
+            result["counterexample"] = {
+                "label": other_class(self.counterexample.y, self.label),
+                **self.counterexample.as_dict(),
             }
         return result
 
 
 def other_class(y: Floats, label: int) -> int:
-    """The greatest output besides that of the label."""
+    """The class, other than the label, with the greatest of the outputs y [outputs]."""
     others = y.copy()
     others[label] = -np.inf
     return int(others.argmax())

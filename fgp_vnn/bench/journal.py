@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from fgp_vnn.base.errors import InputError, one_line
-from fgp_vnn.base.files import write_bytes
-from fgp_vnn.base.records import agree
+from fgp_vnn.base.files import cut_unfinished_line, write_bytes
+from fgp_vnn.base.point_table import agree
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key
 
@@ -25,6 +25,7 @@ JSON_LINES = "results.jsonl"
 TABLE = "results.csv"
 SETTINGS = "run.json"
 COUNTEREXAMPLES = "counterexamples"
+CERTIFICATES = "certificates"
 
 _SYNC_SECONDS = 1.0  # a power cut loses at most the results of so many seconds; a kill loses none
 
@@ -46,7 +47,7 @@ class Journal:
         self._unsynced: list[Path] = []
 
     def append(self, record: Record, counterexample: str = "") -> Record:
-        """Write one result; return it with the name of its counterexample's file."""
+        """Write one result; return it with the names of the files that belong to it."""
         with _writing(self.folder):
             return self._append(record, counterexample)
 
@@ -59,6 +60,9 @@ class Journal:
             path.write_text(counterexample, encoding="utf-8")
             self._unsynced.append(path)
             record = replace(record, counterexample=f"{COUNTEREXAMPLES}/{name}")
+        if record.certificate:  # its file is there: the worker has written it
+            record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
+            self._unsynced.append(self.folder / record.certificate)
         self._lines.write(_line(record))
         self._lines.flush()
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
@@ -95,7 +99,7 @@ def open_journal(
     with _locked(folder):
         with _writing(folder):
             _agree(folder, settings)
-            _repair(folder / JSON_LINES)
+            cut_unfinished_line(folder / JSON_LINES)
             records = read_records(folder)
             if retry_errors:
                 records = [record for record in records if record.result != "error"]
@@ -175,14 +179,6 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
         _write(folder / SETTINGS, [json.dumps(dict(settings), indent=2) + "\n"])
         return
     agree(folder, read_settings(folder), settings, "give another --out")
-
-
-def _repair(path: Path) -> None:
-    """Cut off an incomplete last line."""
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

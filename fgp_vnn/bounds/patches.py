@@ -74,7 +74,9 @@ class PatchPass:
 
     def bounds(self, neurons: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
         """Proved lower and upper bounds [m] of neurons [m]; infinite where time was up."""
-        lower = self._network.output.bias.new_full((self._network.widths[self._target],), -torch.inf)
+        lower = self._network.output.bias.new_full(
+            (self._network.widths[self._target],), -torch.inf
+        )
         upper = -lower
         for group in self._groups(neurons, budget):
             if budget.expired():
@@ -88,7 +90,7 @@ class PatchPass:
         _, height, width = self._planes[self._target + 1]
         area = height * width
         place, order = (neurons % area).sort(stable=True)
-        places, count = place.unique_consecutive(return_counts=True)
+        places, count = torch.unique_consecutive(place, return_counts=True)
         ends = count.cumsum(0)
         fit = min(budget.at_once, _CACHED) // (8 * _COPIES * self._entries())
         result: list[_Group] = []
@@ -132,9 +134,7 @@ class PatchPass:
         self._pull(self._target + 1, Patches(rows, (1, 1), (0, 0)), waiting, group)
         return waiting
 
-    def _pull(
-        self, layer: int, patch: Patches, waiting: dict[int, Patches], group: _Group
-    ) -> None:
+    def _pull(self, layer: int, patch: Patches, waiting: dict[int, Patches], group: _Group) -> None:
         """Rows over the values of a layer, as rows over what its map reads."""
         found = self._maps[layer - 1]
         if found is None:
@@ -156,8 +156,8 @@ class PatchPass:
     def _bound(self, group: _Group) -> tuple[Tensor, Tensor]:
         affine, rounding = self._network.maps[self._target], self._rounding
         waiting = self._begin(group)
-        for k, patch in waiting.items():
-            waiting[k] = patch._replace(rows=torch.cat([patch.rows, -patch.rows], 1))
+        for k, one in waiting.items():
+            waiting[k] = one._replace(rows=torch.cat([one.rows, -one.rows], 1))
         bias = affine.bias[group.neurons]
         error = rounding.of_neurons(self._target, group.neurons.reshape(1, -1))
         error = error.reshape(bias.shape)

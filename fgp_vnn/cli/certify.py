@@ -7,8 +7,9 @@ import json
 import statistics
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.arguments import (
     add_limits,
     add_search_arguments,
@@ -17,19 +18,13 @@ from fgp_vnn.cli.arguments import (
     search_settings,
 )
 from fgp_vnn.cli.point_runs import (
+    PointRun,
     add_point_arguments,
     ball_options,
     check_point_arguments,
     fixed_columns,
-    load,
-    new_rows,
-    open_records,
 )
 from fgp_vnn.engine.settings import unusual
-
-if TYPE_CHECKING:
-    from fgp_vnn.api.certify import Certifier
-    from fgp_vnn.api.points import Points
 
 SEARCH_SHARE = 0.95  # of a point's time; the rest is for an attack on what stays open
 LEAST_SECONDS = 0.001
@@ -46,8 +41,8 @@ COLUMNS = (
     "seconds",
     "regions",
     "attacked",
-    "witness_label",
-    "witness",
+    "counterexample_label",
+    "counterexample",
     "reason",
     "lps",
     *RUN,
@@ -55,6 +50,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn certify`."""
     add_point_arguments(parser)
     parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
     add_limits(parser, "the answer for a point")
@@ -66,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
     )
-    parser.add_argument(
-        "--batch", type=count, default=4096, help="regions that the walk takes at once"
-    )
+    parser.add_argument("--batch", type=count, help="regions that the walk takes at once")
     parser.add_argument(
         "--paper",
         action="store_true",
@@ -77,16 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Certify every point and print the summary; the exit code."""
     check_point_arguments(args)
     settings = _settings(args)
-    certifier, points = load(args, settings)
+    run = PointRun.of(args, settings)
     options = ball_options(args) | {"epsilon": args.epsilon}
     fixed = run_settings(args.model, args.points, options, settings)
-    records = open_records(args, COLUMNS, fixed)
-    rows = list(records.done) if records else []
-    rows += new_rows(
-        len(points), records, lambda number, _: certify_point(certifier, points, number, options)
-    )
+    rows = run.open(args, COLUMNS, fixed)
+    rows += run.new_rows(lambda number, _: certify_point(run, number, options))
     summary = summarise(rows)
     print(json.dumps(summary) if args.json else describe(summary))
     return 0
@@ -96,7 +88,9 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     settings = search_settings(args, "memory", "batch")
     settings.update(dict.fromkeys(args.without, False))
     if args.paper:
-        settings.update(engine="walk", attack=False)
+        if args.engine not in ("auto", "walk"):
+            raise InputError(f"--paper is the walk: leave out --engine {args.engine}")
+        settings.update(engine="walk")
         settings.update(dict.fromkeys(("alternate", "joint", "signed", "stable"), False))
     return settings
 
@@ -110,18 +104,14 @@ def run_settings(
     return fixed_columns(model, data, **options, options=asked)
 
 
-def certify_point(
-    certifier: Certifier, points: Points, number: int, options: dict[str, Any]
-) -> dict[str, Any]:
-    """One row of the output. Where nothing was decided an attack has its say, for the accuracy,
-    in the time that is left for it."""
-    x, timeout = points.x[number].astype("float64"), options["timeout"]
+def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[str, Any]:
+    """One row of the output. If nothing was decided, the rest of the time goes to an attack, for
+    the upper bound on the verified robust accuracy."""
+    x, timeout = run.points.x[number].astype("float64"), options["timeout"]
     begin = time.monotonic()
     search = None if timeout is None else SEARCH_SHARE * timeout
-    result = certifier.certify(x, **(options | {"timeout": search}))
-    row: dict[str, Any] = {
-        "point": number,
-        "y": None if points.y is None else int(points.y[number]),
+    result = run.certifier.certify(x, **(options | {"timeout": search}))
+    row = run.begin_row(number) | {
         "label": result.label,
         "status": result.status,
         "decided_by": result.decided_by,
@@ -130,16 +120,16 @@ def certify_point(
         "reason": result.reason,
         "lps": result.statistics.get("lps"),
     }
-    witness = result.witness
+    counterexample = result.counterexample
     if result.status in ("unknown", "timeout"):
         left = None if timeout is None else max(begin + timeout - time.monotonic(), LEAST_SECONDS)
-        witness = certifier.attack(x, **(options | {"timeout": left}))
-        row["attacked"] = "broken" if witness is not None else "stands"
-    if witness is not None:
+        counterexample = run.certifier.attack(x, **(options | {"timeout": left}))
+        row["attacked"] = "broken" if counterexample is not None else "stands"
+    if counterexample is not None:
         from fgp_vnn.base.robustness import other_class
 
-        row["witness_label"] = other_class(witness.y, result.label)
-        row["witness"] = [float(value) for value in witness.x]
+        row["counterexample_label"] = other_class(counterexample.y, result.label)
+        row["counterexample"] = [float(value) for value in counterexample.x]
     return row
 
 

@@ -15,34 +15,33 @@ from fgp_vnn.base.files import check_writable
 from fgp_vnn.cli.arguments import add_device, add_limits, positive
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_runs import (
+    PointRun,
     add_point_arguments,
     ball_options,
     check_point_arguments,
     fixed_columns,
-    load,
-    new_rows,
-    open_records,
 )
-from fgp_vnn.engine.settings import RADIUS_ENGINES
+from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES
 
 if TYPE_CHECKING:
-    from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
     from fgp_vnn.base.radius import Radius
 
+EXACT = 1e-6  # the relative gap of an exact answer
 PLOTS = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds")
-# The same in every row, so that a table says what it is about and is not gone on with by another.
+# The same in every row: a run with other values cannot resume from the table.
 RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
 COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn radius`."""
     add_point_arguments(parser)
     parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
     parser.add_argument(
-        "--gap", type=positive, default=0.01, help="stop when upper - lower <= GAP * upper"
+        "--gap", type=positive, help="stop when upper - lower <= GAP * upper (0.01)"
     )
     parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
     parser.add_argument(
@@ -60,33 +59,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Bound the radius at every point and print the summary; the exit code."""
     check_arguments(args)
     with leave_on_interrupt():
-        certifier, points = load(
-            args, {name: getattr(args, name) for name in ("device", "memory", "seed")}
-        )
-        check_points(args, points)
-        options = search_options(args)
-        settings = run_settings(args.model, args.points, args.seed, options)
-        records = open_records(args, COLUMNS, settings)
-    rows = list(records.done) if records else []
+        chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
+        run = PointRun.of(args, chosen)
+        check_points(args, run.points)
+        options = ball_options(args) | {
+            "maximum": args.max,
+            "gap": EXACT if args.exact else args.gap,
+        }
+        settings = run_settings(args, options)
+        rows = run.open(args, COLUMNS, settings)
     stopped: BaseException | None = None
     try:
-        for row in new_rows(
-            len(points),
-            records,
-            lambda number, note: point_row(certifier, points, number, options, note),
-        ):
+        for row in run.new_rows(lambda number, note: point_row(run, number, options, note)):
             rows.append(row)
             if not args.json:
                 print(line(row), flush=True)
     except (KeyboardInterrupt, InputError) as error:
         stopped = error  # what is done is shown all the same
     rows.sort(key=lambda row: int(row["point"]))
-    finish(args, rows, certifier, points, settings)
+    finish(args, rows, run, settings)
     if stopped is not None:
-        if records:
-            print(f"{args.output} has these points; go on with --resume", file=sys.stderr)
+        if args.output is not None:
+            print(f"{args.output} has these points; resume with --resume", file=sys.stderr)
         raise stopped
     return 0
 
@@ -94,7 +91,11 @@ def run(args: argparse.Namespace) -> int:
 def check_arguments(args: argparse.Namespace) -> None:
     """Whatever can be said before the work."""
     check_point_arguments(args)
-    if not args.gap < 1:
+    if args.exact and args.gap is not None:
+        raise InputError("--exact does not use --gap: give one of them")
+    if args.gap is None:
+        args.gap = None if args.exact else GAP
+    elif not args.gap < 1:
         raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
     if args.plot is not None and args.plot.suffix not in PLOTS:
         raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
@@ -110,6 +111,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def check_points(args: argparse.Namespace, points: Points) -> None:
+    """Refuse a file with a point that no ball can be drawn around."""
     from fgp_vnn.attack.ball_judge import check_ball
 
     for number, x in enumerate(points.x):
@@ -119,45 +121,32 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
             raise InputError(f"{args.points}: point {number}: {error}") from None
 
 
-def search_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `find_radius`."""
-    own = {"maximum": args.max, "gap": args.gap, "exact": args.exact, "engine": args.engine}
-    return ball_options(args) | own
-
-
-def run_settings(model: Path, data: Path, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
     """The columns RUN."""
     return fixed_columns(
-        model,
-        data,
+        args.model,
+        args.points,
         norm=options["norm"],
-        max=options["maximum"],
-        gap="exact" if options["exact"] else options["gap"],
-        asked_engine=options["engine"],
+        max=args.max,
+        gap="exact" if args.exact else args.gap,
+        asked_engine=args.engine,
         clip=options["clip"],
         timeout=options["timeout"],
-        seed=seed,
+        seed=args.seed,
     )
 
 
 def point_row(
-    certifier: Certifier,
-    points: Points,
-    number: int,
-    options: dict[str, Any],
-    note: Callable[[str], None],
+    run: PointRun, number: int, options: dict[str, Any], note: Callable[[str], None]
 ) -> dict[str, Any]:
-    """One row of the output; `note` hears both bounds as they close in."""
-    from fgp_vnn.api.radius import find_radius
+    """One row of the output; `note` shows both bounds as they improve."""
 
-    def hear(lower: float, upper: float) -> None:
+    def show(lower: float, upper: float) -> None:
         note(f"point {number}: {lower:.5g} to {_upper(upper)}")
 
-    hear(0.0, math.inf)
-    x = points.x[number].astype("float64")
-    result = find_radius(certifier, x, **options, progress=hear)
-    y = None if points.y is None else int(points.y[number])
-    return {"point": number, "y": y, **result_row(result)}
+    show(0.0, math.inf)
+    x = run.points.x[number].astype("float64")
+    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=show))
 
 
 def result_row(result: Radius) -> dict[str, Any]:
@@ -177,11 +166,14 @@ def line(row: dict[str, Any]) -> str:
     point = read_row(row)
     wrong = "" if point.right else f" (true: {point.y})"
     gap = "" if math.isinf(point.gap) else f", gap {100 * point.gap:.2g} %"
-    ended = "tight" if point.tight else point.ended
+    ended = "tight" if point.tight else _ENDED.get(point.ended, point.ended)
     return (
         f"point {point.point}: class {point.label}{wrong}, radius {point.lower:.6g} to "
         f"{_upper(point.upper)}{gap}; {ended}, {point.engine}, {point.seconds:.3f} s"
     )
+
+
+_ENDED = {"memory": "out of memory (give --memory a lower number)"}
 
 
 def _upper(upper: float) -> str:
@@ -191,8 +183,7 @@ def _upper(upper: float) -> str:
 def finish(
     args: argparse.Namespace,
     rows: list[dict[str, Any]],
-    certifier: Certifier,
-    points: Points,
+    run: PointRun,
     settings: dict[str, Any],
 ) -> None:
     """The summary, and the files that are made of all points."""
@@ -204,4 +195,4 @@ def finish(
     if rows and (args.plot is not None or args.report is not None):
         from fgp_vnn.cli.radius_pages import write_pages
 
-        write_pages(args, rows, radii, certifier, points, settings)
+        write_pages(args, rows, radii, run, settings)

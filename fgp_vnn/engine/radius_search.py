@@ -1,4 +1,4 @@
-"""Searches for the radius at one input: the walk, and bundles at growing radii.
+"""The steps that narrow the two ends of a radius: plain bounds, the walk, splits at growing radii.
 
 A proof at the goal, a little below the nearest counterexample, is all that is needed, so it is
 tried first. Where it does not end soon, the radius grows from what plain bounds certify, and the
@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import Target, polish
+from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.engine.radius_ends import Ends
-from fgp_vnn.engine.radius_stages import Stage, attack, plain_bounds, stage
+from fgp_vnn.engine.radius_stages import Stage, plain_bounds, stage
 from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
@@ -32,12 +33,12 @@ class Attempt:
     stage: Stage
     search: Distances
 
-    def go_on(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
-        """Search until someone says stop."""
+    def resume(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
+        """Resume the search until the ends meet or `stop` says so."""
         before = self.search.bundles
         self.search.run(lambda: ends.done or stop(self.search))
         self.search.report()
-        ends.count("bundles", self.search.bundles - before)
+        ends.largest.count("bundles", self.search.bundles - before)
 
     def handed_on(self, later: Stage, root: Bundles) -> Bundles | None:
         """The bundles that cover this ball as a cover of a later one; None if they were not kept.
@@ -74,33 +75,38 @@ class Attempt:
         return Bundles.joined([carried, fresh])
 
 
-def narrow(ends: Ends, engine: str) -> str:
-    """Bring the two ends together; gives the engine that raised the lower one."""
-    attack(ends)
-    plain_bounds(ends, ends.strategy.fine if engine == "bounds" else ends.strategy.rough)
-    if ends.done or engine == "bounds" or ends.budget.expired():
-        return "bounds"
-    if engine == "walk":
-        search_walk(ends)
-        return "walk"
-    search_bundles(ends)
-    return "bundles"
+def bound_roughly(ends: Ends) -> Verdict | None:
+    """Raise the lower end by plain bounds; the verdict if that is enough, or time is up."""
+    plain_bounds(ends, ends.strategy.rough)
+    return ends.verdict("bounds") if ends.done or ends.budget.expired() else None
 
 
-def search_walk(ends: Ends) -> None:
-    """Narrow the ends by the walk outwards, region by region."""
+def bound_finely(ends: Ends) -> Verdict:
+    """Raise the lower end by plain bounds, as far as they go."""
+    plain_bounds(ends, ends.strategy.fine)
+    return ends.verdict("bounds")
+
+
+def walk_nearest(ends: Ends) -> Verdict:
+    """Narrow the ends by the walk, the nearest region first."""
     radius = ends.goal
     made = stage(ends, radius)
     if made is None:
         ends.raise_to(radius)
-        return
-    reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
-    regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
-    ends.count("regions", regions)
+    else:
+        reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
+        regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
+        ends.largest.count("regions", regions)
+    return ends.verdict("walk")
 
 
-def search_bundles(ends: Ends) -> None:
-    """Narrow the ends by the split search."""
+def split_nearest(ends: Ends) -> Verdict:
+    """Narrow the ends by splits of neurons, the nearest bundle first."""
+    _split(ends)
+    return ends.verdict("split")
+
+
+def _split(ends: Ends) -> None:
     begin, whole = time.monotonic(), _time_left(ends)
 
     def hopeless(search: Distances) -> bool:
@@ -114,7 +120,7 @@ def search_bundles(ends: Ends) -> None:
     first = _attempt(ends, ends.goal)
     if first is None:
         return
-    first.go_on(ends, hopeless)
+    first.resume(ends, hopeless)
     if ends.done or first.search.stuck < math.inf:
         return
     plain_bounds(ends, ends.strategy.fine)
@@ -125,7 +131,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
     """Prove one radius after the other, the bundles of each handed on to the next.
 
     Each gets a little time. Between the largest that is proved and the least that is not, the
-    middle comes next; once they are close together, the least that is not proved goes on.
+    middle comes next; once they are close together, the search at the least unproved one resumes.
     """
     how = ends.strategy
     before: Attempt | None = None
@@ -144,7 +150,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
         others = [*waiting, *(() if before is None or before is made else (before,))]
         held = sum(attempt.search.held for attempt in others)
         made.search.allow(max(0, ends.budget.waiting - held))
-        made.go_on(ends, _until(time.monotonic() + patience))
+        made.resume(ends, _until(time.monotonic() + patience))
         if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
             before, close = made, how.close
         elif made.search.stuck < math.inf:
@@ -171,16 +177,16 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     reporter, strategy = _reporter(ends, made, radius), ends.classifier.strategy
     search = Distances(made.ball, reporter, ends.budget, strategy)
     search.begin(None if before is None else before.handed_on(made, search.root))
-    ends.count("radii")
-    ends.count("bundles", search.bundles)
+    ends.largest.count("radii")
+    ends.largest.count("bundles", search.bundles)
     return Attempt(radius, made, search)
 
 
 def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:
     """The ends as the search of a stage sees them."""
-    target = Target(made.ball.query.network, made.ball.origin, ends.center.norm)
-
-    how = ends.classifier.strategy.attack.polish
+    ball, attack = made.ball, ends.classifier.strategy.attack
+    target = Target(ball.query.network, ball.origin, ends.center.norm, attack.projected.active)
+    how = attack.polish
 
     def offer(points: Tensor) -> bool:
         nearest = polish(target, points, ends.budget, how)[: how.offered]

@@ -27,21 +27,21 @@ class Stage:
 
     ball: Ball
     lift: Through  # to the network's own input
-    scale: float  # a distance in the ball times this is at most the true distance
+    scale: float  # a distance in the ball times this is a lower bound on the true distance
     neurons: Tensor  # places of the ball's neurons among those of the network
     classes: list[int]  # numbers of the disjuncts that plain bounds leave open
 
 
-def attack(ends: Ends) -> None:
+def attack_nearest(ends: Ends) -> None:
     """The upper end, by minimum-norm attacks of two kinds, or else by a longer attack in the
     largest ball of interest."""
-    problem = ends.problem(1.0)
+    problem = ends.largest
     query, norm, clip = problem.query, ends.center.norm, None
     how, seed = problem.strategy.attack, problem.settings.seed
     if ends.center.clip is not None:
         low, high = (torch.full_like(query.domain.center, b) for b in ends.center.clip)
         clip = Box(low, high)
-    target = Target(query.network, _origin(ends, problem), norm, clip, how.projected.active)
+    target = Target(query.network, _origin(ends, problem), norm, how.projected.active, clip)
     begin = starts(target, how.projected.starts, seed)
     begin = begin.first(points_at_once(query.network, ends.budget.at_once))
     patience = ends.budget.share(ends.strategy.attack_share)
@@ -97,7 +97,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
 
 def _least(ends: Ends, radius: float) -> float:
     """The least margin that plain bounds prove over the ball."""
-    ends.count("bounds")
+    ends.largest.count("bounds")
     least = float(bound_root(ends.problem(radius)).min())
     return least if math.isfinite(least) else -math.inf
 

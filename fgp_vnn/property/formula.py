@@ -45,10 +45,14 @@ class Row(NamedTuple):
 
 
 class And(NamedTuple):
+    """True where all of the formulas are."""
+
     all: tuple[Formula, ...]
 
 
 class Or(NamedTuple):
+    """True where one of the formulas is."""
+
     any: tuple[Formula, ...]
 
 
@@ -71,6 +75,7 @@ class Linear:
             self.terms[variable] = _checked(self.terms.get(variable, 0) + factor * value)
 
     def without_zeros(self) -> dict[int, Fraction]:
+        """The terms whose coefficient is not 0."""
         return {variable: value for variable, value in self.terms.items() if value}
 
 
@@ -89,6 +94,7 @@ def number(literal: str) -> float | None:
 
 
 def finite(value: float, literal: str) -> float:
+    """The value of a literal; raises InputError if it overflows."""
     if math.isinf(value):
         raise InputError(f"{plain(literal, 60)} is too large for a float64")
     return value

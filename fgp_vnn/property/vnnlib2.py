@@ -55,6 +55,7 @@ class Reader:
         self.names = Names(count, position - count, self._name)
 
     def formula(self, node: Any) -> Formula:
+        """The formula of a node of the parsed file."""
         kind = type(node).__name__
         if kind in ("And", "Or"):
             parts = tuple(self.formula(part) for part in node.args)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, backward
-from fgp_vnn.bounds.slopes import Ascended, Multipliers, ascend, carry
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
@@ -31,6 +31,7 @@ class Setting:
 
     @property
     def widths(self) -> list[int]:
+        """The number of neurons in each layer."""
         return list(self.query.network.widths)
 
 
@@ -49,6 +50,7 @@ class Bundles:
         return Bundles(*(part[index] for part in self.parts()))
 
     def parts(self) -> tuple[Tensor, ...]:
+        """All tensors, in the order of the fields."""
         return self.disjunct, self.signs, self.alpha, self.beta, self.weights
 
     @staticmethod
@@ -115,13 +117,9 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
     query, widths = setting.query, setting.widths
     signs = torch.split(bundles.signs, widths, -1)
     bounds = setting.bounds.within(signs)
+    rows = setting.rows[bundles.disjunct]
     result = ascend(
-        query.network,
-        query.domain,
-        len(widths),
-        setting.rows[bundles.disjunct],
-        bounds,
-        signs=signs,
+        Rows(query.network, query.domain, len(widths), rows, bounds, signs),
         begin=bundles.multipliers(widths),
         coarse=setting.coarse,
         ascent=setting.ascent,
@@ -144,13 +142,15 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     """The neuron to split in each of the bundles numbered `at`: of those with the best scores, the
     one whose children start with the best bounds."""
     kept = bounded.bundles.at(at)
-    score = torch.where(bounded.crossing[at], _gains(setting, bounded, kept, at), -torch.inf)
+    # What overflows is still preferred to a neuron that is not open.
+    gains = _gains(setting, bounded, kept, at).nan_to_num()
+    score = torch.where(bounded.crossing[at], gains, -torch.inf)
     count = min(setting.candidates, score.shape[-1])
     top = score.topk(count, dim=-1)
     if count == 1:
         return top.indices[:, 0]
     outlook = torch.stack([_outlook(setting, kept, top.indices[:, i]) for i in range(count)], -1)
-    outlook = torch.where(top.values > -torch.inf, outlook, -torch.inf)
+    outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 

@@ -23,14 +23,15 @@ class Frontier:
 
     @property
     def lowest(self) -> float:
+        """The lowest key, or infinity if nothing is held."""
         return float(self._fields["key"][: self._size].min()) if self._size else float("inf")
 
     def push(self, key: Tensor, **fields: Tensor) -> None:
-        """Add records with these keys [records]."""
+        """Add records with these keys [records]; one that is no number counts as the lowest."""
         count = len(key)
         if not count:
             return
-        parts = {"key": key, **fields}
+        parts = {"key": torch.where(key.isnan(), -torch.inf, key), **fields}
         if not self._fields:
             self._fields = {n: t.new_empty((0, *t.shape[1:])) for n, t in parts.items()}
         needed = self._size + count
@@ -80,6 +81,7 @@ class Frontier:
 
     @property
     def bytes(self) -> int:
+        """The memory of what is held."""
         fields = self._fields.values()
         return self._size * sum(held.stride(0) * held.element_size() for held in fields)
 

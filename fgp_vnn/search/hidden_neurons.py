@@ -18,7 +18,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query
-from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Records, Visited, forget
+from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited, forget
 from fgp_vnn.search.bundles import Bundles, Setting, bound, set_out
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.strategy import Strategy
@@ -37,7 +37,7 @@ def sharpen_layers(
     strategy: Strategy,
     keep: KeepCover = forget,
 ) -> LayerBounds:
-    """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
+    """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     for k in range(1, len(lower)):
@@ -112,7 +112,7 @@ class Value(Goal):
         self._close(regions.disjunct, visited.level[at])
         return regions
 
-    def take(self, frontier: Frontier, count: int) -> Records:
+    def take(self, frontier: Frontier, count: int) -> Held:
         """The lowest bundle of each row in which no closed one is as low."""
         waiting = frontier.everything()
         row, level = waiting["disjunct"], waiting["key"]

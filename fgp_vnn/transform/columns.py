@@ -25,7 +25,8 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
-from fgp_vnn.transform.chains import Condensed, Forms, Work
+from fgp_vnn.transform.chain_forms import ChainForms, Forms
+from fgp_vnn.transform.chains import Condensed
 
 _COPIES = 4  # of a layer's forms that are held at once: two layers of them, and their bounds
 
@@ -85,7 +86,7 @@ def condense_columns(query: Query, budget: Budget, shrinking: Shrinking) -> Colu
     return Columns(Condensed(work.least(forms), bounds, neurons, make), known)
 
 
-class _Work(Work):
+class _Work(ChainForms):
     """The columns found so far, and what each layer passes on."""
 
     def __init__(self, query: Query, budget: Budget, shrinking: Shrinking) -> None:

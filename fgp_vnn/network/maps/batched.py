@@ -1,20 +1,24 @@
 """Batches of vectors through a torch graph of convolutions, forward and back.
 
 `torch.vmap` and `torch.autograd` do it for any graph, but they import much, run slower, and the
-way back would first go forward. Here each kind of module has a rule of its own; a graph with any
-other module in it is refused, and left to them.
+way back would first go forward. Here each of a few operators has a rule of its own; a graph with
+any other one in it is refused, and left to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
+from fgp_vnn.network.maps.kinds import kind
+
 Shape = tuple[int, ...]
-SUMS = {torch.add: 1, torch.sub: -1}
+SIGNS = {"Add": 1, "Sub": -1}  # of the second operand
+_MOVES = ("Identity", "Reshape")
+_RULED = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Pad")
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
@@ -43,14 +47,24 @@ def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
 
 def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     """What was padded is cut off: padding by negative numbers."""
-    return nn.functional.pad(rows, [-width for width in module.padding])
+    return nn.functional.pad(rows, [-width for width in pads(module)])
 
 
-def _pull_pads(module: Any, rows: Tensor, shape: Shape) -> Tensor:
-    return nn.functional.pad(rows, [-width for width in module.pads])
+def pads(module: Any) -> list[int]:
+    """How many zeros a padding adds: before and after, of the last dimension first."""
+    return list(module.padding if hasattr(module, "padding") else module.pads)
 
 
-def pull_pooled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+def is_padding(step: Any) -> bool:
+    """Whether a step adds zeros around what it reads."""
+    if isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d):
+        return bool(step.value == 0)
+    # What onnx2torch makes of a Pad whose widths are constant.
+    return hasattr(step, "pads") and step.mode == "constant" and step.constant_value == 0
+
+
+def pull_pooled(module: nn.AvgPool2d, rows: Tensor, shape: Shape) -> Tensor:
+    """Rows [batch, ...] of an average's result, as rows of what it reads."""
     result: Tensor = torch.ops.aten.avg_pool2d_backward(
         rows,
         rows.new_empty(1).expand(len(rows), *shape[1:]),  # only its shape is read
@@ -64,36 +78,29 @@ def pull_pooled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return result
 
 
-def pair(sizes: Any) -> list[int]:
+def pair(sizes: int | Sequence[int]) -> list[int]:
+    """A size for each of two dimensions."""
     return [sizes, sizes] if isinstance(sizes, int) else list(sizes)
 
 
 def pull_scaled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     """Of a normalisation by constants, whose mean and offset the linear part does not have."""
     scale = module.weight / (module.running_var + module.eps).sqrt()
-    return rows * scale.reshape(1, -1, *[1] * (len(shape) - 2))
+    result: Tensor = rows * scale.reshape(1, -1, *[1] * (len(shape) - 2))
+    return result
 
 
-def _pull_reshaped(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+def _pull_step(step: nn.Module, rows: Tensor, shape: Shape) -> Tensor:
+    """Rows of what a step gives as rows of what it reads, of that shape but for the batch."""
+    if isinstance(step, _CONVOLUTIONS):
+        return _pull_convolved(step, rows, shape)
+    if isinstance(step, nn.AvgPool2d):
+        return pull_pooled(step, rows, shape)
+    if isinstance(step, _NORMS):
+        return pull_scaled(step, rows, shape)
+    if is_padding(step):
+        return _pull_padded(step, rows, shape)
     return rows.reshape(len(rows), *shape[1:])
-
-
-_RULES: dict[str, Callable[[Any, Tensor, Shape], Tensor]] = {
-    "AvgPool2d": pull_pooled,
-    "BatchNorm1d": pull_scaled,
-    "BatchNorm2d": pull_scaled,
-    "ConstantPad1d": _pull_padded,
-    "ConstantPad2d": _pull_padded,
-    "Conv1d": _pull_convolved,
-    "Conv2d": _pull_convolved,
-    "ConvTranspose1d": _pull_convolved,
-    "ConvTranspose2d": _pull_convolved,
-    "Identity": _pull_reshaped,
-    "OnnxCopyIdentity": _pull_reshaped,
-    "OnnxIdentity": _pull_reshaped,
-    "OnnxPadStatic": _pull_pads,
-    "_Reshape": _pull_reshaped,
-}
 
 
 class Batched:
@@ -132,24 +139,20 @@ class Batched:
 
     def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Tensor]) -> None:
         rows = waiting.pop(node)
-        module: Any = self.module.get_submodule(str(node.target))
-        if is_sum(module):
+        sign = SIGNS.get(kind(node) or "")
+        if sign is not None:
             first, second = node.args
             _add(waiting, first, rows)
-            _add(waiting, second, rows if SUMS[module.math_op_function] > 0 else -rows)
+            _add(waiting, second, rows if sign > 0 else -rows)
             return
         for step, shape in reversed(self.steps[node]):
-            rows = _RULES[type(step).__name__](step, rows, shape)
+            rows = _pull_step(step, rows, shape)
         _add(waiting, node.args[0], rows)
 
 
 def _add(waiting: dict[fx.Node, Tensor], node: Any, rows: Tensor) -> None:
     if node.op != "get_attr":
         waiting[node] = waiting[node] + rows if node in waiting else rows
-
-
-def is_sum(module: Any) -> bool:
-    return type(module).__name__ == "OnnxBinaryMathOperation"
 
 
 class _Forward(fx.Interpreter):
@@ -160,38 +163,30 @@ class _Forward(fx.Interpreter):
         self._shapes = shapes
 
     def run_node(self, n: fx.Node) -> Any:
-        if n.op == "placeholder" or (n.op == "call_module" and self._reshapes(n)):
+        if n.op == "placeholder" or kind(n) == "Reshape":
             value = super().run_node(n) if n.op == "placeholder" else self.env[n.args[0]]  # type: ignore[index]
             return value.reshape(len(value), *self._shapes[n][1:])
         return super().run_node(n)
 
-    def _reshapes(self, node: fx.Node) -> bool:
-        return type(self.module.get_submodule(str(node.target))).__name__ == "_Reshape"
-
 
 def _all_known(module: fx.GraphModule) -> bool:
-    """Whether there is a rule for each of a graph's modules."""
+    """Whether there is a rule for each of a graph's operators."""
     for node in module.graph.nodes:
         if node.op in ("call_function", "call_method"):
             return False
-        if node.op == "call_module":
-            target: Any = module.get_submodule(str(node.target))
-            if is_sum(target):
-                if target.math_op_function not in SUMS or target.broadcast:
-                    return False
-            elif not all(map(_known, _steps(target))):
+        if node.op == "call_module" and kind(node) not in (*SIGNS, *_MOVES):
+            target = module.get_submodule(str(node.target))
+            if kind(node) not in _RULED or not all(map(_known, _steps(target))):
                 return False
     return True
 
 
-def _known(module: Any) -> bool:
-    if isinstance(module, _CONVOLUTIONS):
-        return isinstance(module.padding, tuple) and module.padding_mode == "zeros"
-    if isinstance(module, _NORMS):
-        return not module.training and module.track_running_stats and module.affine
-    if type(module).__name__ == "OnnxPadStatic":
-        return module.mode == "constant" and module.constant_value == 0
-    return type(module).__name__ in _RULES
+def _known(step: nn.Module) -> bool:
+    if isinstance(step, _CONVOLUTIONS):
+        return isinstance(step.padding, tuple) and step.padding_mode == "zeros"
+    if isinstance(step, _NORMS):
+        return not step.training and step.track_running_stats and step.affine
+    return isinstance(step, nn.AvgPool2d) or is_padding(step)
 
 
 def _steps(module: nn.Module) -> list[nn.Module]:
@@ -224,7 +219,7 @@ class _Recorder(fx.Interpreter):
     def _note(self, node: fx.Node) -> None:
         module: Any = self.module.get_submodule(str(node.target))
         varying = [a for a in node.args if isinstance(a, fx.Node) and a.op != "get_attr"]
-        if is_sum(module):
+        if kind(node) in SIGNS:
             if any(self.shapes[a] != self.shapes[node] for a in varying):
                 self.refused = True
             return

@@ -13,8 +13,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, fx, nn
 
-from fgp_vnn.network.maps.batched import Batched, Shape, is_sum, pair, pull_pooled, pull_scaled
-from fgp_vnn.network.maps.batched import SUMS as SUMS
+from fgp_vnn.network.maps.batched import (
+    SIGNS,
+    Batched,
+    Shape,
+    is_padding,
+    pads,
+    pair,
+    pull_pooled,
+    pull_scaled,
+)
+from fgp_vnn.network.maps.kinds import kind
 
 Pair = tuple[int, int]
 
@@ -51,7 +60,9 @@ class Windows:
     def __init__(self, patch: Patches, plane: Shape, places: Tensor, target: Shape) -> None:
         """`places` [places, 2] are those of a target plane [channels, height, width]."""
         size = patch.rows.shape[-2:]
-        last = [s * (n - 1) + f for s, n, f in zip(patch.step, target[1:], patch.first, strict=True)]
+        last = [
+            s * (n - 1) + f for s, n, f in zip(patch.step, target[1:], patch.first, strict=True)
+        ]
         self._before = [max(0, -f) for f in patch.first]
         self._after = [max(0, e + n - h) for e, n, h in zip(last, size, plane[1:], strict=True)]
         self._plane = plane
@@ -101,8 +112,8 @@ def _pooled(module: Any, patch: Patches) -> Patches:
 
 
 def _padded(module: Any, patch: Patches) -> Patches:
-    pads = module.pads if hasattr(module, "pads") else module.padding
-    return patch._replace(first=(patch.first[0] - pads[2], patch.first[1] - pads[0]))
+    left, _, top, _ = pads(module)[:4]
+    return patch._replace(first=(patch.first[0] - top, patch.first[1] - left))
 
 
 def _scaled(module: Any, patch: Patches) -> Patches:
@@ -116,16 +127,15 @@ def _moved(patch: Patches, rows: Tensor, stride: Any, padding: Any) -> Patches:
     return Patches(rows.reshape(*patch.rows.shape[:2], *rows.shape[1:]), step, first)
 
 
-_RULES: dict[str, Callable[[Any, Patches], Patches]] = {
-    "AvgPool2d": _pooled,
-    "BatchNorm2d": _scaled,
-    "ConstantPad2d": _padded,
-    "Conv2d": _convolved,
-    "Identity": lambda module, patch: patch,
-    "OnnxCopyIdentity": lambda module, patch: patch,
-    "OnnxIdentity": lambda module, patch: patch,
-    "OnnxPadStatic": _padded,
-}
+def _rule(step: nn.Module) -> Callable[[Any, Patches], Patches] | None:
+    """How patches are pulled back through a step; None if it is not known here."""
+    if isinstance(step, nn.Conv2d):
+        return _convolved
+    if isinstance(step, nn.BatchNorm2d):
+        return _scaled
+    if isinstance(step, nn.AvgPool2d):
+        return _pooled if pair(step.padding) == [0, 0] and not step.ceil_mode else None
+    return _padded if is_padding(step) and not any(pads(step)[4:]) else None
 
 
 class PatchMap:
@@ -144,14 +154,21 @@ class PatchMap:
     @property
     def _end(self) -> fx.Node:
         output = next(n for n in self._batched.module.graph.nodes if n.op == "output")
-        return output.args[0]  # type: ignore[return-value]
+        end: fx.Node = output.args[0]
+        return end
 
     def known(self) -> bool:
         """Whether all is planes, and all that is done to them has a rule."""
         if any(len(plane) != 3 for plane in self.planes):
             return False
-        steps = [step for node in self._batched.steps.values() for step in node]
-        return all(len(shape) == 4 and _known(module) for module, shape in steps)
+        for node, steps in self._batched.steps.items():
+            if kind(node) == "Reshape":
+                return False
+            if any(len(shape) != 4 for _, shape in steps):
+                return False
+            if kind(node) != "Identity" and any(_rule(step) is None for step, _ in steps):
+                return False
+        return True
 
     def pull(self, patch: Patches, places: Tensor) -> tuple[Patches | None, ...]:
         """Patches over the result, as patches over each source; None over one that is not read."""
@@ -164,31 +181,27 @@ class PatchMap:
                 self._pull_through(node, waiting, places)
         return tuple(found)
 
-    def _pull_through(
-        self, node: fx.Node, waiting: dict[fx.Node, Patches], places: Tensor
-    ) -> None:
+    def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Patches], places: Tensor) -> None:
         patch = waiting.pop(node)
-        module: Any = self._batched.module.get_submodule(str(node.target))
-        if is_sum(module):
+        sign = SIGNS.get(kind(node) or "")
+        if sign is not None:
             first, second = node.args
-            negative = SUMS[module.math_op_function] < 0
             _add(waiting, first, patch)
-            _add(waiting, second, patch._replace(rows=-patch.rows) if negative else patch)
+            _add(waiting, second, patch if sign > 0 else patch._replace(rows=-patch.rows))
             return
         source: Any = node.args[0]
         steps = self._batched.steps[node]
         for number, (step, shape) in reversed(list(enumerate(steps))):
-            patch = _RULES[type(step).__name__](step, patch)
+            rule = _rule(step)
+            patch = patch if rule is None else rule(step, patch)  # None is an Identity
             # What lies outside of a source is left to its windows, which are 0 there.
             if number or source.op != "placeholder":
                 patch = _cut(patch, places, shape[1:])
         _add(waiting, source, patch)
 
 
-
-
 def _cut(patch: Patches, places: Tensor, plane: Shape) -> Patches:
-    """Zeros for what lies outside of a plane: there is nothing that it could be a coefficient of."""
+    """Zeros for what lies outside of a plane, where there is nothing to be weighed."""
     sides = []
     for axis in range(2):
         size = patch.rows.shape[3 + axis]
@@ -202,13 +215,3 @@ def _cut(patch: Patches, places: Tensor, plane: Shape) -> Patches:
 def _add(waiting: dict[fx.Node, Patches], node: Any, patch: Patches) -> None:
     if node.op != "get_attr":
         waiting[node] = waiting[node].plus(patch) if node in waiting else patch
-
-
-def _known(module: Any) -> bool:
-    if type(module).__name__ not in _RULES:
-        return False
-    if isinstance(module, nn.AvgPool2d):
-        return pair(module.padding) == [0, 0] and not module.ceil_mode
-    if type(module).__name__ == "OnnxPadStatic":
-        return not any(module.pads[4:])
-    return True
