@@ -179,6 +179,7 @@ def root_bounds(
     *,
     known: LayerBounds | None = None,
     prior: LayerBounds | None = None,
+    worth: Sequence[Tensor] | None = None,
     backward_pass: bool = True,
     budget: Budget,
 ) -> LayerBounds:
@@ -186,7 +187,8 @@ def root_bounds(
     neurons that the intervals leave unstable, as many at a time as fit into the memory.
 
     `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
-    that hold anyway. When time is up, what is left keeps its intervals.
+    that hold anyway. Of the layers' neurons only those of `worth` [n_k] get a backward pass, if it
+    is given. When time is up, what is left keeps its intervals.
     """
     rounding = None
     bounds = known or LayerBounds((), ())
@@ -200,7 +202,8 @@ def root_bounds(
         exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
         if backward_pass and not exact:
             rounding = Rounding(network, domain, bounds, rounding)
-            lower, upper = _tighten(network, rounding, bounds, k, lower, upper, budget)
+            wanted = None if worth is None else worth[k]
+            lower, upper = _tighten(network, rounding, bounds, k, (lower, upper), wanted, budget)
         bounds = bounds.followed_by(lower, upper)
     return bounds
 
@@ -210,19 +213,23 @@ def _tighten(
     rounding: Rounding,
     bounds: LayerBounds,
     k: int,
-    lower: Tensor,
-    upper: Tensor,
+    sides: tuple[Tensor, Tensor],
+    wanted: Tensor | None,
     budget: Budget,
 ) -> tuple[Tensor, Tensor]:
     """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
+    lower, upper = sides
     crossing = (lower < 0) & (upper > 0)  # [batch, n_k]
+    if wanted is not None:
+        crossing = crossing & wanted
     most = int(crossing.sum(-1).max()) if len(crossing) else 0
     if not most or budget.expired():
         return lower, upper
     if len(crossing) == 1:
         patches = _patch_pass(network, rounding, bounds, k)
         if patches.pays:
-            return _tighten_by_patches(patches, lower, upper, budget)
+            neurons = torch.nonzero(crossing[0]).flatten()
+            return _tighten_by_patches(patches, neurons, sides, budget)
     # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
     chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
     lines, domain = bounds.lines(), rounding.domain
@@ -248,12 +255,11 @@ def _patch_pass(network: Network, rounding: Rounding, bounds: LayerBounds, k: in
 
 
 def _tighten_by_patches(
-    patches: PatchPass, lower: Tensor, upper: Tensor, budget: Budget
+    patches: PatchPass, neurons: Tensor, sides: tuple[Tensor, Tensor], budget: Budget
 ) -> tuple[Tensor, Tensor]:
-    """The same for one bundle, by rows that are patches."""
-    neurons = torch.nonzero(((lower < 0) & (upper > 0))[0]).flatten()
+    """The same for some neurons [m] of one bundle, by rows that are patches."""
     low, high = patches.bounds(neurons, budget)
-    lower, upper = lower.clone(), upper.clone()
+    lower, upper = (side.clone() for side in sides)
     lower[0, neurons] = torch.maximum(lower[0, neurons], low)
     upper[0, neurons] = torch.minimum(upper[0, neurons], high)
     return lower, upper

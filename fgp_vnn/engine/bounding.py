@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.slopes import Rows, ascend, start
@@ -46,7 +47,10 @@ def bound_root(problem: Problem) -> Tensor:
             problem.condensed = found.condensed
             return found.condensed.least
         known = found.known
-    problem.bounds = root_bounds(query.network, query.domain, known=known, budget=budget)
+    worth = None if problem.log.wanted else seen(query.network)
+    problem.bounds = root_bounds(
+        query.network, query.domain, known=known, worth=worth, budget=budget
+    )
     return bound_outputs(problem, None)
 
 
