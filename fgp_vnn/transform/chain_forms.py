@@ -47,7 +47,10 @@ class Forms(NamedTuple):
     size: Tensor  # [n] upper bound on the sum of the sizes of its terms
 
     def at(self, index: Tensor) -> Forms:
-        return Forms(self.rows[index], self.error[index], self.size[index])
+        """Those of some neurons [m]; rows that are stored as columns are read in their order."""
+        by_columns = self.rows.stride(0) == 1
+        rows = self.rows.T[:, index].T.contiguous() if by_columns else self.rows[index]
+        return Forms(rows, self.error[index], self.size[index])
 
 
 class _Passed(NamedTuple):
