@@ -16,6 +16,9 @@ _FORWARD: Tested = ("bounds/forward.py", ("base/test_rounding.py", "base/test_ro
 _REGIONS: Tested = ("regions/forms.py", ("regions/test_forms.py", "base/test_rounding_flushed.py"))
 _WALK: Tested = ("regions/triangular.py", ("base/test_rounding.py", "search/walk/test_exact.py"))
 _CONDENSE: Tested = ("transform/chain_forms.py", ("base/test_rounding.py",))
+_COLUMNS: Tested = ("transform/columns.py", ("transform/test_columns_rounding.py",))
+_PATCHES: Tested = ("bounds/patches.py", ("bounds/test_patches_rounding.py",))
+_WINDOWS: Tested = ("network/maps/patches.py", ("bounds/test_patches.py",))
 _REDUCTION: Tested = ("transform/inputs.py", ("transform/test_inputs.py", "base/test_rounding.py"))
 _DOMAIN: Tested = ("domain/sets.py", ("base/test_rounding_domains.py", "domain/test_sets.py"))
 _CAPS: Tested = ("domain/caps.py", ("base/test_rounding_domains.py", "domain/test_caps.py"))
@@ -128,6 +131,36 @@ ROUNDING: tuple[tuple[str, Tested, str, str], ...] = (
         _CONDENSE,
         " * size + self.unit.lost * small",
         " * size",
+    ),
+    (
+        "rounding: forms by columns do not round",
+        _COLUMNS,
+        "self.unit.share(affine.operations + 8) * size",
+        "0 * size",
+    ),
+    (
+        "rounding: forms by columns do not underflow",
+        _COLUMNS,
+        " + 2 * self.unit.lost * small",
+        "",
+    ),
+    (
+        "rounding: a map by columns is what it is meant to be",
+        _COLUMNS,
+        "carried + affine.defect",
+        "carried",
+    ),
+    (
+        "rounding: rows in windows do not round",
+        _PATCHES,
+        "below(constant - reach - error)",
+        "below(constant - reach)",
+    ),
+    (
+        "windows: coefficients outside of a plane are kept",
+        _WINDOWS,
+        "patch.rows * mask[:, None, None]",
+        "patch.rows",
     ),
     (
         "rounding: fixed inputs do not round",

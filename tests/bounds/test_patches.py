@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 import torch
@@ -15,8 +14,6 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.network import Operator
 from fgp_vnn.network.model import Dense
 from tests.bounds.test_operators import Net, assert_hold, box_of, conv, samples, twins
-from tests.helpers.conv_networks import Twins, random_convolutions
-from tests.helpers.extreme_networks import Exact, evaluate, exact
 from tests.helpers.network_models import Builder
 
 SHAPE = (1, 2, 11, 9)
@@ -141,46 +138,3 @@ def _cut(output: object) -> tuple[tuple[torch.Tensor], torch.Tensor]:
     weight = output.weights[0].clone()
     weight[:, 5:] = 0
     return (weight,), output.bias
-
-
-def corner_values(made: Twins, count: int) -> list[list[Exact]]:
-    """z_1, ..., z_K at corners of the box, in exact arithmetic."""
-    source = torch.Generator().manual_seed(count)
-    found = []
-    for _ in range(count):
-        high = torch.rand(made.dense.inputs, generator=source) > 0.5
-        x = torch.where(high, made.box.upper, made.box.lower)
-        found.append(evaluate(made.dense, exact(x))[0])
-    return found
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("powers", [0.0, 30.0])
-def test_bounds_by_patches_hold_in_exact_arithmetic(dtype: torch.dtype, powers: float) -> None:
-    scale = powers / 3 if dtype == torch.float32 else 3 * powers
-    for seed in range(3):
-        made = random_convolutions(seed, dtype, powers=scale)
-        bounds = root_bounds(made.operators, made.box, budget=UNLIMITED)
-        for before in corner_values(made, 3):
-            for z, low, up in zip(before, bounds.lower, bounds.upper, strict=False):
-                assert are_below(low, z) and are_below(-up, [-value for value in z])
-
-
-def are_below(bound: torch.Tensor, values: Exact) -> bool:
-    flat = bound.reshape(-1)
-    finite = flat.isfinite().tolist()
-    known = exact(torch.where(flat.isfinite(), flat, torch.zeros_like(flat)))
-    return all(not ok or a <= v for ok, a, v in zip(finite, known, values, strict=True))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_rounding_of_patches_is_covered_where_a_bound_is_attained(dtype: torch.dtype) -> None:
-    """All neurons on in a single point: the bounds are the values, and rounding alone decides."""
-    for seed in range(3):
-        made = random_convolutions(seed, dtype, depth=3)
-        point = Box(made.box.lower, made.box.lower)
-        bounds = root_bounds(made.operators, point, budget=UNLIMITED)
-        before = evaluate(made.dense, exact(point.lower))[0]
-        for z, low, up in zip(before, bounds.lower, bounds.upper, strict=False):
-            assert are_below(low, z) and are_below(-up, [-value for value in z])
-            assert max(abs(v - Fraction(a)) for v, a in zip(z, low[0].tolist(), strict=True)) < 1

@@ -17,8 +17,6 @@ from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import Condensed
 from fgp_vnn.transform.columns import condense_columns, moving
 from tests.bounds.test_operators import IDS, NETS, Net, box_of, twins
-from tests.helpers.conv_networks import random_convolutions
-from tests.helpers.extreme_networks import DTYPES, corners, evaluate, exact, random_extreme
 from tests.helpers.small_networks import robustness_query, sample
 
 every_net = pytest.mark.parametrize("net", NETS, ids=IDS)
@@ -140,48 +138,3 @@ def test_fixed_inputs_take_no_columns() -> None:
     fixed = torch.ones(network.inputs, dtype=torch.bool)
     fixed[chosen] = False
     assert not bool(weight[:, fixed].any())
-
-
-def is_below(bound: Tensor, values: list) -> bool:  # type: ignore[type-arg]
-    flat = bound.reshape(-1)
-    known = exact(torch.where(flat.isfinite(), flat, torch.zeros_like(flat)))
-    pairs = zip(flat.isfinite().tolist(), known, values, strict=True)
-    return all(not finite or low <= value for finite, low, value in pairs)
-
-
-@pytest.mark.parametrize("residual", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_bounds_by_columns_hold_at_all_magnitudes(dtype: torch.dtype, residual: bool) -> None:
-    for seed in range(30):
-        network, box = random_extreme(seed, dtype, residual=residual)
-        query = robustness_like(network, box)
-        found = condense_columns(query, UNLIMITED, Shrinking())
-        for x in corners(box):
-            before, _ = evaluate(network, x)
-            for z, low, up in zip(before, found.known.lower, found.known.upper, strict=False):
-                assert is_below(low, z) and is_below(-up, [-value for value in z])
-            if found.condensed is not None:
-                assert is_below(found.condensed.least, before[-1])
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("powers", [0.0, 30.0])
-def test_bounds_of_convolutions_by_columns_hold_in_exact_arithmetic(
-    dtype: torch.dtype, powers: float
-) -> None:
-    scale = powers / 3 if dtype == torch.float32 else 3 * powers
-    for seed in range(3):
-        made = random_convolutions(seed, dtype, powers=scale)
-        box = few_moving(made.box, 4) if seed else Box(made.box.lower, made.box.lower)
-        found = condense_columns(robustness_like(made.operators, box), UNLIMITED, Shrinking())
-        for side in (box.lower, box.upper):
-            before, _ = evaluate(made.dense, exact(side))
-            for z, low, up in zip(before, found.known.lower, found.known.upper, strict=False):
-                assert is_below(low, z) and is_below(-up, [-value for value in z])
-
-
-def robustness_like(network: object, domain: Domain) -> Query:
-    """The question whether an output can be at most 0, without rows of its own."""
-    count = network.outputs  # type: ignore[attr-defined]
-    strict = torch.zeros(count, dtype=torch.bool)
-    return Query(network, domain, torch.arange(count), strict, count)  # type: ignore[arg-type]
