@@ -1,14 +1,11 @@
 """Every number that tunes the search.
 
 None of them decides what counts as a proof: any strategy gives sound answers, some sooner than
-others. A function takes the part of the strategy that it needs.
-
-In brackets stands what `scripts/benchmarks/strategy.py` measured: the processor time with the
-number halved and with it doubled, as a ratio to the default. The letter is the set: v `verify` on
-the four bundled instances that need a search, a three instances of ACAS Xu, w `certify --engine
-walk`, r `radius`, n `radius --engine walk`. These are runs of a second or so on a busy machine:
-less than 0.15 from 1 is noise, and says that the number does not matter there. No verdict changed.
-[-] is a number that these sets do not read or that has not been measured.
+others. A function takes the part that it needs. In brackets stands the processor time with the
+number halved and doubled, as a ratio to the default, by `scripts/benchmarks/strategy.py`: of v
+`verify` on bundled instances that need a search, a three of ACAS Xu, w `certify --engine walk`, r
+`radius`, n `radius --engine walk`; runs of a second, in which less than 0.15 from 1 is noise, and
+no verdict changed. [-] is a number that these sets do not read or that has not been measured.
 """
 
 from __future__ import annotations
@@ -281,6 +278,9 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
+    # Inputs that move, up to which forms go forward through operators. Seconds of first bounds,
+    # against backward rows: cgan 0.7 | 45 (5 inputs), biasfield 6 | 28 (16), metaroom 0.1 | 0.05
+    columns: int = 256
     rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.bounds.rounding import dot
+
 
 class Lines(NamedTuple):
     """The lines around the ReLUs of one layer, each [batch or 1, rows or 1, n_k]."""
@@ -17,6 +19,15 @@ class Lines(NamedTuple):
     low: Tensor  # slope of the line through the origin below
     chord: Tensor  # slope of the line above
     intercept: Tensor  # of the line above
+
+
+def through_lines(coefficient: Tensor, line: Lines) -> tuple[Tensor, Tensor]:
+    """Coefficients [batch, rows, n] of a layer's output as those of what it is applied to, and what
+    its lines add to the constants [batch, rows]."""
+    low, chord, intercept = line
+    negative = coefficient.clamp(max=0)
+    through = torch.addcmul(negative * chord, coefficient.clamp(min=0), low)
+    return through, dot(negative, intercept)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,6 +14,16 @@ from fgp_vnn.network.model import Network
 
 if TYPE_CHECKING:
     from fgp_vnn.bounds.layers import LayerBounds
+
+
+# Takes a vector [batch or 1, n] for the neurons of a layer, and gives what rows are weighed by: one
+# [batch or 1, 1, n] for rows over all of them, or the entries in a window for rows over windows.
+Window = Callable[[Tensor], Tensor]
+
+
+def _wide(vectors: Tensor) -> Tensor:
+    """[n] or [batch, n] as [batch or 1, 1, n]."""
+    return vectors.reshape(-1, 1, vectors.shape[-1])
 
 
 class Rounding:
@@ -69,30 +80,26 @@ class Rounding:
         terms = self._terms[index].expand(len(neurons), -1)
         return terms.gather(-1, neurons) + self._floors[index]
 
-    def of_layer(self, layer: int, size: Tensor) -> Tensor:
+    def of_layer(self, layer: int, size: Tensor, window: Window = _wide) -> Tensor:
         """Of the ReLUs of a layer and of the map below it, for coefficients of this size.
 
         Slopes are at most 1, so what goes through a ReLU is no larger than what came to it: three
         roundings of each coefficient, weighed by |z|. Intercepts are at most |z| as well; each
         takes three operations, and their product with the coefficients has 2 n of them.
         """
-        lost, sizes, width = self._unit.lost, self._sizes[layer], size.shape[-1]
+        lost, sizes = self._unit.lost, self._sizes[layer]
+        width = sizes.shape[-1]  # at least that of a window
         share = self._unit.share(width + 2 * layer + 8)
         terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
         floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
-        return dot(size, _wide(terms)) + floor
+        return dot(size, window(terms)) + floor
 
-    def of_input(self, weight: Tensor, reach: Tensor) -> Tensor:
+    def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
         """Of the value at the domain's centre and of the support `reach` [batch, rows]."""
         inputs, lost = weight.shape[-1], self._unit.lost
         terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
-        error = dot(weight.abs(), _wide(terms)) + self.domain.unsure(weight, reach)
+        error = dot(weight.abs(), window(terms)) + self.domain.unsure(weight, reach)
         return error + lost * (4 * inputs + 4 + _sum(terms))
-
-
-def _wide(vectors: Tensor) -> Tensor:
-    """[n] or [batch, n] as [batch or 1, 1, n]."""
-    return vectors.reshape(-1, 1, vectors.shape[-1])
 
 
 def _sum(vectors: Tensor) -> Tensor:
