@@ -134,6 +134,7 @@ class Slopes:
     bundles: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
+    intervals_first: int = 5000  # neurons of smooth networks whose slopes start from intervals [-]
     forward_factor: int = 40  # where backward passes cost so much more, forms do [v 0.96 1.01]
 
     def storable(self) -> Slopes:
@@ -278,9 +279,8 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
-    # Inputs that move, up to which forms go forward through operators. Seconds of first bounds,
-    # against backward rows: cgan 0.7 | 45 (5 inputs), biasfield 6 | 28 (16), metaroom 0.1 | 0.05
-    columns: int = 256
+    # Inputs that move, up to which forms go forward: seconds of these | of rows back are 0.7 | 45
+    columns: int = 256  # on cgan (5 inputs), 6 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
     rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
 
 

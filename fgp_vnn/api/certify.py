@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api.models import Model, check_single, load_model
 from fgp_vnn.attack.ball_judge import check_ball
-from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample, Verdict
@@ -176,6 +176,8 @@ class Certifier(Classifier):
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
         check_ball(x, maximum, norm, clip)
+        if smooth := self.network.smooth:
+            raise UnsupportedError(f"radii are for piecewise-linear networks; this has {smooth}")
         ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
         short = False
         try:

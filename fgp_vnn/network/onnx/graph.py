@@ -22,7 +22,6 @@ RANDOM = {
 }  # fmt: skip
 _SMALL = 1000  # entries of a constant that may say something of shapes
 _MOST = 1 << 24  # entries of a tensor that depends on the input: float32 counts so far
-
 _FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
@@ -72,6 +71,11 @@ class Graph:
             if any(name in found for name in node.input):
                 found.update(node.output)
         return found
+
+    @property
+    def makers(self) -> dict[str, NodeProto]:
+        """The node that computes each tensor."""
+        return {name: node for node in self.nodes for name in node.output}
 
     def prune(self) -> None:
         """Drop the nodes that the output does not need."""

@@ -31,6 +31,7 @@ from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
+from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
 
 Doubles = NDArray[np.float64]
@@ -101,8 +102,9 @@ def _load(
     written = graph.output
     softmax = clean_graph(graph)
     bound = {} if fixed is None else bind_fixed(graph, fixed)
+    write_out(graph)
     rewrite(graph)
-    check_affine(graph, rewritten=CLEANED | REWRITTEN)
+    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
     network, ends = normal_form(graph, dense_entries=dense_entries)
     runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(written, (network.outputs,))
