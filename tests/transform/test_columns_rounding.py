@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.columns import condense_columns
+from tests.base.test_rounding import carried
 from tests.helpers.conv_networks import random_convolutions
 from tests.helpers.extreme_networks import DTYPES, Exact, corners, evaluate, exact, random_extreme
 from tests.transform.test_columns import few_moving
@@ -33,12 +35,18 @@ def test_bounds_by_columns_hold_at_all_magnitudes(dtype: torch.dtype, residual: 
         network, box = random_extreme(seed, dtype, residual=residual)
         query = question(network, box)
         found = condense_columns(query, UNLIMITED, Shrinking())
+        starts = [0, *torch.tensor(network.widths).cumsum(0).tolist()]
         for x in corners(box):
             before, _ = evaluate(network, x)
             for z, low, up in zip(before, found.known.lower, found.known.upper, strict=False):
                 assert is_below(low, z) and is_below(-up, [-value for value in z])
-            if found.condensed is not None:
-                assert is_below(found.condensed.least, before[-1])
+            done = found.condensed
+            assert done is not None
+            assert is_below(done.least, before[-1])
+            places = [[p for p in done.neurons.tolist() if a <= p < b] for a, b in pairwise(starts)]
+            every = [v for z in before for v in z]
+            left = [[every[p] for p in layer] for layer in places if layer]
+            assert carried(done.query.network, x, [*left, before[-1]])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
