@@ -35,6 +35,7 @@ def attack_refused(
     program = check_program(files, prop, refused)
     if not compares_only(prop):
         program = program.with_softmax()
+    budget = budget.share(1)  # it ends also where no limit is given
     verdicts: list[Verdict] = []
     for number, case in enumerate(prop.cases):
         problem = OpaqueProblem(

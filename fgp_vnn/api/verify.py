@@ -135,6 +135,9 @@ def solve_property(
     for number, case in enumerate(prop.cases):
         if proved[number]:
             continue
+        if number and budget.expired():
+            verdicts.append(Verdict("timeout", reason=f"time is up before box {number + 1}"))
+            break
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
         if deployment is not None:
             domain = received(domain)

@@ -99,3 +99,10 @@ def test_the_verdict_is_that_of_the_cases_one_by_one(tmp_path: Path, slack: floa
         if verdict.counterexample is not None:
             x, y = verdict.counterexample.x, verdict.counterexample.y
             assert prop.broken_by(x, y.astype(np.float64))
+
+
+def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
+    loaded = load_network(small_model(tmp_path))
+    prop = Property(cases_of(loaded.network, 1.0), 4, 2)
+    verdict = solve_property(loaded, prop, Settings(), Budget(0.0, 1 << 30), strategy=APART)
+    assert verdict.status == "timeout" and "before box" in verdict.reason
