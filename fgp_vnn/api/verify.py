@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
@@ -174,7 +175,7 @@ def _with_certificate(
             raise NoCertificateError("time was up before the proof was checked")
 
     begin = time.perf_counter()
-    network, text = (read_bytes(f, w) for f, w in zip(files, ("network", "property"), strict=True))
+    network, text = read_model(files[0]), read_bytes(files[1], "property")
     try:
         if gaps := [log.gap for log in logs if log.gap]:
             raise NoCertificateError(gaps[0])

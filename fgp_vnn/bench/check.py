@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, one_line
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import open_program
 from fgp_vnn.bench.rules import Evidence, Standing, standings
 from fgp_vnn.property.model import Case, Property
@@ -88,7 +88,7 @@ class OnnxFile:
     """An ONNX file with one input and one output, run by onnxruntime on the processor."""
 
     def __init__(self, path: Path) -> None:
-        data = read_bytes(path, "network")
+        data = read_model(path)
         try:
             self._session = open_program(data)
         except InputError as error:
