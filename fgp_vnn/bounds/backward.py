@@ -24,6 +24,7 @@ from fgp_vnn.bounds.layers import LayerBounds as LayerBounds
 from fgp_vnn.bounds.layers import unsteady
 from fgp_vnn.bounds.lines import Lines as Lines
 from fgp_vnn.bounds.lines import pull
+from fgp_vnn.bounds.patches import PatchPass
 from fgp_vnn.bounds.rounding import Rounding as Rounding
 from fgp_vnn.bounds.rounding import dot
 from fgp_vnn.budget.budget import Budget
@@ -184,6 +185,7 @@ def root_bounds(
     *,
     known: LayerBounds | None = None,
     prior: LayerBounds | None = None,
+    worth: Sequence[Tensor] | None = None,
     backward_pass: bool = True,
     budget: Budget,
 ) -> LayerBounds:
@@ -191,7 +193,8 @@ def root_bounds(
     neurons that the intervals leave unstable, as many at a time as fit into the memory.
 
     `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
-    that hold anyway. When time is up, what is left keeps its intervals.
+    that hold anyway. Of the layers' neurons only those of `worth` [n_k] get a backward pass, if it
+    is given. When time is up, what is left keeps its intervals.
     """
     rounding = None
     bounds = known or LayerBounds((), ())
@@ -205,7 +208,8 @@ def root_bounds(
         exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
         if backward_pass and not exact:
             rounding = Rounding(network, domain, bounds, rounding)
-            lower, upper = _tighten(network, rounding, bounds, k, lower, upper, budget)
+            wanted = None if worth is None else worth[k]
+            lower, upper = _tighten(network, rounding, bounds, k, (lower, upper), wanted, budget)
         bounds = bounds.followed_by(lower, upper, network.activations[k])
     return bounds
 
@@ -215,15 +219,23 @@ def _tighten(
     rounding: Rounding,
     bounds: LayerBounds,
     k: int,
-    lower: Tensor,
-    upper: Tensor,
+    sides: tuple[Tensor, Tensor],
+    wanted: Tensor | None,
     budget: Budget,
 ) -> tuple[Tensor, Tensor]:
     """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
+    lower, upper = sides
     crossing = unsteady(network.activations[k], lower, upper)  # [batch, n_k]
+    if wanted is not None:
+        crossing = crossing & wanted
     most = int(crossing.sum(-1).max()) if len(crossing) else 0
     if not most or budget.expired():
         return lower, upper
+    if len(crossing) == 1:
+        patches = _patch_pass(network, rounding, bounds, k)
+        if patches.pays:
+            neurons = torch.nonzero(crossing[0]).flatten()
+            return _tighten_by_patches(patches, neurons, sides, budget)
     # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
     chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
     lines, domain = bounds.lines(), rounding.domain
@@ -235,4 +247,25 @@ def _tighten(
         upper.scatter_(-1, part, torch.minimum(upper.gather(-1, part), high))
         if budget.expired():
             break
+    return lower, upper
+
+
+def _patch_pass(network: Network, rounding: Rounding, bounds: LayerBounds, k: int) -> PatchPass:
+    lines = bounds.lines()
+
+    def rest(layer: int, waiting: dict[int, Tensor], constant: Tensor, error: Tensor) -> Tensor:
+        begun = _Begun(layer, waiting, constant, error)
+        return _descend(network, rounding.domain, begun, lines, None, rounding).least
+
+    return PatchPass(network, k, lines, rounding, rest)
+
+
+def _tighten_by_patches(
+    patches: PatchPass, neurons: Tensor, sides: tuple[Tensor, Tensor], budget: Budget
+) -> tuple[Tensor, Tensor]:
+    """The same for some neurons [m] of one bundle, by rows that are patches."""
+    low, high = patches.bounds(neurons, budget)
+    lower, upper = (side.clone() for side in sides)
+    lower[0, neurons] = torch.maximum(lower[0, neurons], low)
+    upper[0, neurons] = torch.minimum(upper[0, neurons], high)
     return lower, upper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -15,6 +16,16 @@ from fgp_vnn.network.model import Network
 
 if TYPE_CHECKING:
     from fgp_vnn.bounds.layers import LayerBounds
+
+
+# Takes a vector [batch or 1, n] for the neurons of a layer, and gives what rows are weighed by: one
+# [batch or 1, 1, n] for rows over all of them, or the entries in a window for rows over windows.
+Window = Callable[[Tensor], Tensor]
+
+
+def _wide(vectors: Tensor) -> Tensor:
+    """[n] or [batch, n] as [batch or 1, 1, n]."""
+    return vectors.reshape(-1, 1, vectors.shape[-1])
 
 
 class _Fan(NamedTuple):
@@ -84,7 +95,13 @@ class Rounding:
         terms = self._terms[index].expand(len(neurons), -1)
         return terms.gather(-1, neurons) + self._floors[index]
 
-    def of_layer(self, layer: int, coefficient: Tensor, multiplier: Tensor | None = None) -> Tensor:
+    def of_layer(
+        self,
+        layer: int,
+        coefficient: Tensor,
+        multiplier: Tensor | None = None,
+        window: Window = _wide,
+    ) -> Tensor:
         """Of the activations of a layer and of the map below it, for coefficients of its values and
         multipliers of its neurons.
 
@@ -96,11 +113,12 @@ class Rounding:
         if fan is not None:
             return self._of_fan(layer, size, multiplier, fan)
         size = size if multiplier is None else size + multiplier.abs()
-        lost, sizes, width = self._unit.lost, self._arrive[layer], size.shape[-1]
+        lost, sizes = self._unit.lost, self._arrive[layer]
+        width = sizes.shape[-1]  # at least that of a window
         share = self._unit.share(width + 2 * layer + 8)
         terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
         floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
-        return dot(size, _wide(terms)) + floor
+        return dot(size, window(terms)) + floor
 
     def _of_fan(self, layer: int, size: Tensor, multiplier: Tensor | None, fan: Fan) -> Tensor:
         """The same where lines have any slopes and offsets.
@@ -122,17 +140,12 @@ class Rounding:
         error = dot(through, _wide(each_z)) + dot(size, _wide(own))
         return error + lost * count + self._floors[layer - 1]
 
-    def of_input(self, weight: Tensor, reach: Tensor) -> Tensor:
+    def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
         """Of the value at the domain's centre and of the support `reach` [batch, rows]."""
         inputs, lost = weight.shape[-1], self._unit.lost
         terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
-        error = dot(weight.abs(), _wide(terms)) + self.domain.unsure(weight, reach)
+        error = dot(weight.abs(), window(terms)) + self.domain.unsure(weight, reach)
         return error + lost * (4 * inputs + 4 + _sum(terms))
-
-
-def _wide(vectors: Tensor) -> Tensor:
-    """[n] or [batch, n] as [batch or 1, 1, n]."""
-    return vectors.reshape(-1, 1, vectors.shape[-1])
 
 
 def _sum(vectors: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ it. Composing those linear pieces leaves a network of the unstable neurons alone
 the input and all earlier unstable layers. It is equal to the old one on the domain, has the same
 linear bounds, and is often a hundred times smaller.
 
+A neuron that no output sees, by any way through the network, is left out as well.
+
 Where z >= l with l just below 0, relu(z) is z up to -l, and where z <= u just above 0 it is 0 up to
 u. So a neuron whose sign is known but for rounding is taken as stable, at the price of that defect.
 """
@@ -19,6 +21,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
+from fgp_vnn.bounds.cone import seen
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import rows_at_once
 from fgp_vnn.network.activations.base import RELU
@@ -33,7 +36,7 @@ def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Quer
     overflows, or where it would take more memory or more time than there is."""
     network = query.network
     signs = _signs(bounds)
-    unstable = [torch.nonzero(mask).flatten() for mask in undecided(bounds)]
+    unstable = [torch.nonzero(mask).flatten() for mask in left_over(query, bounds)]
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
     if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
         return query, bounds
@@ -55,6 +58,13 @@ def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Quer
     activations = tuple(network.activations[k] for k in kept)
     network = Network(tuple(composed[:-1]), composed[-1], network.inputs, activations)
     return replace(query, network=network), LayerBounds(lower, upper, activations)
+
+
+def left_over(query: Query, bounds: LayerBounds) -> list[Tensor]:
+    """The neurons of each layer [n_k] that `collapse` keeps: undecided, and seen by an output."""
+    if not query.network.piecewise_linear:
+        return undecided(bounds)
+    return [mask & ways for mask, ways in zip(undecided(bounds), seen(query.network), strict=True)]
 
 
 def undecided(bounds: LayerBounds) -> list[Tensor]:
@@ -107,7 +117,10 @@ def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
     for rows in torch.split(outputs, some):
         if pieces.budget.expired():
             return None
-        parts.append(_compose_rows(pieces, target, rows))
+        part = _compose_rows(pieces, target, rows)
+        if part is None:
+            return None
+        parts.append(part)
     if len(parts) == 1:
         return parts[0]
     weights = tuple(torch.cat(side) for side in zip(*(p.weights for p in parts), strict=True))
@@ -115,7 +128,9 @@ def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
     return Dense(parts[0].sources, weights, torch.cat([p.bias for p in parts]), defect)
 
 
-def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
+def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
+    """The same for as many outputs as fit into the memory; None where more than the unstable
+    neurons that are kept would be needed."""
     query, signs, rounding, unstable, kept = pieces[:5]
     maps = query.network.maps
     constant = maps[target].bias[outputs]
@@ -132,6 +147,9 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
             sources.append(kept.index(k - 1) + 1)
             weights.append(coefficient)
             continue
+        dropped = coefficient[:, ~(signs[k - 1].on | signs[k - 1].off)].count_nonzero()
+        if dropped > coefficient[:, unstable[k - 1]].count_nonzero():
+            return None  # a neuron that was taken for one that no output sees
         if len(unstable[k - 1]):
             sources.append(kept.index(k - 1) + 1)
             weights.append(coefficient[:, unstable[k - 1]].contiguous())

@@ -99,6 +99,14 @@ def test_modules_of_every_kind_are_verified_in_float32(kind: str) -> None:
     assert result.as_dict().get("note", "") == loaded.note
 
 
+def test_module_that_keeps_a_computed_weight_is_copied() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # this weight_norm is deprecated
+        module = nn.Sequential(nn.utils.weight_norm(nn.Linear(3, 2)))
+    module(torch.zeros(1, 3))
+    assert_computes(load_model(module, np.zeros(3)), module, 1, 3)
+
+
 def test_weights_that_float32_does_not_hold_are_said_to_be_rounded() -> None:
     module = nn.Linear(2, 2).double()
     module.weight.data.fill_(0.1)

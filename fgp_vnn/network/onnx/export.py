@@ -42,6 +42,10 @@ class Exported:
 
     def named(self, values: Sequence[Tensor]) -> dict[str, Any]:
         """Values of the arguments by the names of the inputs."""
+        if len(self.inputs) != len(values):
+            raise UnsupportedError(
+                f"the exported network has {len(self.inputs)} inputs, the module {len(values)}"
+            )
         return {n: v.numpy() for n, v in zip(self.inputs, values, strict=True)}
 
     def run(self, values: Sequence[Tensor]) -> list[Any]:
