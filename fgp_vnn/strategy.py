@@ -116,6 +116,15 @@ class Projections:
 
 
 @dataclass(frozen=True)
+class Programs:
+    """Primal and dual steps on the linear programs of regions."""
+
+    steps: int = 6000
+    look: int = 50  # steps between two looks at what has been reached
+    restart: int = 4  # looks between two restarts from the mean
+
+
+@dataclass(frozen=True)
 class Batch:
     """How many regions are explored at once."""
 
@@ -224,6 +233,7 @@ class Strategy:
     shrinking: Shrinking = Shrinking()
     slopes: Slopes = Slopes()
     projections: Projections = Projections()
+    programs: Programs = Programs()
     walk: Walk = Walk()
     neurons: Neurons = Neurons()
     short: Neurons = Neurons(most=2000, trial=300)  # the first search

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,9 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import gradient
 from fgp_vnn.strategy import Descent
+
+# Sees points [points, inputs] and the values [points, rows] there; says whether that is enough.
+Look = Callable[[Tensor, Tensor], bool]
 
 
 def falsify(
@@ -39,13 +44,13 @@ def _falsify(
     if query.network.inputs >= attack.single_from and query.network.dtype == torch.float64:
         exact = query.domain
         coarse = query.to(query.network.device, torch.float32)
-        starts = _starts(coarse.domain, query.disjuncts, attack)
+        starts = first_points(coarse.domain, query.disjuncts, attack)
 
         def into_domain(x: Tensor) -> Counterexample | None:
             return confirm(exact.project(x.double()))
 
         return descend(coarse, into_domain, budget, attack, starts)
-    starts = _starts(query.domain, query.disjuncts, attack)
+    starts = first_points(query.domain, query.disjuncts, attack)
     return descend(query, confirm, budget, attack, starts)
 
 
@@ -53,6 +58,20 @@ def descend(
     query: Query, confirm: Confirm, budget: Budget, attack: Descent, starts: Tensor
 ) -> Counterexample | None:
     """Gradient steps from starts [disjuncts * points, inputs]: as many for each disjunct."""
+    found: Counterexample | None = None
+
+    def look(x: Tensor, outputs: Tensor) -> bool:
+        nonlocal found
+        found = offer(query, confirm, x, outputs, attack.near)
+        return found is not None
+
+    step_down(query, look, budget, attack, starts)
+    return found
+
+
+def step_down(query: Query, look: Look, budget: Budget, attack: Descent, starts: Tensor) -> None:
+    """Gradient steps from starts [disjuncts * points, inputs], as many for each disjunct, until
+    `look` has seen enough of the points and the values there."""
     domain, x = query.domain, starts
     target = torch.arange(query.disjuncts, device=query.disjunct.device)
     target = target.repeat_interleave(len(starts) // query.disjuncts)
@@ -63,21 +82,20 @@ def descend(
     length = attack.first_step
     outputs = query.network(x)
     for _ in range(attack.steps):
-        found = offer(query, confirm, x, outputs, attack.near)
-        if found is not None or budget.expired():
-            return found
+        if look(x, outputs) or budget.expired():
+            return
         if not outputs.shape[-1]:
-            return None  # no row to push down: every point meets the disjuncts, and none was good
+            return  # no row to push down: every point meets the disjuncts, and none was good
         rows = _weights(outputs, mine)
         _, slope = gradient(query.network, x, rows)
         velocity = attack.momentum * velocity + _unit(domain, slope)
         x = domain.project(x - length * scale * _unit(domain, velocity))
         outputs = query.network(x)
         length *= ratio
-    return offer(query, confirm, x, outputs, attack.near)
+    look(x, outputs)
 
 
-def _starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
+def first_points(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
     """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
     center = domain.center
     box = domain.box()

@@ -71,9 +71,9 @@ class Goal(ABC):
         """The bundles to split next, about `count` of them; none if that would lead nowhere."""
         return frontier.pop(count)
 
-    def done(self, level: Tensor) -> Tensor:
-        """Which bundles of these levels [bundles] have become closed while they waited."""
-        return torch.zeros_like(level, dtype=torch.bool)
+    def done(self, batch: Batch) -> Tensor:
+        """Which bundles [bundles] have become closed while they waited."""
+        return torch.zeros_like(batch.level, dtype=torch.bool)
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron at which to split each of the bundles numbered `at`; -1 for those that are to
@@ -137,7 +137,7 @@ class BestFirst:
 
     def _step(self, batch: Batch, neuron: Tensor) -> None:
         """Split each bundle at its neuron [bundles], or bound it again where that is -1."""
-        done = self.goal.done(batch.level)
+        done = self.goal.done(batch)
         if bool(done.any()):
             self.closed += float(batch.share[done].sum())
             self.keep(batch.bundles.at(torch.nonzero(done).flatten()))
