@@ -17,30 +17,16 @@ from fgp_vnn.base.verdict import Counterexample
 
 
 @dataclass(frozen=True, eq=False)
-class BallJudge:
-    """Decides whether a point is a witness: in the ball and the box as float32 values, by exact
-    arithmetic, and given another class, or a tie, by running the network."""
+class BallPoints:
+    """The float32 points of a ball that lie in a box, by exact arithmetic."""
 
     center: Doubles  # [inputs]
     epsilon: float
     norm: Norm
     lower: Doubles  # [inputs] of the ball's box, cut to the clip box
     upper: Doubles  # [inputs]
-    run: Callable[[Floats], Floats]  # the original network, [inputs] -> [outputs]
-    label: int
 
-    def __call__(self, points: Tensor) -> Counterexample | None:
-        """The first of the points [points, inputs] that is a witness."""
-        for point in points.detach().cpu().double().numpy():
-            x = self._inside(point)
-            if x is None:
-                continue
-            y = self.run(x)
-            if np.isfinite(y).all() and y[other_class(y, self.label)] >= y[self.label]:
-                return Counterexample(x.astype(np.float64), y)
-        return None
-
-    def _inside(self, point: Doubles) -> Floats | None:
+    def inside(self, point: Doubles) -> Floats | None:
         """The point as float32, moved towards the centre until it lies in the ball."""
         if not np.isfinite(point).all():
             return None
@@ -59,6 +45,26 @@ class BallJudge:
 
     def _boxed(self, x: Floats) -> bool:
         return bool(((self.lower <= x) & (x <= self.upper)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class BallJudge(BallPoints):
+    """Decides whether a point is a counterexample: in the ball and the box as float32 values, and
+    given another class, or a tie, by running the network."""
+
+    run: Callable[[Floats], Floats]  # the original network, [inputs] -> [outputs]
+    label: int
+
+    def __call__(self, points: Tensor) -> Counterexample | None:
+        """The first of the points [points, inputs] that is a counterexample."""
+        for point in points.detach().cpu().double().numpy():
+            x = self.inside(point)
+            if x is None:
+                continue
+            y = self.run(x)
+            if np.isfinite(y).all() and y[other_class(y, self.label)] >= y[self.label]:
+                return Counterexample(x.astype(np.float64), y)
+        return None
 
 
 def within(x: Floats, center: Doubles, epsilon: float, norm: Norm) -> bool:

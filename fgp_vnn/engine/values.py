@@ -11,20 +11,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fgp_vnn.attack.lowest import Lowest, lowest_by_descent
+from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.engine.bounding import bound_outputs, bound_root, refine
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.network.model import Network
+from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.bundles import set_out
-from fgp_vnn.search.value import Least, find_least
+from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.value import Least, LeastSearch
 from fgp_vnn.strategy import Strategy
 
 Method = Literal["plain", "optimised", "split"]
@@ -113,14 +116,58 @@ def _bounded(problem: Problem, method: Method) -> Tensor:
 
 
 def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor], None]) -> Tensor:
-    """The same by splits of neurons."""
-    strategy = problem.strategy
+    """The same by splits of neurons, and of the inputs of a box where they are few: neither way is
+    always the better one."""
+    strategy, budget = problem.strategy, problem.budget
     ascent, candidates = strategy.slopes.bundles, strategy.neurons.candidates
-    setting, root = set_out(problem.query, problem.bounds, problem.budget, ascent, candidates)
-    goal = Least(setting, lowest, gap, strategy.programs)
-    found, counts = find_least(root, goal, strategy.neurons, hear)
-    problem.statistics.update(counts)
-    return found
+    setting, root = set_out(problem.query, problem.bounds, budget, ascent, candidates)
+    search = LeastSearch(Least(setting, lowest, gap, strategy.programs), strategy.neurons)
+    search.begin(root)
+    some = problem.query.network.inputs <= strategy.inputs.some
+    by_boxes = isinstance(problem.query.domain, Box) and some
+    search.run(hear, strategy.short.most if by_boxes else None)
+    least = search.least
+    if by_boxes and not budget.expired():
+        least = torch.fmax(least, _split_boxes(problem, least, lowest, gap))
+        hear(least)
+        if bool((least < lowest.value - gap).any()):
+            search.run(hear)
+            least = torch.fmax(least, search.least)
+    problem.statistics.update(search.statistics)
+    return least
+
+
+def _split_boxes(problem: Problem, least: Tensor, lowest: Lowest, gap: Tensor) -> Tensor:
+    """Lower bounds [rows] by splits of inputs: none is lower than the lowest known value, less the
+    gap, if that is proved. A point that is lower lowers the question."""
+    query, domain = problem.query, problem.query.domain
+    how = problem.strategy.inputs
+    few = query.network.inputs <= how.few
+    patience = problem.budget.share(how.value_share if few else how.share)
+
+    wanted = lowest.value - gap
+
+    def confirm(points: Tensor) -> Counterexample | None:
+        lowest.look(domain.project(points.to(query.network.dtype)), query)
+        lower = bool((lowest.value < wanted).any())
+        return Counterexample(np.zeros(0), np.zeros(0, dtype=np.float32)) if lower else None
+
+    while True:
+        wanted = lowest.value - gap
+        left = torch.nonzero(least < wanted).flatten()
+        if not len(left) or patience.expired():
+            return least
+        part = query.only(left.tolist())
+        rows = torch.eye(len(left), dtype=wanted.dtype, device=wanted.device)
+        output = Combination(part.network.output, rows, -wanted[left])
+        part = replace(part, network=replace(part.network, output=output))
+        outcome = split_inputs(part, confirm, patience, Subdivision())
+        for name, count in outcome.statistics.items():
+            problem.statistics[name] = problem.statistics.get(name, 0) + count
+        if outcome.status == "unsat":
+            return least.index_copy(0, left, wanted[left])
+        if outcome.status != "sat":
+            return least
 
 
 def _unshifted(least: Tensor, shift: Tensor) -> Tensor:

@@ -157,19 +157,34 @@ class Least(Value):
         return bounded.bundles, torch.maximum(level, better)
 
 
-def find_least(
-    root: Bundles, goal: Least, neurons: Neurons, hear: Callable[[Tensor], None]
-) -> tuple[Tensor, dict[str, int]]:
-    """Proved lower bounds [rows] of the rows of a setting, and counts of what was done; `hear` is
-    told the bounds as they rise."""
-    network, budget = goal.setting.query.network, goal.setting.budget
-    fit = ascents_at_once(network, len(network.layers), budget.at_once)
-    search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit))
+class LeastSearch:
+    """One search for the least values of the rows of a setting, which can be continued."""
 
-    def enough() -> bool:
-        hear(goal.least(search.frontier))
-        return budget.expired()
+    def __init__(self, goal: Least, neurons: Neurons) -> None:
+        network, self._budget = goal.setting.query.network, goal.setting.budget
+        fit = ascents_at_once(network, len(network.layers), self._budget.at_once)
+        self._goal = goal
+        self._search = BestFirst(goal, Frontier(self._budget.waiting), min(neurons.batch, fit))
 
-    search.begin(root, {})
-    search.run(enough)
-    return goal.least(search.frontier), {"bundles": search.bundles, "regions": goal.regions}
+    @property
+    def least(self) -> Tensor:
+        """Proved lower bounds [rows]."""
+        return self._goal.least(self._search.frontier)
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        return {"bundles": self._search.bundles, "regions": self._goal.regions}
+
+    def begin(self, root: Bundles) -> None:
+        self._search.begin(root, {})
+
+    def run(self, hear: Callable[[Tensor], None], most: int | None = None) -> None:
+        """Split until every row is known up to its gap, time is up, or `most` bundles were bounded;
+        `hear` is told the bounds as they rise."""
+
+        def enough() -> bool:
+            hear(self.least)
+            expired = self._budget.expired()
+            return expired or (most is not None and self._search.bundles >= most)
+
+        self._search.run(enough)
