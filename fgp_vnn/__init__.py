@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier as Certifier
     from fgp_vnn.api.certify import certify as certify
-    from fgp_vnn.api.radius import find_radius as find_radius
     from fgp_vnn.api.radius import radius as radius
     from fgp_vnn.api.verify import verify as verify
     from fgp_vnn.base.errors import InputError as InputError
@@ -24,7 +23,6 @@ __version__ = "0.1.0"
 _HOMES = {
     "Certifier": "fgp_vnn.api.certify",
     "Radius": "fgp_vnn.base.radius",
-    "find_radius": "fgp_vnn.api.radius",
     "radius": "fgp_vnn.api.radius",
     "Robustness": "fgp_vnn.base.robustness",
     "certify": "fgp_vnn.api.certify",
@@ -44,7 +42,6 @@ __all__ = [
     "UnsupportedError",
     "Verdict",
     "certify",
-    "find_radius",
     "load_network",
     "load_property",
     "radius",

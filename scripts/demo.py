@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-BENCHMARK = Path(__file__).resolve().parent.parent / "vnncomp" / "benchmark"
+ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
+BENCHMARK = ROOT / "vnncomp" / "benchmark"
 
 
 @dataclass(frozen=True)

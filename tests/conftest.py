@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.helpers.places import SHARED_DATA
+
 # No test depends on how fast the machine is, and a failure is there again on the next run.
 settings.register_profile("suite", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("suite")
-
-_SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 
 @pytest.fixture
 def shared_data() -> Path:
     """The folder of benchmark data beside the repository; a checkout may be without it."""
-    if not (_SHARED_DATA / "vnncomp").is_dir():
+    if not (SHARED_DATA / "vnncomp").is_dir():
         pytest.skip("the benchmark data folder ../shared/data is not there")
-    return _SHARED_DATA
+    return SHARED_DATA

@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from random_networks import random_domain, random_network, random_rows, sample
 
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from tests.helpers.random_networks import random_domain, random_network, random_rows, sample
 
 
 def conjunction(rows: list[list[float]], limits: list[float], strict: list[bool]) -> Conjunction:

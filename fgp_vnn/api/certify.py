@@ -1,12 +1,13 @@
-"""Local robustness of a network at its inputs: `certify` and what it keeps between inputs."""
+"""Local robustness of a network at its inputs: `certify`, and a network made ready for it."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,12 +15,15 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.attack.ball_judge import check_ball
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Center, Classifier, Clip
 from fgp_vnn.engine.device import pick_device
-from fgp_vnn.engine.settings import make_settings
+from fgp_vnn.engine.radius_ends import Ends, Progress
+from fgp_vnn.engine.run import run
+from fgp_vnn.engine.settings import make_settings, unusual
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
@@ -27,11 +31,13 @@ from fgp_vnn.transform.inputs import row_space
 if TYPE_CHECKING:
     from torch.nn import Module
 
+Answer = TypeVar("Answer")
 _STATUSES: dict[str, RobustnessStatus] = {
     "unsat": "robust",
     "sat": "not_robust",
     "timeout": "timeout",
 }
+_ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
 def certify(
@@ -50,12 +56,8 @@ def certify(
     for each input; settings are the fields of `Settings`.
     """
     certifier = Certifier.of(model, **settings)
-    points, single = certifier.points(x)
-    results = [
-        certifier.certify(point, epsilon=epsilon, norm=norm, clip=clip, timeout=timeout)
-        for point in points
-    ]
-    return results[0] if single else results
+    asked: dict[str, Any] = {"epsilon": epsilon, "norm": norm, "clip": clip, "timeout": timeout}
+    return certifier.each(x, lambda point: certifier.certify(point, **asked))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,6 +98,12 @@ class Certifier(Classifier):
             )
         return list(array.reshape(len(array), -1).astype(np.float64)), False
 
+    def each(self, x: ArrayLike, answer: Callable[[Doubles], Answer]) -> Answer | list[Answer]:
+        """The answer about one input, or a list of answers about a batch along the first axis."""
+        points, single = self.points(x)
+        answers = [answer(point) for point in points]
+        return answers[0] if single else answers
+
     def center(self, x: Doubles, norm: Norm, clip: Clip | None) -> Center:
         """A flat input with the class that the network gives it."""
         y = self.run(x.astype(np.float32))
@@ -117,14 +125,58 @@ class Certifier(Classifier):
         budget = Budget.of(check_seconds(timeout), self.settings.memory)
         check_ball(x, epsilon, norm, clip)
         center = self.center(x, norm, clip)
+        statistics: dict[str, int] = {}
         with torch.inference_mode():
-            verdict = self.decide(center, epsilon, budget)
+            for problem in self.problems(center, epsilon, budget):
+                verdict = run(problem, "certify").after(statistics)
+                statistics = verdict.statistics
+                if verdict.status != "unknown":
+                    break
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,
             verdict.counterexample,
             verdict.decided_by,
             verdict.reason,
+            time.perf_counter() - begin,
+            verdict.statistics,
+        )
+
+    def radius(
+        self,
+        x: Doubles,
+        *,
+        norm: Norm = "l2",
+        maximum: float = 1.0,
+        gap: float = 0.01,
+        clip: Clip | None = None,
+        timeout: float | None = None,
+        progress: Progress = lambda lower, upper: None,
+    ) -> Radius:
+        """Bounds of the distance from one flat input to the nearest one of another class, up to
+        `maximum`; `progress` is called with both whenever one of them improves.
+
+        Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
+        `timeout`, in seconds, is over: both bounds are valid at any moment.
+        """
+        begin = time.perf_counter()
+        budget = Budget.of(check_seconds(timeout), self.settings.memory)
+        make_settings("radius", unusual(vars(self.settings)))
+        if not 0 < maximum < math.inf:
+            raise InputError(f"the maximum is {maximum}; it must be a positive number")
+        if not 0 < gap < 1:
+            raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
+        check_ball(x, maximum, norm, clip)
+        with torch.inference_mode():
+            ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
+            verdict = run(ends, "radius")
+        return Radius(
+            ends.lower,
+            ends.upper,
+            ends.center.label,
+            verdict.counterexample,
+            _ENDS.get(verdict.status, "inconclusive"),
+            verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,
         )

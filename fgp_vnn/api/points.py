@@ -25,6 +25,10 @@ class Points:
     def __len__(self) -> int:
         return len(self.x)
 
+    def first(self, count: int | None) -> Points:
+        """So many of them; all if it is None."""
+        return Points(self.x[:count], None if self.y is None else self.y[:count])
+
 
 def read_points(path: Path, inputs: int) -> Points:
     """The points of a file for a network with so many inputs; raises InputError."""

@@ -107,6 +107,7 @@ def solve_property(
     budget: Budget,
     deployment: Deployment | None = None,
     new_log: Callable[[Query, int], NullLog] = lambda query, case: NullLog(query),
+    strategy: Strategy | None = None,
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are.
 
@@ -127,7 +128,7 @@ def solve_property(
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         log = new_log(query, number)
-        problem = Problem(query, judge, settings, budget, Strategy(), log)
+        problem = Problem(query, judge, settings, budget, strategy or Strategy(), log)
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break

@@ -20,11 +20,15 @@ class Radius:
     upper: float  # infinite if no counterexample was found
     label: int  # the class that the network gives the centre
     counterexample: Counterexample | None = None
-    tight: bool = False  # the two ends are within the gap that was asked for
     ended: Ended = "inconclusive"  # "max": no counterexample within the maximum
     engine: str = "auto"  # what the lower bound is from
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tight(self) -> bool:
+        """Whether the two bounds are within the gap that was asked for."""
+        return self.ended == "gap"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
@@ -35,7 +39,6 @@ class Radius:
         if self.counterexample is not None:
             result["counterexample"] = {
                 "label": other_class(self.counterexample.y, self.label),
-                "x": [float(v) for v in self.counterexample.x],
-                "y": [float(v) for v in self.counterexample.y],
+                **self.counterexample.as_dict(),
             }
         return result

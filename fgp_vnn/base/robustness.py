@@ -23,7 +23,7 @@ class Robustness:
 
     status: RobustnessStatus
     label: int  # the class that the network gives the centre
-    witness: Counterexample | None = None  # an input of the ball with another class, or a tie
+    counterexample: Counterexample | None = None  # in the ball, with another class or a tie
     decided_by: str = ""  # bounds, attack, walk, ...; empty if nothing was decided
     reason: str = ""  # why nothing was decided
     seconds: float = 0.0
@@ -39,11 +39,10 @@ class Robustness:
             "seconds": self.seconds,
             "statistics": dict(self.statistics),
         }
-        if self.witness is not None:
-            result["witness"] = {
-                "label": int(other_class(self.witness.y, self.label)),
-                "x": [float(v) for v in self.witness.x],
-                "y": [float(v) for v in self.witness.y],
+        if self.counterexample is not None:
+            result["counterexample"] = {
+                "label": other_class(self.counterexample.y, self.label),
+                **self.counterexample.as_dict(),
             }
         return result
 

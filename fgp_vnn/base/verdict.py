@@ -21,6 +21,10 @@ class Counterexample:
     x: NDArray[np.float64]  # [inputs]
     y: NDArray[np.float32]  # [outputs]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Both as lists of plain numbers, for JSON."""
+        return {"x": [float(v) for v in self.x], "y": [float(v) for v in self.y]}
+
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
@@ -52,8 +56,5 @@ class Verdict:
         if self.certificate:
             result["certificate"] = self.certificate
         if self.counterexample is not None:
-            result["counterexample"] = {
-                "x": [float(v) for v in self.counterexample.x],
-                "y": [float(v) for v in self.counterexample.y],
-            }
+            result["counterexample"] = self.counterexample.as_dict()
         return result

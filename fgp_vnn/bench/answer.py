@@ -20,6 +20,8 @@ class Answer:
     reason: str = ""
     counterexample: str = ""  # the text of a results file
     confirmed: bool | None = None
+    certificate: str = ""  # where its proof is, in the folder of certificates
+    certified: bool | None = None  # by the checker; None: there was nothing to check
     seconds: Mapping[str, float] = field(default_factory=dict)
     statistics: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +69,8 @@ def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
         late=answer.status if late else "",
         expected=expected,
         confirmed=answer.confirmed,
+        certificate=answer.certificate,
+        certified=answer.certified,
         seconds=answer.seconds,
         statistics=answer.statistics,
         versions=answer.versions,

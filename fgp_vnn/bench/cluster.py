@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Instance
@@ -90,6 +91,8 @@ class NodeWorker:
 
     def __init__(self, spec: WorkerSpec, folder: str | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="fgp-vnn-", dir=folder)
+        if spec.certificates:
+            spec = replace(spec, certificates=self._folder.name)
         self._worker = GuardedWorker(spec, Path(self._folder.name) / "worker.log")
 
     def start(self) -> int:
@@ -102,16 +105,23 @@ class NodeWorker:
         self._worker.stop()
         self._folder.cleanup()
 
-    def run(self, instance: Instance, files: list[bytes]) -> Answer:
+    def run(self, instance: Instance, files: list[bytes]) -> tuple[Answer, bytes]:
+        """Return the answer, and the content of its certificate if it has one."""
         names = [Path(name).name for name in (*instance.network_files, instance.property_file)]
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
             paths = [Path(folder) / f"{number}-{name}" for number, name in enumerate(names)]
             for path, content in zip(paths, files, strict=True):
                 path.write_bytes(content)
             local = [str(path) for path in paths]
-            return self._worker.run(
+            answer = self._worker.run(
                 replace(instance, network_files=tuple(local[:-1]), property_file=local[-1])
             )
+        if not answer.certificate:
+            return answer, b""
+        written = Path(self._folder.name) / answer.certificate
+        content = written.read_bytes()
+        written.unlink()
+        return answer, content
 
 
 class RayWorker:
@@ -129,9 +139,14 @@ class RayWorker:
         ]
         try:
             actor = self._started()
-            limit = instance.timeout + self._spec.limits.grace + _EXTRA_SECONDS
-            answer: Answer = ray.get(actor.run.remote(instance, files), timeout=limit)
-            return answer
+            own = instance.timeout + self._spec.limits.grace
+            limit = (2 if self._spec.certificates else 1) * own + _EXTRA_SECONDS
+            running = actor.run.remote(instance, files)
+            found: tuple[Answer, bytes] = ray.get(running, timeout=limit)
+            if found[0].certificate:
+                path = Path(self._spec.certificates) / found[0].certificate
+                write_bytes(path, found[1], "certificate")
+            return found[0]
         except ray.exceptions.GetTimeoutError:
             reason = "the node does not answer"
         except ray.exceptions.RayActorError as error:

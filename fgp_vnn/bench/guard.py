@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Answer, Limits
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.leash import kill_group
+from fgp_vnn.bench.tables import file_name
 from fgp_vnn.budget.host import held_memory
 
 _START_SECONDS = 300.0  # a cold disk may take long over torch
@@ -33,6 +34,7 @@ class WorkerSpec:
     verifier: str  # module:function, called as verify(onnx, vnnlib, timeout=..., **settings)
     settings: dict[str, Any]
     limits: Limits
+    certificates: str = ""  # folder for the proofs of unsats; empty: none are written
     threads: int = 0  # of one worker; 0: whatever the environment says
 
 
@@ -63,18 +65,44 @@ class GuardedWorker:
             "property": instance.property_file,
             "timeout": instance.timeout,
         }
-        limit = instance.timeout + self._spec.limits.grace
+        if self._spec.certificates:
+            name = f"{file_name(instance.key)}.npz"
+            job["certificate"] = str(Path(self._spec.certificates) / name)
         try:
-            self._say(job)
-            message = self._hear(limit, f"no answer {self._spec.limits.grace:g} s after its limit")
+            answer = Answer(**self._ask(job))
         except WorkerDied as death:
             self._end()
             return Answer("error", time.perf_counter() - start, reason=str(death))
-        answer = Answer(**message)
+        if answer.certificate:
+            answer = self._checked(answer, job)
         half = self._spec.limits.memory // 2
         if answer.reason.startswith("out of memory") or self._resident() > half:
             self._end()  # memory that is fragmented or never given back: start a new one
         return answer
+
+    def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return the worker's answer to a job, for which it has the instance's time and a grace."""
+        grace = self._spec.limits.grace
+        self._say(job)
+        return self._hear(job["timeout"] + grace, f"no answer {grace:g} s after its limit")
+
+    def _checked(self, answer: Answer, job: dict[str, Any]) -> Answer:
+        """Return the answer with what the checker says of its certificate.
+
+        That may take as long again as the instance's limit; an answer that is there stays.
+        """
+        try:
+            found = self._ask({**job, "check": True})
+        except WorkerDied as death:
+            self._end()
+            return replace(answer, reason=f"certificate not checked: {death}")
+        return replace(
+            answer,
+            certified=not found["fault"],
+            reason=found["fault"] or answer.reason,
+            seconds={**answer.seconds, "check_certificate": found["seconds"]},
+            statistics={**answer.statistics, **found["statistics"]},
+        )
 
     def start(self) -> None:
         """Start a process if none runs, wait until it is warm; InputError if it fails twice."""

@@ -25,6 +25,7 @@ JSON_LINES = "results.jsonl"
 TABLE = "results.csv"
 SETTINGS = "run.json"
 COUNTEREXAMPLES = "counterexamples"
+CERTIFICATES = "certificates"
 
 _SYNC_SECONDS = 1.0  # a power cut loses at most the results of so many seconds; a kill loses none
 
@@ -46,7 +47,7 @@ class Journal:
         self._unsynced: list[Path] = []
 
     def append(self, record: Record, counterexample: str = "") -> Record:
-        """Write one result; return it with the name of its counterexample's file."""
+        """Write one result; return it with the names of the files that belong to it."""
         with _writing(self.folder):
             return self._append(record, counterexample)
 
@@ -59,6 +60,9 @@ class Journal:
             path.write_text(counterexample, encoding="utf-8")
             self._unsynced.append(path)
             record = replace(record, counterexample=f"{COUNTEREXAMPLES}/{name}")
+        if record.certificate:  # its file is there: the worker has written it
+            record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
+            self._unsynced.append(self.folder / record.certificate)
         self._lines.write(_line(record))
         self._lines.flush()
         if time.monotonic() - self._synced >= _SYNC_SECONDS:

@@ -49,7 +49,7 @@ def bar_columns() -> list[ProgressColumn]:
 
 
 class View(AbstractContextManager["View"]):
-    """Is told of all that happens, in order; shows only wrong verdicts, which are always shown."""
+    """Is told of all that happens, in order; shows only what is wrong, which is always shown."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -63,6 +63,9 @@ class View(AbstractContextManager["View"]):
         """Worker number `slot` has a result."""
         if record.contradiction:
             text = f"WRONG VERDICT: {_name(record)}: {record.contradiction}"
+            self.console.print(Text(text, style="bold white on red"), soft_wrap=True)
+        if record.refusal:
+            text = f"CERTIFICATE REFUSED: {_name(record)}: {record.refusal}"
             self.console.print(Text(text, style="bold white on red"), soft_wrap=True)
 
 

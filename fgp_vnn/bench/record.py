@@ -23,11 +23,13 @@ class Record:
     run_time: float  # seconds
     prepare_time: float = 0.0  # seconds
     decided_by: str = ""
-    reason: str = ""  # why it is neither sat nor unsat, or why a counterexample is not valid
+    reason: str = ""  # why it is not decided, or what is wrong with its evidence
     late: str = ""  # sat or unsat, if that was the answer but came after the time limit
     expected: str = ""  # sat or unsat, where that is known
     counterexample: str = ""  # a results file, relative to the run's folder
     confirmed: bool | None = None  # by onnxruntime; None: there was nothing to check
+    certificate: str = ""  # the proof of an unsat, relative to the run's folder
+    certified: bool | None = None  # by the checker; None: there was nothing to check
     seconds: Mapping[str, float] = field(default_factory=dict)
     statistics: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -56,6 +58,11 @@ class Record:
         if self.claim and self.expected and self.claim != self.expected:
             return f"{self.claim}, expected {self.expected}"
         return ""
+
+    @property
+    def refusal(self) -> str:
+        """Why the checker refused the certificate of this result; empty if it did not."""
+        return self.reason if self.certified is False else ""
 
     def as_row(self) -> list[str]:
         """Return the cells of a results table of the competition."""

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from fgp_vnn.bench.answer import Solver, as_record
+from fgp_vnn.bench.certificates import Certificates, certificates_of
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.pool import Finished, run_all
@@ -31,6 +32,7 @@ class Plan:
     settings: Mapping[str, Any]  # what every result of the folder has in common
     retry_errors: bool = False
     quiet: bool = False
+    certificates: bool = False  # every unsat is to have one
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Summary:
     tally: Mapping[str, int]
     contradictions: tuple[Record, ...]
     total: int
+    certificates: Certificates | None = None  # where they were asked for
 
     def __str__(self) -> str:
         solved = self.tally.get("sat", 0) + self.tally.get("unsat", 0)
@@ -74,6 +77,7 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
         tally=Counter(record.result for record in records),
         contradictions=tuple(record for record in records if record.contradiction),
         total=len(plan.instances),
+        certificates=certificates_of(records) if plan.certificates else None,
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import re
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
@@ -19,6 +21,13 @@ _WORDS = {"sat": "sat", "violated": "sat", "unsat": "unsat", "holds": "unsat", "
 def instance_key(category: str, onnx: str, vnnlib: str) -> Key:
     """Return what names an instance: rows that spell its paths differently have the same key."""
     return category, _spelling(category, onnx), _spelling(category, vnnlib)
+
+
+def file_name(key: Key) -> str:
+    """Return a name for files about an instance, without a suffix: readable, and its own."""
+    words = [Path(part).stem for part in key[1:]]
+    readable = re.sub(r"[^\w.-]+", "_", "-".join([key[0], *words]))
+    return f"{readable[:150]}-{hashlib.sha256(chr(0).join(key).encode()).hexdigest()[:8]}"
 
 
 def _spelling(category: str, name: str) -> str:

@@ -21,7 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
+from fgp_vnn.base.files import read_bytes
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.bench.warmup import warm_up
@@ -57,8 +58,10 @@ def main(arguments: list[str]) -> None:
     facts = {"versions": versions(), "machine": {**machine(), "device": settings.get("device", "")}}
     while True:
         job = json.loads(jobs.get())
-        answer = _solve(verify, job["networks"], job["property"], job["timeout"], settings)
-        say({**vars(answer), **facts})
+        if job.get("check"):
+            say(_check_certificate(job))
+        else:
+            say({**vars(_solve(verify, job, settings)), **facts})
 
 
 def _listen(jobs: queue.SimpleQueue[str]) -> None:
@@ -91,14 +94,15 @@ def _limit_memory(memory: int, device: str) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
-def _solve(
-    verify: Verify, networks: list[str], prop: str, timeout: float, settings: dict[str, Any]
-) -> Answer:
+def _solve(verify: Verify, job: dict[str, Any], settings: dict[str, Any]) -> Answer:
+    networks, prop = job["networks"], job["property"]
+    if "certificate" in job:
+        settings = {**settings, "certificate": job["certificate"]}
     start = time.perf_counter()
     try:
         if len(networks) != 1:
             raise UnsupportedError(f"a property of {len(networks)} networks")
-        verdict = verify(networks[0], prop, timeout=timeout, **settings)
+        verdict = verify(networks[0], prop, timeout=job["timeout"], **settings)
     except UnsupportedError as error:
         return Answer("unknown", time.perf_counter() - start, reason=f"unsupported: {error}")
     except Exception as error:
@@ -108,6 +112,7 @@ def _solve(
         run_time=time.perf_counter() - start,
         decided_by=verdict.decided_by,
         reason=verdict.reason,
+        certificate=Path(verdict.certificate).name,
         seconds=dict(verdict.seconds),
         statistics=dict(verdict.statistics),
     )
@@ -139,6 +144,23 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
         reason=fault or answer.reason,
         seconds={**answer.seconds, "check": time.perf_counter() - start},
     )
+
+
+def _check_certificate(job: dict[str, Any]) -> dict[str, Any]:
+    """Return why the checker refuses a certificate (or nothing), seconds, its size and leaves."""
+    from fgp_vnn.certificate.checker.check import check_files
+
+    start = time.perf_counter()
+    found, fault = {}, ""
+    try:
+        certificate = read_bytes(Path(job["certificate"]), "certificate")
+        found["certificate_bytes"] = len(certificate)
+        network = read_bytes(Path(job["networks"][0]), "network")
+        prop = read_bytes(Path(job["property"]), "property")
+        found["certificate_leaves"] = check_files(certificate, network, prop).leaves
+    except (InputError, MemoryError, RecursionError) as error:
+        fault = f"certificate refused: {one_line(error)}"
+    return {"fault": fault, "seconds": time.perf_counter() - start, "statistics": found}
 
 
 def _reason(error: Exception) -> str:

@@ -46,7 +46,7 @@ class LayerBounds:
 
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons can have either sign, [batch or 1, n_k] per layer."""
-        return tuple((lo < 0) & (up > 0) for lo, up in zip(self.lower, self.upper, strict=True))
+        return tuple(_open(lo, up) for lo, up in zip(self.lower, self.upper, strict=True))
 
     def sizes(self) -> tuple[Tensor, ...]:
         """Bounds of |z_k|, and so of |a_k|."""
@@ -74,10 +74,15 @@ class LayerBounds:
         return result
 
 
+def _open(lower: Tensor, upper: Tensor) -> Tensor:
+    """Which signs are not known; a bound that is no number tells none."""
+    return ~((lower >= 0) | (upper <= 0))
+
+
 def _relax(lower: Tensor, upper: Tensor) -> Lines:
     """Lines with any chord s in [0, 1]: s z + t is above relu(z) at both ends, so in between."""
     lower, upper = lower.unsqueeze(-2), upper.unsqueeze(-2)  # [batch, 1, n_k]
-    crossing = (lower < 0) & (upper > 0)
+    crossing = _open(lower, upper)
     on = (lower >= 0).to(lower.dtype)
     half = upper / 2  # so that the width does not overflow
     width = (half - lower / 2).clamp(min=torch.finfo(lower.dtype).tiny)

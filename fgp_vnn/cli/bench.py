@@ -15,8 +15,9 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Limits, Solver
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
+from fgp_vnn.bench.journal import CERTIFICATES
 from fgp_vnn.bench.progress import Terminal
-from fgp_vnn.bench.run import Plan, default_memory
+from fgp_vnn.bench.run import Plan, Summary, default_memory
 from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.truth import read_truth
 from fgp_vnn.budget.budget import GIGABYTE
@@ -57,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
     add_search_arguments(parser)
     add_precision(parser)
+    parser.add_argument(
+        "--certificates", action="store_true", help="write and check the proof of every unsat"
+    )
     parser.add_argument("--memory", type=gigabytes, metavar="GB", help="limit of one instance")
     parser.add_argument(
         "--grace",
@@ -100,9 +104,11 @@ def run(args: argparse.Namespace) -> int:
             "timeout": args.timeout,
             "verifier": args.verifier,
             **settings,
+            **({"certificates": True} if args.certificates else {}),
         },
         retry_errors=args.retry_errors,
         quiet=args.quiet,
+        certificates=args.certificates,
     )
     stop_on_termination()
     console = Terminal()
@@ -112,15 +118,31 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, OSError):
         complain(f"what is done is in {plan.out}: the same command resumes")
         raise
-    if not args.quiet:
+    return _concluded(summary, plan)
+
+
+def _concluded(summary: Summary, plan: Plan) -> int:
+    """Print how a run ended; return 1 if a verdict is wrong or a certificate is missing."""
+    faults, proofs = [], summary.certificates
+    if not plan.quiet:
         print(f"{summary}: {plan.out}")
+        if proofs is not None:
+            print(proofs)
     if summary.contradictions:
-        print(f"{len(summary.contradictions)} wrong verdicts", file=sys.stderr)
-    return 1 if summary.contradictions else 0
+        faults.append(f"{len(summary.contradictions)} wrong verdicts")
+    if proofs is not None and proofs.refused:
+        faults.append(f"{proofs.refused} certificates refused")
+    if proofs is not None and proofs.missing:
+        faults.append(f"{proofs.missing} unsat without a certificate")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return what the verifier is called with: the device, and settings other than the default."""
+    if args.certificates and args.float32_semantics:
+        raise InputError("a certificate is about real arithmetic: leave out --float32-semantics")
     settings = search_settings(args, "precision", "float32_semantics")
     make_settings("verify", settings)  # says now, once, what cannot be done
     return {"device": args.device, **unusual(settings)}
@@ -139,13 +161,13 @@ def _solvers(
             verifier=args.verifier,
             settings=settings,
             limits=Limits(grace=args.grace, memory=memory),
+            certificates=str(_folder(out / CERTIFICATES).resolve()) if args.certificates else "",
             threads=0 if chosen or args.cluster else max(1, cores // jobs),
         )
 
     def here(waiting: int) -> Sequence[Solver]:
         jobs = min(args.jobs or 1, waiting)
-        logs = out / "logs"
-        logs.mkdir(exist_ok=True)
+        logs = _folder(out / "logs")
         return [GuardedWorker(spec(jobs), logs / f"worker-{slot}.log") for slot in range(jobs)]
 
     def on_cluster(waiting: int) -> Sequence[Solver]:
@@ -157,6 +179,12 @@ def _solvers(
         return [RayWorker(spec(jobs), cluster) for _ in range(jobs)]
 
     return on_cluster if args.cluster else here
+
+
+def _folder(path: Path) -> Path:
+    """Return a folder that is there."""
+    path.mkdir(exist_ok=True)
+    return path
 
 
 def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:

@@ -7,7 +7,7 @@ import json
 import statistics
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fgp_vnn.cli.arguments import (
     add_limits,
@@ -17,19 +17,13 @@ from fgp_vnn.cli.arguments import (
     search_settings,
 )
 from fgp_vnn.cli.point_runs import (
+    PointRun,
     add_point_arguments,
     ball_options,
     check_point_arguments,
     fixed_columns,
-    load,
-    new_rows,
-    open_records,
 )
 from fgp_vnn.engine.settings import unusual
-
-if TYPE_CHECKING:
-    from fgp_vnn.api.certify import Certifier
-    from fgp_vnn.api.points import Points
 
 SEARCH_SHARE = 0.95  # of a point's time; the rest is for an attack on what stays open
 LEAST_SECONDS = 0.001
@@ -46,8 +40,8 @@ COLUMNS = (
     "seconds",
     "regions",
     "attacked",
-    "witness_label",
-    "witness",
+    "counterexample_label",
+    "counterexample",
     "reason",
     "lps",
     *RUN,
@@ -79,14 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_point_arguments(args)
     settings = _settings(args)
-    certifier, points = load(args, settings)
+    run = PointRun.of(args, settings)
     options = ball_options(args) | {"epsilon": args.epsilon}
     fixed = run_settings(args.model, args.points, options, settings)
-    records = open_records(args, COLUMNS, fixed)
-    rows = list(records.done) if records else []
-    rows += new_rows(
-        len(points), records, lambda number, _: certify_point(certifier, points, number, options)
-    )
+    rows = run.open(args, COLUMNS, fixed)
+    rows += run.new_rows(lambda number, _: certify_point(run, number, options))
     summary = summarise(rows)
     print(json.dumps(summary) if args.json else describe(summary))
     return 0
@@ -110,18 +101,14 @@ def run_settings(
     return fixed_columns(model, data, **options, options=asked)
 
 
-def certify_point(
-    certifier: Certifier, points: Points, number: int, options: dict[str, Any]
-) -> dict[str, Any]:
+def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[str, Any]:
     """One row of the output. Where nothing was decided an attack has its say, for the accuracy,
     in the time that is left for it."""
-    x, timeout = points.x[number].astype("float64"), options["timeout"]
+    x, timeout = run.points.x[number].astype("float64"), options["timeout"]
     begin = time.monotonic()
     search = None if timeout is None else SEARCH_SHARE * timeout
-    result = certifier.certify(x, **(options | {"timeout": search}))
-    row: dict[str, Any] = {
-        "point": number,
-        "y": None if points.y is None else int(points.y[number]),
+    result = run.certifier.certify(x, **(options | {"timeout": search}))
+    row = run.begin_row(number) | {
         "label": result.label,
         "status": result.status,
         "decided_by": result.decided_by,
@@ -130,16 +117,16 @@ def certify_point(
         "reason": result.reason,
         "lps": result.statistics.get("lps"),
     }
-    witness = result.witness
+    counterexample = result.counterexample
     if result.status in ("unknown", "timeout"):
         left = None if timeout is None else max(begin + timeout - time.monotonic(), LEAST_SECONDS)
-        witness = certifier.attack(x, **(options | {"timeout": left}))
-        row["attacked"] = "broken" if witness is not None else "stands"
-    if witness is not None:
+        counterexample = run.certifier.attack(x, **(options | {"timeout": left}))
+        row["attacked"] = "broken" if counterexample is not None else "stands"
+    if counterexample is not None:
         from fgp_vnn.base.robustness import other_class
 
-        row["witness_label"] = other_class(witness.y, result.label)
-        row["witness"] = [float(value) for value in witness.x]
+        row["counterexample_label"] = other_class(counterexample.y, result.label)
+        row["counterexample"] = [float(value) for value in counterexample.x]
     return row
 
 

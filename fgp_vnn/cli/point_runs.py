@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first", type=count, help="only so many of the points")
     add_threads(parser)
     parser.add_argument("--output", type=Path, help="results point by point, .csv or .json lines")
-    parser.add_argument("--resume", action="store_true", help="go on with an output file")
+    parser.add_argument("--resume", action="store_true", help="resume from an output file")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
@@ -41,19 +42,7 @@ def check_point_arguments(args: argparse.Namespace) -> None:
     if args.output is not None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
-        raise InputError("--resume goes on with a file: name it with --output")
-
-
-def load(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[Certifier, Points]:
-    """The network made ready and the points that are asked for."""
-    from fgp_vnn.api.certify import Certifier
-    from fgp_vnn.api.points import Points, read_points
-
-    set_threads(args.threads)
-    certifier = Certifier.of(args.model, **settings)
-    points = read_points(args.points, certifier.network.inputs)
-    y = None if points.y is None else points.y[: args.first]
-    return certifier, Points(points.x[: args.first], y)
+        raise InputError("--resume needs the file to resume from: name it with --output")
 
 
 def ball_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -75,32 +64,51 @@ def _fingerprint(path: Path, what: str) -> str:
     return hashlib.sha256(read_bytes(path, what)).hexdigest()[:12]
 
 
-def open_records(
-    args: argparse.Namespace, columns: tuple[str, ...], settings: dict[str, Any]
-) -> Records | None:
-    if args.output is None:
-        return None
-    return Records(args.output, columns, resume=args.resume, fixed=settings)
+@dataclass(eq=False)
+class PointRun:
+    """A command at work: the network made ready, the points asked for, the table of results."""
 
+    certifier: Certifier
+    points: Points
+    records: Records | None = None
 
-def new_rows(
-    count: int,
-    records: Records | None,
-    make_row: Callable[[int, Callable[[str], None]], Row],
-) -> Iterator[Row]:
-    """The rows of the points that have none yet, each in the file before it is given out.
+    @classmethod
+    def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:
+        """The network and the points that the arguments name."""
+        from fgp_vnn.api.certify import Certifier
+        from fgp_vnn.api.points import read_points
 
-    `make_row` gets the number of a point, and what shows a note beside the progress bar.
-    """
-    done = {int(row["point"]) for row in records.done} if records else set()
-    waiting = [number for number in range(count) if number not in done]
-    with points_bar(count, count - len(waiting)) as bar:
-        for number in waiting:
-            try:
-                row = make_row(number, bar.note)
-            except InputError as error:
-                raise InputError(f"point {number}: {error}") from None
-            if records:
-                records.add(row)
-            yield row
-            bar.advance()
+        set_threads(args.threads)
+        certifier = Certifier.of(args.model, **settings)
+        return cls(certifier, read_points(args.points, certifier.network.inputs).first(args.first))
+
+    def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: Row) -> list[Row]:
+        """Open the output file, if one is asked for; the rows that it has already."""
+        if args.output is None:
+            return []
+        self.records = Records(args.output, columns, resume=args.resume, fixed=fixed)
+        return list(self.records.done)
+
+    def begin_row(self, number: int) -> Row:
+        """The columns of a point that are known before the search."""
+        y = self.points.y
+        return {"point": number, "y": None if y is None else int(y[number])}
+
+    def new_rows(self, make_row: Callable[[int, Callable[[str], None]], Row]) -> Iterator[Row]:
+        """The rows of the points that have none yet, each in the file before it is given out.
+
+        `make_row` gets the number of a point, and what shows a note beside the progress bar.
+        """
+        records, count = self.records, len(self.points)
+        done = {int(row["point"]) for row in records.done} if records else set()
+        waiting = [number for number in range(count) if number not in done]
+        with points_bar(count, count - len(waiting)) as bar:
+            for number in waiting:
+                try:
+                    row = make_row(number, bar.note)
+                except InputError as error:
+                    raise InputError(f"point {number}: {error}") from None
+                if records:
+                    records.add(row)
+                yield row
+                bar.advance()

@@ -15,25 +15,23 @@ from fgp_vnn.base.files import check_writable
 from fgp_vnn.cli.arguments import add_device, add_limits, positive
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_runs import (
+    PointRun,
     add_point_arguments,
     ball_options,
     check_point_arguments,
     fixed_columns,
-    load,
-    new_rows,
-    open_records,
 )
 from fgp_vnn.engine.settings import RADIUS_ENGINES
 
 if TYPE_CHECKING:
-    from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
     from fgp_vnn.base.radius import Radius
 
+EXACT = 1e-6  # the relative gap of an exact answer
 PLOTS = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds")
-# The same in every row, so that a table says what it is about and is not gone on with by another.
+# The same in every row: a run with other values cannot resume from the table.
 RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
 COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample")
 
@@ -62,31 +60,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_arguments(args)
     with leave_on_interrupt():
-        certifier, points = load(
-            args, {name: getattr(args, name) for name in ("device", "memory", "seed")}
-        )
-        check_points(args, points)
-        options = search_options(args)
-        settings = run_settings(args.model, args.points, args.seed, options)
-        records = open_records(args, COLUMNS, settings)
-    rows = list(records.done) if records else []
+        chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
+        run = PointRun.of(args, chosen)
+        check_points(args, run.points)
+        options = ball_options(args) | {"maximum": args.max, "gap": asked_gap(args)}
+        settings = run_settings(args, options)
+        rows = run.open(args, COLUMNS, settings)
     stopped: BaseException | None = None
     try:
-        for row in new_rows(
-            len(points),
-            records,
-            lambda number, note: point_row(certifier, points, number, options, note),
-        ):
+        for row in run.new_rows(lambda number, note: point_row(run, number, options, note)):
             rows.append(row)
             if not args.json:
                 print(line(row), flush=True)
     except (KeyboardInterrupt, InputError) as error:
         stopped = error  # what is done is shown all the same
     rows.sort(key=lambda row: int(row["point"]))
-    finish(args, rows, certifier, points, settings)
+    finish(args, rows, run, settings)
     if stopped is not None:
-        if records:
-            print(f"{args.output} has these points; go on with --resume", file=sys.stderr)
+        if args.output is not None:
+            print(f"{args.output} has these points; resume with --resume", file=sys.stderr)
         raise stopped
     return 0
 
@@ -119,45 +111,36 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
             raise InputError(f"{args.points}: point {number}: {error}") from None
 
 
-def search_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `find_radius`."""
-    own = {"maximum": args.max, "gap": args.gap, "exact": args.exact, "engine": args.engine}
-    return ball_options(args) | own
+def asked_gap(args: argparse.Namespace) -> float:
+    return EXACT if args.exact else float(args.gap)
 
 
-def run_settings(model: Path, data: Path, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
     """The columns RUN."""
     return fixed_columns(
-        model,
-        data,
+        args.model,
+        args.points,
         norm=options["norm"],
-        max=options["maximum"],
-        gap="exact" if options["exact"] else options["gap"],
-        asked_engine=options["engine"],
+        max=args.max,
+        gap="exact" if args.exact else args.gap,
+        asked_engine=args.engine,
         clip=options["clip"],
         timeout=options["timeout"],
-        seed=seed,
+        seed=args.seed,
     )
 
 
 def point_row(
-    certifier: Certifier,
-    points: Points,
-    number: int,
-    options: dict[str, Any],
-    note: Callable[[str], None],
+    run: PointRun, number: int, options: dict[str, Any], note: Callable[[str], None]
 ) -> dict[str, Any]:
     """One row of the output; `note` hears both bounds as they close in."""
-    from fgp_vnn.api.radius import find_radius
 
     def hear(lower: float, upper: float) -> None:
         note(f"point {number}: {lower:.5g} to {_upper(upper)}")
 
     hear(0.0, math.inf)
-    x = points.x[number].astype("float64")
-    result = find_radius(certifier, x, **options, progress=hear)
-    y = None if points.y is None else int(points.y[number])
-    return {"point": number, "y": y, **result_row(result)}
+    x = run.points.x[number].astype("float64")
+    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=hear))
 
 
 def result_row(result: Radius) -> dict[str, Any]:
@@ -191,8 +174,7 @@ def _upper(upper: float) -> str:
 def finish(
     args: argparse.Namespace,
     rows: list[dict[str, Any]],
-    certifier: Certifier,
-    points: Points,
+    run: PointRun,
     settings: dict[str, Any],
 ) -> None:
     """The summary, and the files that are made of all points."""
@@ -204,4 +186,4 @@ def finish(
     if rows and (args.plot is not None or args.report is not None):
         from fgp_vnn.cli.radius_pages import write_pages
 
-        write_pages(args, rows, radii, certifier, points, settings)
+        write_pages(args, rows, radii, run, settings)

@@ -18,14 +18,14 @@ from fgp_vnn.report.radius_set import PointRadius
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
+    from fgp_vnn.cli.point_runs import PointRun
 
 
 def write_pages(
     args: argparse.Namespace,
     rows: Sequence[dict[str, Any]],
     radii: Sequence[PointRadius],
-    certifier: Certifier,
-    points: Points,
+    run: PointRun,
     settings: dict[str, Any],
 ) -> None:
     """Write the files that --plot and --report name."""
@@ -34,8 +34,8 @@ def write_pages(
         if args.plot is not None:
             save_both(shown, PAPER, args.plot)
         if args.report is not None:
-            pictures = list(_pictures(rows, radii, certifier, points))
-            facts = network_facts(args, certifier, settings)
+            pictures = list(_pictures(rows, radii, run.certifier, run.points))
+            facts = network_facts(args, run.certifier, settings)
             chosen = settings_facts(args, settings)
             write_radius_page(args.report, RadiusReport(shown, facts, chosen, pictures))
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,12 +11,11 @@ import torch
 
 from fgp_vnn.attack.ball_judge import BallJudge
 from fgp_vnn.base.robustness import Doubles, Floats, Norm
-from fgp_vnn.base.verdict import Counterexample, Verdict
+from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
-from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.engine.steps import attack_longer
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
@@ -64,18 +63,15 @@ class Classifier:
     space: RowSpace | None  # of the input, for l2 balls
     _outputs: dict[int, AffineMap] = field(default_factory=dict, init=False)  # margins of classes
 
-    def decide(self, center: Center, radius: float, budget: Budget) -> Verdict:
-        """Whether the ball holds a counterexample.
+    def problems(self, center: Center, radius: float, budget: Budget) -> Iterator[Problem]:
+        """Whether the ball holds a counterexample, as problems to try until one is decided.
 
-        A clipped l2 ball has no row space: the whole ball is searched first, in its own, and both
-        sets only where that leaves it open.
+        A clipped l2 ball has no row space: the whole ball, in its own, comes first, and both sets
+        only where that is left open.
         """
-        if center.clip is None or center.norm != "l2" or self.space is None:
-            return run(self.problem(center, radius, budget), "certify")
-        first = run(self.problem(center, radius, budget, whole=True), "certify")
-        if first.status != "unknown":
-            return first
-        return run(self.problem(center, radius, budget), "certify").after(first.statistics)
+        if center.clip is not None and center.norm == "l2" and self.space is not None:
+            yield self.problem(center, radius, budget, whole=True)
+        yield self.problem(center, radius, budget)
 
     def descend(self, center: Center, radius: float, budget: Budget) -> Counterexample | None:
         """A counterexample in the ball, if a longer attack finds one."""

@@ -109,10 +109,14 @@ class Problem:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
 
+    def count(self, name: str, number: int = 1) -> None:
+        """Add to one of the statistics."""
+        self.statistics[name] = self.statistics.get(name, 0) + number
+
     def report(self, method: str, outcome: Outcome) -> Verdict:
         """What a search came to, as a verdict."""
-        for name, count in outcome.statistics.items():
-            self.statistics[name] = self.statistics.get(name, 0) + count
+        for name, number in outcome.statistics.items():
+            self.count(name, number)
         decided = method if outcome.status in ("sat", "unsat") else ""
         return self.verdict(outcome.status, decided, outcome.counterexample, outcome.reason)
 

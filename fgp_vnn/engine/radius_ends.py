@@ -12,10 +12,11 @@ from torch import Tensor
 
 from fgp_vnn.attack.boundary import ORDERS
 from fgp_vnn.base.robustness import Doubles, other_class
-from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.verdict import Counterexample, Status, Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.settings import Settings
 from fgp_vnn.strategy import Radius
 
 Progress = Callable[[float, float], None]  # hears the lower and the upper bound
@@ -23,7 +24,7 @@ Progress = Callable[[float, float], None]  # hears the lower and the upper bound
 
 @dataclass(eq=False)
 class Ends:
-    """What is known of a radius: `lower` is proved, and a counterexample is at `upper`."""
+    """The bounds of a radius so far: `lower` is proved, a counterexample is at distance `upper`."""
 
     classifier: Classifier
     center: Center
@@ -31,11 +32,18 @@ class Ends:
     gap: float
     budget: Budget
     progress: Progress
+    largest: Problem = field(init=False)  # about the ball whose radius is the maximum
     lower: float = 0.0
     upper: float = math.inf
     counterexample: Counterexample | None = None
-    plain: float = math.inf  # how closely the radius that plain bounds prove has been found
-    statistics: dict[str, int] = field(default_factory=dict)
+    plain: float = math.inf  # relative error of the radius that plain bounds prove; inf: not known
+
+    def __post_init__(self) -> None:
+        self.largest = self.problem(self.maximum)
+
+    @property
+    def settings(self) -> Settings:
+        return self.classifier.settings
 
     @property
     def strategy(self) -> Radius:
@@ -81,8 +89,17 @@ class Ends:
                     break
         return improved
 
-    def count(self, name: str, number: int = 1) -> None:
-        self.statistics[name] = self.statistics.get(name, 0) + number
+    def verdict(self, method: str) -> Verdict:
+        """What a method has come to: `sat` if the two ends are within the gap of each other,
+        `unsat` if no counterexample is nearer than the maximum."""
+        status: Status = "unknown"
+        if math.isfinite(self.upper) and self.lower >= self.upper * (1 - self.gap):
+            status = "sat"
+        elif self.lower >= self.maximum:
+            status = "unsat"
+        elif self.budget.expired():
+            status = "timeout"
+        return self.largest.verdict(status, method, self.counterexample)
 
     def distance(self, point: Doubles) -> float:
         """From the centre, rounded up by more than float64 can be wrong."""

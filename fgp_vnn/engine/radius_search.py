@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import Target, polish
+from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.engine.radius_ends import Ends
-from fgp_vnn.engine.radius_stages import Stage, attack, plain_bounds, stage
+from fgp_vnn.engine.radius_stages import Stage, plain_bounds, stage
 from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
@@ -37,7 +38,7 @@ class Attempt:
         before = self.search.bundles
         self.search.run(lambda: ends.done or stop(self.search))
         self.search.report()
-        ends.count("bundles", self.search.bundles - before)
+        ends.largest.count("bundles", self.search.bundles - before)
 
     def handed_on(self, later: Stage, root: Bundles) -> Bundles | None:
         """The bundles that cover this ball as a cover of a later one; None if they were not kept.
@@ -74,33 +75,38 @@ class Attempt:
         return Bundles.joined([carried, fresh])
 
 
-def narrow(ends: Ends, engine: str) -> str:
-    """Bring the two ends together; gives the engine that raised the lower one."""
-    attack(ends)
-    plain_bounds(ends, ends.strategy.fine if engine == "bounds" else ends.strategy.rough)
-    if ends.done or engine == "bounds" or ends.budget.expired():
-        return "bounds"
-    if engine == "walk":
-        search_walk(ends)
-        return "walk"
-    search_bundles(ends)
-    return "bundles"
+def bound_roughly(ends: Ends) -> Verdict | None:
+    """Raise the lower end by plain bounds; the verdict if that is enough, or time is up."""
+    plain_bounds(ends, ends.strategy.rough)
+    return ends.verdict("bounds") if ends.done or ends.budget.expired() else None
 
 
-def search_walk(ends: Ends) -> None:
-    """Narrow the ends by the walk outwards, region by region."""
+def bound_finely(ends: Ends) -> Verdict:
+    """Raise the lower end by plain bounds, as far as they go."""
+    plain_bounds(ends, ends.strategy.fine)
+    return ends.verdict("bounds")
+
+
+def walk_nearest(ends: Ends) -> Verdict:
+    """Narrow the ends by the walk, the nearest region first."""
     radius = ends.goal
     made = stage(ends, radius)
     if made is None:
         ends.raise_to(radius)
-        return
-    reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
-    regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
-    ends.count("regions", regions)
+    else:
+        reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
+        regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
+        ends.largest.count("regions", regions)
+    return ends.verdict("walk")
 
 
-def search_bundles(ends: Ends) -> None:
-    """Narrow the ends by the split search."""
+def split_nearest(ends: Ends) -> Verdict:
+    """Narrow the ends by splits of neurons, the nearest bundle first."""
+    _split(ends)
+    return ends.verdict("split")
+
+
+def _split(ends: Ends) -> None:
     begin, whole = time.monotonic(), _time_left(ends)
 
     def hopeless(search: Distances) -> bool:
@@ -171,8 +177,8 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     reporter, strategy = _reporter(ends, made, radius), ends.classifier.strategy
     search = Distances(made.ball, reporter, ends.budget, strategy)
     search.begin(None if before is None else before.handed_on(made, search.root))
-    ends.count("radii")
-    ends.count("bundles", search.bundles)
+    ends.largest.count("radii")
+    ends.largest.count("bundles", search.bundles)
     return Attempt(radius, made, search)
 
 

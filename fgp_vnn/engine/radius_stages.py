@@ -32,10 +32,10 @@ class Stage:
     classes: list[int]  # numbers of the disjuncts that plain bounds leave open
 
 
-def attack(ends: Ends) -> None:
+def attack_nearest(ends: Ends) -> None:
     """The upper end, by minimum-norm attacks of two kinds, or else by a longer attack in the
     largest ball of interest."""
-    problem = ends.problem(1.0)
+    problem = ends.largest
     query, norm, clip = problem.query, ends.center.norm, None
     how, seed = problem.strategy.attack, problem.settings.seed
     if ends.center.clip is not None:
@@ -97,7 +97,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
 
 def _least(ends: Ends, radius: float) -> float:
     """The least margin that plain bounds prove over the ball."""
-    ends.count("bounds")
+    ends.largest.count("bounds")
     least = float(bound_root(ends.problem(radius)).min())
     return least if math.isfinite(least) else -math.inf
 

@@ -1,14 +1,17 @@
-"""A problem taken through the steps of a question, the cheapest first, until one decides it."""
+"""A question taken through its steps, the cheapest first, until one gives the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.radius_ends import Ends
+from fgp_vnn.engine.radius_search import bound_finely, bound_roughly, split_nearest, walk_nearest
+from fgp_vnn.engine.radius_stages import attack_nearest
 from fgp_vnn.engine.search_steps import forget_bounds, split, walk, walk_few, walk_first
 from fgp_vnn.engine.steps import (
     Step,
@@ -24,7 +27,7 @@ from fgp_vnn.engine.steps import (
     watch_time,
 )
 
-Question = Literal["verify", "certify"]
+Question = Literal["verify", "certify", "radius"]
 
 _ATTACK = (
     read_property,
@@ -35,8 +38,9 @@ _ATTACK = (
 _BEGIN = (read_property, attack_quickly, bound)
 _TIGHTEN = (shrink, attack_longer, optimise_slopes, watch_time)
 _OPEN = leave_open("linear bounds leave it open")
+_NEAREST = (attack_nearest, bound_roughly)
 # What `certify` asks is mostly decided by bounds or a short walk: these come first.
-_STEPS: Mapping[tuple[Question, str], Sequence[Step]] = {
+_STEPS: Mapping[tuple[Question, str], Sequence[Step[Any]]] = {
     ("verify", "auto"): (*_BEGIN, *_TIGHTEN, walk_few, split),
     ("verify", "walk"): (*_BEGIN, *_TIGHTEN, walk),
     ("verify", "split"): (*_BEGIN, *_TIGHTEN, split),
@@ -47,21 +51,22 @@ _STEPS: Mapping[tuple[Question, str], Sequence[Step]] = {
     ("certify", "split"): (*_BEGIN, *_TIGHTEN, split),
     ("certify", "bounds"): (bound_for_walk, watch_time, _OPEN),
     ("certify", "attack"): _ATTACK,
+    ("radius", "auto"): (*_NEAREST, split_nearest),
+    ("radius", "walk"): (*_NEAREST, walk_nearest),
+    ("radius", "split"): (*_NEAREST, split_nearest),
+    ("radius", "bounds"): (attack_nearest, bound_finely),
 }
 
 
-def steps_of(question: Question, problem: Problem) -> Sequence[Step]:
-    """The steps of a question under the settings of a problem."""
-    if question == "certify" and not problem.settings.stable:
-        return forget_bounds, walk
-    return _STEPS[question, problem.settings.engine]
-
-
-def run(problem: Problem, question: Question) -> Verdict:
-    """Decide whether a point of the domain meets the unsafe set."""
+def run(asked: Problem | Ends, question: Question) -> Verdict:
+    """Decide whether a point of a problem's domain meets its unsafe set, or, for a radius, bring
+    the two ends together: the verdict of the first step that gives one."""
+    steps = _STEPS[question, asked.settings.engine]
+    if question == "certify" and not asked.settings.stable:
+        steps = forget_bounds, walk
     with torch.no_grad():
-        for step in steps_of(question, problem):
-            verdict = step(problem)
+        for step in steps:
+            verdict = step(asked)
             if verdict is not None:
                 return verdict
     raise AssertionError("the last step of a question gives a verdict")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fgp_vnn.base.errors import InputError
 
 ENGINES = ("auto", "walk", "split", "bounds", "attack")
-RADIUS_ENGINES = ("auto", "walk", "bundles", "bounds")
+RADIUS_ENGINES = ("auto", "walk", "split", "bounds")
 VARIANTS = ("full-queue", "first-boundary")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float64", "float32")
@@ -24,7 +24,7 @@ _WALK = ("stable", "signed", "joint", "cache_first", "batch")
 ROUTES: Mapping[str, tuple[str, ...]] = {
     "verify": (*_SEARCH, "precision", "float32_semantics"),
     "certify": (*_SEARCH, *_WALK, "reduce"),
-    "radius": (*_ANYWHERE, "reduce"),
+    "radius": (*_ANYWHERE, "engine", "reduce"),
 }
 # The engines that make use of a setting, where not all do.
 _ENGINES: Mapping[str, tuple[str, ...]] = {
@@ -95,6 +95,11 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
         if name not in ROUTES[route]:
             raise InputError(f"{route} does not use the setting {name!r}")
     settings = Settings(**given)
+    if route == "radius" and settings.engine not in RADIUS_ENGINES:
+        raise InputError(
+            f"engine is {settings.engine!r}; for a radius it must be one of "
+            f"{', '.join(RADIUS_ENGINES)}"
+        )
     for name in unusual(given):
         if settings.engine not in _ENGINES.get(name, ENGINES):
             raise InputError(f"engine {settings.engine!r} does not use the setting {name!r}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -17,7 +18,8 @@ from fgp_vnn.engine.bounding import bound_forward, bound_root, keep_open, open_d
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent
 
-Step = Callable[[Problem], Verdict | None]
+Asked = TypeVar("Asked")  # a problem, or the two ends of a radius
+Step = Callable[[Asked], Verdict | None]
 TIME_IS_UP = "time is up after the first bounds"
 
 
@@ -104,6 +106,6 @@ def watch_time(problem: Problem) -> Verdict | None:
     return problem.verdict("timeout", reason=TIME_IS_UP) if problem.budget.expired() else None
 
 
-def leave_open(reason: str) -> Step:
+def leave_open(reason: str) -> Step[Problem]:
     """Give up for a reason."""
     return lambda problem: problem.verdict("unknown", reason=reason)

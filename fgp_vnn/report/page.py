@@ -42,6 +42,7 @@ class Cell:
     kind: str = ""  # CSS class
     mark: str = ""  # a warning behind the text
     detail: str = ""  # small print behind it
+    link: str = ""  # a file, relative to the page
 
 
 @dataclass(frozen=True)

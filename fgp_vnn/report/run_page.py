@@ -22,6 +22,12 @@ from fgp_vnn.bench.score import (
     scores,
 )
 from fgp_vnn.bench.tables import Key
+from fgp_vnn.report.certificates import (
+    certificate_cells,
+    certificate_titles,
+    certificates_section,
+    has_certificates,
+)
 from fgp_vnn.report.figures import PAGE, PAPER, plots_section, save
 from fgp_vnn.report.libraries import check_libraries
 from fgp_vnn.report.page import Cell, Filter, Page, Row, Section, Table, facts_line, plural, render
@@ -64,8 +70,9 @@ def run_page(runs: Runs, mine: str, folder: Path) -> str:
         _summary(scores(runs)),
         plots_section(run_plots(runs, mine, PAGE)),
         _breakdown(runs),
+        *certificates_section(runs),
         *_counterexamples(runs, folder, conflicting),
-        _instances(runs, conflicting),
+        _instances(runs, conflicting, folder),
     )
     lead = [plural(len(keys), "instance"), plural(len({key[0] for key in keys}), "folder")]
     if list(runs) != [SINGLE]:
@@ -173,23 +180,35 @@ def _pictures(found: Sequence[tuple[str, Record]], folder: Path) -> list[Picture
     return made
 
 
-def _instances(runs: Runs, conflicting: set[Key]) -> Section:
-    """Every instance, with one column for a tool's verdict and one for its time."""
+def _instances(runs: Runs, conflicting: set[Key], folder: Path) -> Section:
+    """Every instance, with columns for a tool's verdict, its time and, if any, its certificate."""
+    proved = {
+        tool: tool_folder(folder, tool).relative_to(folder).as_posix() + "/"
+        for tool, results in runs.items()
+        if has_certificates(results)
+    }
     titles = ["category", "network", "property", "limit s"]
     for tool in runs:
         titles += [tool, f"{tool} s"]
+        titles += certificate_titles(tool) if tool in proved else []
     keys = all_keys(runs)
     categories = list(dict.fromkeys(key[0] for key in keys))
     filters = [Filter("result", "Verdict", RESULTS), Filter("category", "Category", categories)]
-    rows = [_row(key, [run.get(key) for run in runs.values()], key in conflicting) for key in keys]
+    rows = []
+    for key in keys:
+        cells = []
+        for tool, results in runs.items():
+            record = results.get(key)
+            cells += _result_cells(record)
+            cells += certificate_cells(record, proved[tool]) if tool in proved else []
+        known = [results[key] for results in runs.values() if key in results]
+        rows.append(_row(key, known, cells, key in conflicting))
     return Table("instances", titles, rows, "names, reasons", filters, True).section()
 
 
-def _row(key: Key, records: Sequence[Record | None], conflict: bool) -> Row:
-    known = [record for record in records if record is not None]
+def _row(key: Key, known: Sequence[Record], found: Sequence[Cell], conflict: bool) -> Row:
     limit = known[0].timeout
     names = [Cell(key[0]), Cell(key[1], kind="name"), Cell(key[2], kind="name")]
-    found = [cell for record in records for cell in _result_cells(record)]
     row = [*names, Cell(f"{limit:g}", limit, "number"), *found]
     return Row(row, sorted({record.result for record in known}), key[0], conflict)
 

@@ -96,13 +96,13 @@ def distances(
     look = projections.look
     result = spaces.values.new_zeros(len(spaces.values))
     for steps in projections.nearest:
-        left = torch.nonzero(result < reporter.goal()).flatten()
+        left = torch.nonzero(~(result >= reporter.goal())).flatten()
         if not len(left) or budget.expired():
             break
         mine = HalfSpaces(*(part[left] for part in spaces))
         part, points = find(free, mine, budget, steps=steps, look=look)
         reached = ball.distance(part)
-        near = reached < reporter.goal()
+        near = ~(reached >= reporter.goal())
         if bool(near.any()):
             reporter.offer(points[near])
             # What has no point at all has no nearest one: is anything left within the goal?
@@ -110,7 +110,7 @@ def distances(
             moved = about(mine, goal.center - free.center)
             empty = alternate(goal, moved, _nothing, budget, steps=steps, look=look).closed
             reached = torch.where(empty, torch.inf, reached)
-        result[left] = torch.maximum(result[left], reached)
+        result[left] = torch.fmax(result[left], reached)  # of NaN and a bound, the bound
     return result
 
 

@@ -144,13 +144,15 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     """The neuron to split in each of the bundles numbered `at`: of those with the best scores, the
     one whose children start with the best bounds."""
     kept = bounded.bundles.at(at)
-    score = torch.where(bounded.crossing[at], _gains(setting, bounded, kept, at), -torch.inf)
+    # What overflows is still preferred to a neuron that is not open.
+    gains = _gains(setting, bounded, kept, at).nan_to_num()
+    score = torch.where(bounded.crossing[at], gains, -torch.inf)
     count = min(setting.candidates, score.shape[-1])
     top = score.topk(count, dim=-1)
     if count == 1:
         return top.indices[:, 0]
     outlook = torch.stack([_outlook(setting, kept, top.indices[:, i]) for i in range(count)], -1)
-    outlook = torch.where(top.values > -torch.inf, outlook, -torch.inf)
+    outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 

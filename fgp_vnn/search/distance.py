@@ -77,7 +77,7 @@ class Distance(Goal):
         proved = empty | positive(bounded.result.least.squeeze(-1))
         level = torch.where(proved, torch.inf, cut.level.squeeze(-1))
         held = {"normal": cut.normal, "based": based, **_flat(bounded.bounds, level)}
-        return Visited(bounded, level, ~(level < self.reporter.goal()), held)
+        return Visited(bounded, level, level >= self.reporter.goal(), held)
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """The distances of regions are found by projections."""
@@ -88,7 +88,7 @@ class Distance(Goal):
             spaces = region_spaces(query, signs[some], kept.disjunct[some])
             distance = distances(self.ball, spaces, self.reporter, budget, self._projections)
             level = torch.maximum(visited.level[at[some]], distance)
-            rest = level[distance < self.reporter.goal()]
+            rest = level[~(distance >= self.reporter.goal())]
             if len(rest):
                 self.stuck = min(self.stuck, float(rest.min()))
         return kept

@@ -26,11 +26,11 @@ class Frontier:
         return float(self._fields["key"][: self._size].min()) if self._size else float("inf")
 
     def push(self, key: Tensor, **fields: Tensor) -> None:
-        """Add records with these keys [records]."""
+        """Add records with these keys [records]; one that is no number counts as the lowest."""
         count = len(key)
         if not count:
             return
-        parts = {"key": key, **fields}
+        parts = {"key": torch.where(key.isnan(), -torch.inf, key), **fields}
         if not self._fields:
             self._fields = {n: t.new_empty((0, *t.shape[1:])) for n, t in parts.items()}
         needed = self._size + count

@@ -9,8 +9,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from bench_folders import make_folder
-from bench_runs import HOSTILE, make_comparison
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.journal import open_journal
@@ -19,6 +17,9 @@ from fgp_vnn.bench.score import Disagreement
 from fgp_vnn.cli.main import main
 from fgp_vnn.report.page import Page, render
 from fgp_vnn.report.run_page import disagreements_section, write_report
+from tests.helpers.bench_folders import make_folder
+from tests.helpers.places import ROOT
+from tests.report.runs import HOSTILE, make_comparison
 
 
 class Tags(HTMLParser):
@@ -150,7 +151,7 @@ def test_a_report_is_written_without_torch(out: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=True,
         capture_output=True,
         text=True,

@@ -1,20 +1,23 @@
 """Batches of vectors through a torch graph of convolutions, forward and back.
 
 `torch.vmap` and `torch.autograd` do it for any graph, but they import much, run slower, and the
-way back would first go forward. Here each kind of module has a rule of its own; a graph with any
-other module in it is refused, and left to them.
+way back would first go forward. Here each of a few operators has a rule of its own; a graph with
+any other one in it is refused, and left to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
+from fgp_vnn.network.maps.kinds import kind
+
 Shape = tuple[int, ...]
-_SUMS = {torch.add: 1, torch.sub: -1}
+_SIGNS = {"Add": 1, "Sub": -1}  # of the second operand
+_MOVES = ("Identity", "Reshape")
 
 
 class NoRuleError(Exception):
@@ -44,19 +47,13 @@ def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return nn.functional.pad(rows, [-width for width in module.padding])
 
 
-def _pull_reshaped(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+def _pull_step(step: nn.Module, rows: Tensor, shape: Shape) -> Tensor:
+    """Rows of what a step gives as rows of what it reads, of that shape but for the batch."""
+    if isinstance(step, nn.Conv1d | nn.Conv2d):
+        return _pull_convolved(step, rows, shape)
+    if isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d):
+        return _pull_padded(step, rows, shape)
     return rows.reshape(len(rows), *shape[1:])
-
-
-_RULES: dict[str, Callable[[Any, Tensor, Shape], Tensor]] = {
-    "ConstantPad1d": _pull_padded,
-    "ConstantPad2d": _pull_padded,
-    "Conv1d": _pull_convolved,
-    "Conv2d": _pull_convolved,
-    "Identity": _pull_reshaped,
-    "OnnxIdentity": _pull_reshaped,
-    "_Reshape": _pull_reshaped,
-}
 
 
 class Batched:
@@ -95,24 +92,20 @@ class Batched:
 
     def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Tensor]) -> None:
         rows = waiting.pop(node)
-        module: Any = self._module.get_submodule(str(node.target))
-        if _is_sum(module):
+        sign = _SIGNS.get(kind(node) or "")
+        if sign is not None:
             first, second = node.args
             _add(waiting, first, rows)
-            _add(waiting, second, rows if _SUMS[module.math_op_function] > 0 else -rows)
+            _add(waiting, second, rows if sign > 0 else -rows)
             return
         for step, shape in reversed(self._steps[node]):
-            rows = _RULES[type(step).__name__](step, rows, shape)
+            rows = _pull_step(step, rows, shape)
         _add(waiting, node.args[0], rows)
 
 
 def _add(waiting: dict[fx.Node, Tensor], node: Any, rows: Tensor) -> None:
     if node.op != "get_attr":
         waiting[node] = waiting[node] + rows if node in waiting else rows
-
-
-def _is_sum(module: Any) -> bool:
-    return type(module).__name__ == "OnnxBinaryMathOperation"
 
 
 class _Forward(fx.Interpreter):
@@ -123,34 +116,28 @@ class _Forward(fx.Interpreter):
         self._shapes = shapes
 
     def run_node(self, n: fx.Node) -> Any:
-        if n.op == "placeholder" or (n.op == "call_module" and self._reshapes(n)):
+        if n.op == "placeholder" or kind(n) == "Reshape":
             value = super().run_node(n) if n.op == "placeholder" else self.env[n.args[0]]  # type: ignore[index]
             return value.reshape(len(value), *self._shapes[n][1:])
         return super().run_node(n)
 
-    def _reshapes(self, node: fx.Node) -> bool:
-        return type(self.module.get_submodule(str(node.target))).__name__ == "_Reshape"
-
 
 def _all_known(module: fx.GraphModule) -> bool:
-    """Whether there is a rule for each of a graph's modules."""
+    """Whether there is a rule for each of a graph's operators."""
     for node in module.graph.nodes:
         if node.op in ("call_function", "call_method"):
             return False
-        if node.op == "call_module":
-            target: Any = module.get_submodule(str(node.target))
-            if _is_sum(target):
-                if target.math_op_function not in _SUMS or target.broadcast:
-                    return False
-            elif not all(map(_known, _steps(target))):
+        if node.op == "call_module" and kind(node) not in (*_SIGNS, *_MOVES):
+            target = module.get_submodule(str(node.target))
+            if kind(node) != "Conv" or not all(map(_known, _steps(target))):
                 return False
     return True
 
 
-def _known(module: Any) -> bool:
-    if isinstance(module, nn.Conv1d | nn.Conv2d):
-        return isinstance(module.padding, tuple) and module.padding_mode == "zeros"
-    return type(module).__name__ in _RULES
+def _known(step: nn.Module) -> bool:
+    if isinstance(step, nn.Conv1d | nn.Conv2d):
+        return isinstance(step.padding, tuple) and step.padding_mode == "zeros"
+    return isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d) and step.value == 0
 
 
 def _steps(module: nn.Module) -> list[nn.Module]:
@@ -183,7 +170,7 @@ class _Recorder(fx.Interpreter):
     def _note(self, node: fx.Node) -> None:
         module: Any = self.module.get_submodule(str(node.target))
         varying = [a for a in node.args if isinstance(a, fx.Node) and a.op != "get_attr"]
-        if _is_sum(module):
+        if kind(node) in _SIGNS:
             if any(self.shapes[a] != self.shapes[node] for a in varying):
                 self.refused = True
             return

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
+from fgp_vnn.network.maps.kinds import kind
+
 
 def filter_matrices(
     module: fx.GraphModule,
     end: fx.Node,
     stops: Mapping[fx.Node, int],
-    kind: Callable[[fx.Node], str | None],
 ) -> dict[int, Tensor] | None:
     """The matrix [outputs, n_s] of each source of an affine map, every entry a single weight.
 
     None unless the map is a sum of sources, each of them read once, through one convolution at
-    most. `stops` numbers the sources, `kind` tells a node's ONNX operator.
+    most. `stops` numbers the sources.
     """
     found: dict[int, Tensor] = {}
     todo: list[tuple[fx.Node, Tensor | None]] = [(end, None)]

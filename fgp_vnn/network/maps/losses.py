@@ -13,11 +13,13 @@ from math import inf
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 
-_MOVES = ("Reshape", "Identity", "Pad", "Flatten", "Transpose", "Slice", "Gather", "Concat")
-_WEIGHS = ("Conv", "Linear", "MatMul")
-_SUMS = ("Pool", "Mean", "Sum", "Reduce")  # in the names of modules that add without weights
+from fgp_vnn.network.maps.kinds import kind
+
+_MOVES = {"Concat", "Gather", "Identity", "Pad", "Reshape", "Transpose"}
+_WEIGHS = {"Conv", "ConvTranspose", "MatMul"}
+_SUMS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum"}  # without weights
 
 
 @dataclass(frozen=True)
@@ -72,35 +74,32 @@ class _Run(fx.Interpreter):
         several = not isinstance(moved, Tensor)
         self.gone[node] = [part + own for part in moved] if several else moved + own
         self.backward += (2 * _total(size, Tensor.numel) + 2) * (values + lost)
-        if any(name in self._name(node) for name in _SUMS):
+        if kind(node) in _SUMS:
             self.summed += int(entries)
         self.kinds += self._kind(node, len(read))
 
     def _kind(self, node: fx.Node, read: int) -> list[str]:
         """How a node makes entries: of none, as sums or products of constants, or otherwise."""
-        name = self._name(node)
-        if any(part in name for part in _MOVES):
+        name = kind(node)
+        if name in _MOVES:
             return []
-        if any(part in name for part in _WEIGHS):
+        if name in _WEIGHS:
             return ["sum"]
-        function = getattr(self.module.get_submodule(str(node.target)), "math_op_function", None)
-        if read == 1 and function in (torch.add, torch.sub):
+        if name == "Gemm" and self._is_matrix(node):
+            return ["sum", "product"]  # its weights were multiplied by its factor alpha
+        if read == 1 and name in ("Add", "Sub"):
             return []
-        return ["product"] if read == 1 and function is torch.mul else ["other"]
+        return ["product"] if read == 1 and name == "Mul" else ["other"]
 
-    def _name(self, node: fx.Node) -> str:
-        if node.op != "call_module":
-            return str(node.target)
-        return type(self.module.get_submodule(str(node.target))).__name__
+    def _is_matrix(self, node: fx.Node) -> bool:
+        """Whether a Gemm multiplies what it reads by one matrix, and does no more."""
+        return isinstance(self.module.get_submodule(str(node.target)), nn.Linear)
 
     def _divides_by_little(self, node: fx.Node) -> bool:
         """Whether a divisor is so small that its own rounding is not relative to it."""
-        if self._name(node) != "OnnxBinaryMathOperation" or len(node.args) != 2:
+        if kind(node) != "Div" or not isinstance(node.args[1], fx.Node):
             return False
-        module: Any = self.module.get_submodule(str(node.target))
-        divisor = self.env[node.args[1]] if isinstance(node.args[1], fx.Node) else None
-        if module.math_op_function in (torch.add, torch.sub, torch.mul) or divisor is None:
-            return False
+        divisor = self.env[node.args[1]]
         return bool((divisor.abs() < torch.finfo(divisor.dtype).tiny).any())
 
 

@@ -1,4 +1,8 @@
-"""An ONNX graph as a torch.fx graph, by onnx2torch."""
+"""An ONNX graph as a torch.fx graph, by onnx2torch: the only module that knows of that package.
+
+What leaves it is torch's own modules and, for each node, the ONNX operator that it computes. No
+rule elsewhere goes by a class of onnx2torch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,17 @@ from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from fgp_vnn.base.errors import UnsupportedError, one_line
-from fgp_vnn.network.onnx.graph import Graph
+from fgp_vnn.network.maps.kinds import mark
+from fgp_vnn.network.onnx.graph import Graph, attributes, label
+
+# What cleaning and rewriting leave of a network: each has its contract in the tests.
+CONVERTED = frozenset({
+    "Add", "AveragePool", "BatchNormalization", "Concat", "Conv", "ConvTranspose", "Div", "Gather",
+    "Gemm", "GlobalAveragePool", "Identity", "MatMul", "Mul", "Neg", "Pad", "ReduceMean",
+    "ReduceSum", "Relu", "Reshape", "Sub", "Transpose", "Where",
+})  # fmt: skip
+
+_PADS: dict[int, Any] = {1: nn.ConstantPad1d, 2: nn.ConstantPad2d, 3: nn.ConstantPad3d}
 
 
 def convert(graph: Graph) -> GraphModule:
@@ -22,9 +36,31 @@ def convert(graph: Graph) -> GraphModule:
 
     The module is there to be taken apart: its graph is right, its `forward` is not compiled.
     """
+    for node in graph.nodes:
+        if node.op_type not in CONVERTED:
+            raise UnsupportedError(f"{label(node)} has no torch module")
+    matrices = _matrices(graph)
+    module = _converted(graph, matrices)
+    for node in graph.nodes:
+        if node.op_type == "Reshape":
+            setattr(module, node.name, _Reshape(graph.constants[node.input[1]].tolist()))
+        elif node.op_type == "Conv":
+            setattr(module, node.name, _convolution(module.get_submodule(node.name), node))
+    _put_back(module, [torch.from_numpy(graph.constants[name]) for name in matrices])
+    kinds = {node.name: node.op_type for node in graph.nodes}
+    for call in module.graph.nodes:
+        if call.op == "call_module":
+            mark(call, kinds[str(call.target)])
+    module.eval()
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    return module
+
+
+def _converted(graph: Graph, matrices: list[str]) -> GraphModule:
+    """What onnx2torch makes of a graph whose `matrices` are declared as inputs."""
     with _without_torchvision():
         import onnx2torch
-    matrices = _matrices(graph)
     try:
         with warnings.catch_warnings():
             # Of results that might differ: loading compares them with onnxruntime's.
@@ -33,13 +69,6 @@ def convert(graph: Graph) -> GraphModule:
     except Exception as error:  # onnx2torch raises whatever its converters meet
         reason = one_line(error)
         raise UnsupportedError(f"onnx2torch cannot convert the network: {reason}") from error
-    for node in graph.nodes:
-        if node.op_type == "Reshape":
-            setattr(module, node.name, _Reshape(graph.constants[node.input[1]].tolist()))
-    _put_back(module, [torch.from_numpy(graph.constants[name]) for name in matrices])
-    module.eval()
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
     return module
 
 
@@ -52,6 +81,17 @@ class _Reshape(nn.Module):
 
     def forward(self, x: Tensor, shape: Tensor) -> Tensor:
         return x.reshape(self.shape)
+
+
+def _convolution(module: nn.Module, node: Any) -> nn.Module:
+    """A convolution, behind torch's own padding with zeros where it is padded unevenly."""
+    if not isinstance(module, nn.Sequential):
+        return module
+    last = module[-1]
+    pads = attributes(node)["pads"]
+    rank = len(pads) // 2
+    around = [width for axis in reversed(range(rank)) for width in (pads[axis], pads[rank + axis])]
+    return nn.Sequential(_PADS[rank](tuple(around), 0.0), last)
 
 
 def _matrices(graph: Graph) -> list[str]:

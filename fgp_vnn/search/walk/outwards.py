@@ -84,7 +84,7 @@ class _Nearest:
 
     def take(self, count: int) -> Tensor:
         taken = self._waiting.pop(count)
-        words = taken["words"][taken["key"] < self._limit]
+        words = taken["words"][~(taken["key"] >= self._limit)]
         if not self._seen.fits(len(words), self.budget.waiting // 2):
             self._stuck = min(self._stuck, float(taken["key"].min()))
             return words[:0]
@@ -94,7 +94,7 @@ class _Nearest:
         system, limit = self.ground.system, self._limit
         count, near = system.neurons, _region_distance(system, regions)
         distance = torch.maximum(_distance(system, regions), near)
-        met = (distance < limit) & (near < limit)
+        met = ~((distance >= limit) | (near >= limit))
         return _Measured(met[:count], met[count:], distance)
 
     def meet(self, regions: Regions, disjunct: Tensor, region: Tensor, met: _Measured) -> None:

@@ -1,0 +1,118 @@
+"""The torch graph of a network, cut at its ReLUs into the parts that are affine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, fx
+
+from fgp_vnn.base.errors import UnsupportedError, one_line
+from fgp_vnn.network.maps.kinds import kind
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An affine map's place in the torch graph."""
+
+    end: fx.Node
+    sources: tuple[int, ...]
+    inside: tuple[fx.Node, ...]  # what lies between, in order
+
+
+class CutGraph:
+    """A torch graph, and where affine maps begin and end in it."""
+
+    def __init__(self, module: fx.GraphModule, input_shape: tuple[int, ...]) -> None:
+        _note_shapes(module, input_shape)
+        self.module = module
+        self.stops: dict[fx.Node, int] = {}  # where maps begin, by source number; 0 is the input
+        self.ends: list[fx.Node] = []  # what each ReLU layer is applied to, then the output
+        self.varying: set[fx.Node] = set()  # what depends on the input
+        self._known_twins: dict[fx.GraphModule, dict[fx.Node, fx.Node]] = {}
+        for node in module.graph.nodes:
+            self._place(node)
+        self.shapes = {s: node.meta["shape"] for node, s in self.stops.items()}  # of the sources
+
+    def _place(self, node: fx.Node) -> None:
+        """Cut at every ReLU; one of a ReLU, or of what had one already, is that one again."""
+        if node.op == "placeholder":
+            self.stops[node] = 0
+        elif kind(node) == "Relu" and node.args[0] in self.varying:
+            end = cast(fx.Node, node.args[0])
+            if self.stops.get(end, 0) > 0:
+                self.stops[node] = self.stops[end]
+            else:
+                self.ends += [] if end in self.ends else [end]
+                self.stops[node] = self.ends.index(end) + 1
+        if node in self.stops or any(n in self.varying for n in node.all_input_nodes):
+            self.varying.add(node)
+        if node.op == "output":
+            self.ends.append(cast(fx.Node, node.args[0]))
+
+    def cut(self, end: fx.Node) -> Cut:
+        """The map that ends in a node."""
+        inside: set[fx.Node] = set()
+        found: set[int] = set()
+        todo = [end]
+        while todo:
+            node = todo.pop()
+            if node in self.stops:
+                found.add(self.stops[node])
+            elif node not in inside:
+                inside.add(node)
+                todo.extend(node.all_input_nodes)
+        ordered = tuple(node for node in self.module.graph.nodes if node in inside)
+        return Cut(end, tuple(sorted(found)), ordered)
+
+    def extract(self, module: fx.GraphModule, cut: Cut) -> fx.GraphModule:
+        """The part of a module between a cut's sources and its end.
+
+        The module has the same nodes as this graph's, in the same order.
+        """
+        twins = self._twins(module)
+        graph = fx.Graph()
+        places = {s: graph.placeholder(f"source_{s}") for s in cut.sources}
+        copies = {twins[node]: places[s] for node, s in self._sources(cut)}
+        for node in cut.inside:
+            copies[twins[node]] = graph.node_copy(twins[node], lambda n: copies[n])
+        graph.output(copies[twins[cut.end]])
+        return fx.GraphModule(module, graph)
+
+    def at_zero(self, module: fx.GraphModule, cut: Cut) -> Tensor:
+        """What a map gives [outputs] if all that it reads is 0."""
+        twins = self._twins(module)
+        runner = fx.Interpreter(module)
+        for node, s in self._sources(cut):
+            runner.env[twins[node]] = torch.zeros(self.shapes[s], dtype=torch.float64)
+        for node in cut.inside:
+            runner.env[twins[node]] = runner.run_node(twins[node])
+        return cast(Tensor, runner.env[twins[cut.end]]).reshape(-1).clone()
+
+    def _sources(self, cut: Cut) -> Iterator[tuple[fx.Node, int]]:
+        return ((node, s) for node, s in self.stops.items() if s in cut.sources)
+
+    def _twins(self, module: fx.GraphModule) -> dict[fx.Node, fx.Node]:
+        if module not in self._known_twins:
+            pairs = zip(self.module.graph.nodes, module.graph.nodes, strict=True)
+            self._known_twins[module] = dict(pairs)
+        return self._known_twins[module]
+
+
+class _Shapes(fx.Interpreter):
+    """Runs a graph and notes each node's shape."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        n.meta["shape"] = tuple(result.shape) if isinstance(result, Tensor) else None
+        return result
+
+
+def _note_shapes(module: fx.GraphModule, input_shape: tuple[int, ...]) -> None:
+    try:
+        _Shapes(module).run(torch.zeros(input_shape, dtype=torch.float64))
+    except Exception as error:  # whatever torch raises where shapes do not fit
+        reason = one_line(error)
+        raise UnsupportedError(f"the converted network does not run: {reason}") from error

@@ -1,0 +1,78 @@
+"""A chain of products of one vector with matrices, as the one matrix that it is."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch import Tensor, fx, nn
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.network.maps.kinds import kind
+from fgp_vnn.network.onnx.cuts import Cut, CutGraph
+
+PRODUCTS = {"Gemm", "MatMul"}
+RESHAPES = {"Identity", "Reshape"}
+
+
+def factors_of(graph: CutGraph, cut: Cut) -> list[Tensor]:
+    """The matrices of a chain of products of vectors, the last one first; [] if it is none."""
+    factors: list[Tensor] = []
+    for node in cut.inside:
+        varying = [n for n in node.all_input_nodes if n in graph.varying]
+        if not varying:
+            continue
+        if len(varying) != 1 or len(cut.sources) != 1:
+            return []
+        size = _size(varying[0])
+        if kind(node) in PRODUCTS:
+            matrix = _matrix(graph.module, node, size)
+            if matrix is None:
+                return []
+            factors.insert(0, matrix)
+        elif kind(node) not in RESHAPES and not (
+            kind(node) in ("Add", "Sub") and node.args[0] in varying and _size(node) == size
+        ):
+            return []
+    return factors
+
+
+def _matrix(module: fx.GraphModule, node: fx.Node, size: int) -> Tensor | None:
+    """The matrix of a product's constant operand, if the other one is a vector of that size."""
+    target = module.get_submodule(str(node.target))
+    if isinstance(target, nn.Linear):
+        return target.weight.detach() if target.in_features == size else None
+    constants = [a for a in node.args if isinstance(a, fx.Node) and a.op == "get_attr"]
+    if kind(node) != "MatMul" or len(constants) != 1:
+        return None
+    matrix = module.get_buffer(str(constants[0].target))
+    rows = node.args[0] is constants[0]
+    if matrix.dim() != 2 or matrix.shape[1 if rows else 0] != size:
+        return None
+    return matrix if rows else matrix.T
+
+
+def _size(node: fx.Node) -> int:
+    return prod(node.meta["shape"])
+
+
+def sizes(factors: list[Tensor], offset: Tensor) -> tuple[Tensor, Tensor]:
+    """What the entries of a product and its offset are made of, with room for their roundings.
+
+    A map counts the roundings of an entry by its columns; a product has as many as its factors
+    have columns, and what underflow takes from it is carried on by the sizes of the factors.
+    """
+    scale = 1 + sum(factor.shape[1] for factor in factors) / factors[-1].shape[1]
+    size = unit(offset.dtype)
+    carried = 4 * scale * factors[-1].shape[1] * size.lost / size.eps
+    for factor in factors:
+        carried *= max(1.0, float(factor.abs().sum()))
+    return scale * composed([f.abs() for f in factors]) + carried, scale * offset + carried
+
+
+def composed(factors: list[Tensor]) -> Tensor:
+    """The product of matrices; of a single one, an exact copy."""
+    if len(factors) == 1:
+        return factors[0].clone(memory_format=torch.contiguous_format)
+    product: Tensor = torch.linalg.multi_dot(factors)
+    return product.contiguous()

@@ -1,0 +1,118 @@
+"""The verifier under test: three functions, so that a wrong one can be put in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hostile_cases.case import Array, Ball
+
+Options = Mapping[str, Any]
+
+# What each way of asking is called, and its options; all but the first two leave the attack out.
+ENGINES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "float32": {"precision": "float32"},
+    "walk": {"engine": "walk", "attack": False},
+    "split": {"engine": "split", "attack": False},
+    "bounds": {"engine": "bounds", "attack": False},
+    "lp": {"lp": True, "attack": False},
+    "semantics": {"float32_semantics": True, "attack": False},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A status, and the values that are to show it."""
+
+    status: str  # as the tool has it; or refused, crash
+    x: Array | None = None
+    y: Array | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Files in, answers out: `check` says accepted or refused."""
+
+    verify: Callable[[Path, Path, Options], Answer]
+    certify: Callable[[Path, Ball, Options], Answer]
+    check: Callable[[Path, Path, Path], Answer]
+    prove: Callable[[Path, Path, Path], bool]  # write a certificate of an unsat
+
+
+def fgp_vnn_tool(limit: float) -> Tool:
+    """The package, with so many seconds for each question."""
+    import fgp_vnn
+
+    def verify(model: Path, prop: Path, options: Options) -> Answer:
+        verdict = fgp_vnn.verify(model, prop, timeout=limit, **options)
+        found = verdict.counterexample
+        return Answer(verdict.status, *((found.x, found.y) if found else (None, None)))
+
+    def certify(model: Path, ball: Ball, options: Options) -> Answer:
+        center = np.array([ball.center])
+        result = fgp_vnn.certify(
+            model, center, epsilon=ball.epsilon, norm=ball.norm, timeout=limit, **options
+        )
+        first = result[0] if isinstance(result, list) else result
+        found = first.counterexample
+        return Answer(first.status, *((found.x, found.y) if found else (None, None)))
+
+    def check(certificate: Path, model: Path, prop: Path) -> Answer:
+        from fgp_vnn.cli.main import main
+
+        with contextlib.redirect_stdout(io.StringIO()) as out, _quiet() as err:
+            code = main(["check-certificate", str(certificate), str(model), str(prop)])
+        said = (out.getvalue() + err.getvalue()).strip()
+        return Answer("accepted" if code == 0 else "refused", reason=said)
+
+    def prove(certificate: Path, model: Path, prop: Path) -> bool:
+        verdict = fgp_vnn.verify(model, prop, timeout=30, certificate=certificate)
+        return bool(verdict.certificate)
+
+    refused = (fgp_vnn.InputError,)
+    return Tool(
+        _guarded(verify, refused), _guarded(certify, refused), _guarded(check, refused), prove
+    )
+
+
+def _quiet() -> contextlib.redirect_stderr[io.StringIO]:
+    return contextlib.redirect_stderr(io.StringIO())
+
+
+def _guarded(
+    ask: Callable[..., Answer], refused: tuple[type[BaseException], ...]
+) -> Callable[..., Answer]:
+    """The same with bad input as an answer, and any other exception as a crash."""
+
+    def guarded(*arguments: Any) -> Answer:
+        try:
+            return ask(*arguments)
+        except refused as error:
+            return Answer("refused", reason=str(error))
+        except Exception:
+            lines = traceback.format_exc().strip().splitlines()
+            return Answer("crash", reason=f"{lines[-1]} ({lines[-3].strip()})"[:300])
+
+    return guarded
+
+
+def command_options(options: Options) -> str:
+    """The same options for the command line."""
+    words = []
+    for name, value in options.items():
+        if name == "attack":
+            words.append("--no-attack")
+        elif value is True:
+            words.append(f"--{name.replace('_', '-')}")
+        else:
+            words.append(f"--{name} {value}")
+    return "".join(f" {word}" for word in words)

@@ -1,0 +1,166 @@
+"""The mutations of the error terms: what each of them covers goes unnoticed without it."""
+
+from __future__ import annotations
+
+from mutated_kernels import Tested
+
+_THEOREM: Tested = ("base/rounding.py", ("base/test_rounding.py", "base/test_rounding_domains.py"))
+_BACKWARD: Tested = (
+    "bounds/rounding.py",
+    ("base/test_rounding.py", "base/test_rounding_losses.py", "base/test_rounding_flushed.py"),
+)
+_MAPS: Tested = ("network/model.py", ("base/test_rounding.py", "base/test_rounding_flushed.py"))
+_INTERVAL: Tested = ("bounds/backward.py", ("bounds/test_rounding.py", "base/test_rounding.py"))
+_FORWARD: Tested = ("bounds/forward.py", ("base/test_rounding.py", "base/test_rounding_flushed.py"))
+_REGIONS: Tested = ("regions/forms.py", ("regions/test_forms.py", "base/test_rounding_flushed.py"))
+_WALK: Tested = ("regions/triangular.py", ("base/test_rounding.py", "search/walk/test_exact.py"))
+_CONDENSE: Tested = ("transform/chains.py", ("base/test_rounding.py",))
+_REDUCTION: Tested = ("transform/inputs.py", ("transform/test_inputs.py", "base/test_rounding.py"))
+_DOMAIN: Tested = ("domain/sets.py", ("base/test_rounding_domains.py", "domain/test_sets.py"))
+_CAPS: Tested = ("domain/caps.py", ("base/test_rounding_domains.py", "domain/test_caps.py"))
+_DEPLOYED: Tested = ("network/onnx/roundings.py", ("transform/test_float32_underflow.py",))
+
+# The name, where, the text that is there, and what takes its place.
+ROUNDING: tuple[tuple[str, Tested, str, str], ...] = (
+    ("rounding: no underflow", _THEOREM, "return 8 * self.tiny", "return 0 * self.tiny"),
+    ("rounding: no relative error", _THEOREM, "return operations * self.eps if", "return 0.0 if"),
+    ("rounding: no sum is too long", _THEOREM, "<= 0.25 else inf", "<= 0.25 else 0.25"),
+    ("rounding: squares do not underflow", _THEOREM, "sqrt(4 * self.lost * count)", "0.0 * count"),
+    (
+        "rounding: overflow as a lower bound",
+        _THEOREM,
+        "torch.where(bound < inf, bound, -inf)",
+        "bound",
+    ),
+    (
+        "rounding: overflow as an upper bound",
+        _THEOREM,
+        "torch.where(bound > -inf, bound, inf)",
+        "bound",
+    ),
+    ("rounding: overflow as a proof", _THEOREM, "(bound > 0) & (bound < inf)", "bound > 0"),
+    (
+        "rounding: casts to the nearest",
+        _THEOREM,
+        "torch.where(cast > values,",
+        "torch.where(cast > inf,",
+    ),
+    (
+        "rounding: casts that underflow to 0",
+        _THEOREM,
+        "torch.where(values < 0, -tiny, 0.0)",
+        "torch.where(values < 0, 0.0, 0.0)",
+    ),
+    (
+        "rounding: roundings of a map dropped",
+        _BACKWARD,
+        "self._unit.share(steps) * affine.magnitude(read)",
+        "0 * affine.magnitude(read)",
+    ),
+    (
+        "rounding: what a map's constants lose dropped",
+        _BACKWARD,
+        " + lost * (gone.forward + 1)",
+        "",
+    ),
+    (
+        "rounding: what a map's coefficients lose dropped",
+        _BACKWARD,
+        "lost * (gone.backward + 4",
+        "0 * (gone.backward + 4",
+    ),
+    ("rounding: what a matrix's constants lose", _MAPS, "2 * entries + read,", "0 * read,"),
+    ("rounding: what a matrix loses backwards", _MAPS, "(2 * self.outputs + 2) * read", "0 * read"),
+    (
+        "rounding: defects cast to the nearest",
+        _MAPS,
+        "-rounded_down(-self.defect.to(device), dtype)",
+        "self.defect.to(device, dtype)",
+    ),
+    (
+        "rounding: intervals do not round",
+        _INTERVAL,
+        "share * affine.magnitude(sizes)",
+        "0 * affine.magnitude(sizes)",
+    ),
+    (
+        "rounding: intervals do not underflow",
+        _INTERVAL,
+        " + lost * (3 * affine.lost(sizes).forward + 8)",
+        "",
+    ),
+    (
+        "rounding: forms do not round",
+        _FORWARD,
+        "size = layer.magnitude(sizes)",
+        "size = 0 * layer.magnitude(sizes)",
+    ),
+    (
+        "rounding: forms do not underflow",
+        _FORWARD,
+        "size_of.lost * (layer.lost(sizes).forward + 4)",
+        "0 * (layer.lost(sizes).forward + 4)",
+    ),
+    (
+        "rounding: regions do not round",
+        _REGIONS,
+        "size_of.share(2 * affine.operations + 8) * size",
+        "0 * size",
+    ),
+    (
+        "rounding: regions do not underflow",
+        _REGIONS,
+        "size_of.lost * (gone + 8) * moves",
+        "0 * moves",
+    ),
+    ("rounding: the walk does not round", _WALK, " + size_of.share(steps) * size", ""),
+    ("rounding: the walk does not underflow", _WALK, "error + size_of.lost * small", "error"),
+    (
+        "rounding: condensed forms do not round",
+        _CONDENSE,
+        "self.unit.share(affine.operations + 8) * size",
+        "0 * size",
+    ),
+    (
+        "rounding: condensed forms do not underflow",
+        _CONDENSE,
+        " * size + self.unit.lost * small",
+        " * size",
+    ),
+    (
+        "rounding: fixed inputs do not round",
+        _REDUCTION,
+        "size_of.share(len(fixed) + 4) * terms",
+        "0 * terms",
+    ),
+    (
+        "rounding: a box does not underflow",
+        _DOMAIN,
+        "(sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]",
+        "(sizes * radius).sum(-1)",
+    ),
+    (
+        "rounding: a ball does not underflow",
+        _DOMAIN,
+        " + unit(rows.dtype).root(rows.shape[-1])",
+        "",
+    ),
+    (
+        "rounding: supports do not round",
+        _DOMAIN,
+        "return unit(rows.dtype).share(rows.shape[-1] + 10) * reach",
+        "return 0 * reach",
+    ),
+    (
+        "rounding: levels are not rounded down",
+        _CAPS,
+        "level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.lost",
+        "pass",
+    ),
+    (
+        "rounding: flushed programs",
+        _DEPLOYED,
+        "SINGLE.lost * (self.underflows",
+        "0 * (self.underflows",
+    ),
+)

@@ -1,0 +1,176 @@
+"""certify: the function and its counterexamples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import fgp_vnn
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.attack.ball_judge import within
+from fgp_vnn.base.robustness import Norm, Robustness
+from fgp_vnn.network import Dense, Network
+from fgp_vnn.strategy import Strategy, Walk
+from tests.helpers.small_networks import random_network, random_point, save_onnx
+
+NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
+
+
+def exact_distance(x: np.ndarray, center: np.ndarray, norm: str) -> Fraction:
+    """The distance, squared for l2, of the exact values."""
+    parts = [abs(Fraction(float(a)) - Fraction(float(c))) for a, c in zip(x, center, strict=True)]
+    if norm == "linf":
+        return max(parts)
+    return sum(parts, Fraction(0)) if norm == "l1" else sum((p * p for p in parts), Fraction(0))
+
+
+def check_counterexample(
+    network: Network, result: Robustness, x: np.ndarray, epsilon: float, norm: str
+) -> None:
+    assert result.counterexample is not None
+    single = result.counterexample.x.astype(np.float32)
+    assert (single == result.counterexample.x).all()
+    limit = Fraction(epsilon) ** 2 if norm == "l2" else Fraction(epsilon)
+    assert exact_distance(result.counterexample.x, x, norm) <= limit
+    y = network.to("cpu", torch.float32)(torch.from_numpy(single).unsqueeze(0))[0]
+    others = torch.cat([y[: result.label], y[result.label + 1 :]])
+    assert bool(others.max() >= y[result.label])
+
+
+@pytest.mark.parametrize("clip", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(8))
+def test_answers_are_confirmed(norm: Norm, clip: tuple[float, float] | None, seed: int) -> None:
+    network = random_network((6, 8, 7, 3), seed)
+    x = random_point(6, seed)
+    epsilon = {"l2": 0.3, "linf": 0.15, "l1": 0.5}[norm]
+    result = fgp_vnn.certify(network, x, epsilon=epsilon, norm=norm, clip=clip, timeout=20)
+    assert isinstance(result, Robustness)
+    if result.status == "not_robust":
+        check_counterexample(network, result, x, epsilon, norm)
+        if clip is not None and result.counterexample is not None:
+            assert result.counterexample.x.min() >= 0 and result.counterexample.x.max() <= 1
+    if result.status == "robust":
+        random = np.random.default_rng(seed).normal(size=(5000, 6))
+        order = {"l2": 2, "linf": np.inf, "l1": 1}[norm]
+        points = x + epsilon * random / np.linalg.norm(random, order, axis=1, keepdims=True)
+        points = points if clip is None else points.clip(*clip)
+        assert set(network(torch.from_numpy(points)).argmax(1).tolist()) == {result.label}
+
+
+@pytest.mark.parametrize("engine", ["auto", "walk"])
+def test_engines_agree(engine: str) -> None:
+    network = random_network((6, 10, 8, 4), 2)
+    for seed in range(6):
+        x = random_point(6, seed)
+        expected = Certifier.of(network).certify(x, epsilon=0.1).status
+        assert Certifier.of(network, engine=engine).certify(x, epsilon=0.1).status == expected
+
+
+def test_an_input_gives_one_result_and_a_batch_a_list() -> None:
+    network = random_network((6, 8, 3), 0)
+    batch = np.stack([random_point(6, seed) for seed in range(3)])
+    results = fgp_vnn.certify(network, batch, epsilon=0.05)
+    assert isinstance(results, list) and len(results) == 3
+    one = fgp_vnn.certify(network, batch[1], epsilon=0.05)
+    assert isinstance(one, Robustness) and one.status == results[1].status
+
+
+def test_a_path_a_network_and_a_module_get_the_same_answers(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    linear = [nn.Linear(5, 8), nn.Linear(8, 6), nn.Linear(6, 3)]
+    module = nn.Sequential(linear[0], nn.ReLU(), linear[1], nn.ReLU(), linear[2])
+    maps = [
+        Dense((k,), (layer.weight.detach().double(),), layer.bias.detach().double())
+        for k, layer in enumerate(linear)
+    ]
+    network = Network(tuple(maps[:-1]), maps[-1], 5)
+    path = save_onnx(network, tmp_path / "net.onnx")
+    for seed in range(4):
+        x = random_point(5, seed)
+        models = (path, str(path), fgp_vnn.load_network(path), network, module)
+        statuses = [fgp_vnn.certify(model, x, epsilon=0.2) for model in models]
+        assert len({r.status for r in statuses if isinstance(r, Robustness)}) == 1
+    assert module.training
+
+
+def test_a_radius_of_zero_is_robust_and_a_tie_is_not() -> None:
+    network = random_network((4, 6, 3), 1)
+    result = fgp_vnn.certify(network, random_point(4, 1), epsilon=0.0)
+    assert isinstance(result, Robustness) and result.status == "robust"
+    for affine in network.maps:
+        affine.bias.zero_()
+    tie = fgp_vnn.certify(network, np.zeros(4), epsilon=0.1)
+    assert isinstance(tie, Robustness) and tie.status == "not_robust"
+
+
+def test_the_time_limit_is_kept() -> None:
+    network = random_network((10, 30, 30, 30, 3), 4)
+    result = fgp_vnn.certify(network, random_point(10, 0), epsilon=3.0, engine="walk", timeout=0.2)
+    assert isinstance(result, Robustness)
+    assert result.status in ("timeout", "not_robust")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": 0.1, "norm": "l7"}, "norm"),
+        ({"epsilon": 0.1, "clip": (0.4, 0.5)}, "clip"),
+        ({"epsilon": 0.1, "engine": "magic"}, "engine"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, object], words: str) -> None:
+    network = random_network((4, 6, 3), 1)
+    with pytest.raises(fgp_vnn.InputError, match=words):
+        fgp_vnn.certify(network, random_point(4, 1), **arguments)  # type: ignore[arg-type]
+
+
+def test_the_edge_of_a_ball_is_decided_exactly() -> None:
+    center = np.zeros(2)
+    x = np.array([0.75, 1.0], dtype=np.float32)
+    assert within(x, center, 1.25, "l2") and not within(x, center, np.nextafter(1.25, 0), "l2")
+    assert within(x, center, 1.75, "l1") and not within(x, center, np.nextafter(1.75, 0), "l1")
+    assert within(x, center, 1.0, "linf") and not within(x, center, np.nextafter(1.0, 0), "linf")
+
+
+@pytest.mark.slow
+def test_all_points_of_the_smallest_network_of_the_paper(shared_data: Path) -> None:
+    paper = shared_data / "paper"
+    with np.load(paper / "mnist100.npz") as archive:
+        points, index = archive["x"], archive["index"]
+    for engine in ("auto", "walk"):
+        certifier = Certifier.of(paper / "mnist20x3.onnx", engine=engine)
+        results = fgp_vnn.certify(certifier, points, epsilon=0.25, timeout=60)
+        assert isinstance(results, list)
+        statuses = [result.status for result in results]
+        assert statuses.count("robust") == 91 and statuses.count("not_robust") == 9
+        robust = {int(i) for i, s in zip(index, statuses, strict=True) if s == "robust"}
+        assert {7471, 9481} <= robust
+        for x, result in zip(points, results, strict=True):
+            if result.status == "not_robust":
+                check_counterexample(certifier.network, result, x.astype(np.float64), 0.25, "l2")
+
+
+@pytest.mark.parametrize("clip", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_the_walk_has_no_patience_for_is_decided_all_the_same(
+    norm: Norm, clip: tuple[float, float] | None
+) -> None:
+    impatient, walked = Strategy(walk=Walk(patience=0)), 0
+    for seed in range(8):
+        certifier = Certifier.of(random_network((6, 12, 10, 3), seed), attack=False)
+        x, epsilon = random_point(6, seed), {"l2": 0.3, "linf": 0.15, "l1": 0.5}[norm]
+        usual = certifier.certify(x, epsilon=epsilon, norm=norm, clip=clip, timeout=20)
+        hasty = replace(certifier, strategy=impatient)
+        other = hasty.certify(x, epsilon=epsilon, norm=norm, clip=clip, timeout=20)
+        assert usual.status == other.status and usual.status in ("robust", "not_robust")
+        assert other.decided_by in ("bounds", "split")
+        walked += usual.decided_by == "walk"
+    assert walked

@@ -1,0 +1,187 @@
+"""Radii: two valid ends, narrowed by every engine in every norm."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fgp_vnn
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.radius import Radius
+from fgp_vnn.base.robustness import NORMS, Norm, other_class
+from fgp_vnn.cli.main import main
+from fgp_vnn.search import distance
+from fgp_vnn.search.rebound import over_caps
+from radius_check import ENGINES, LARGER, MAXIMUM, as_if_large, case, results, wrong
+from tests.helpers.small_networks import random_network, random_point, save_onnx
+
+ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("number", [200, *range(2000, 2006)])  # 200: a ball without open neurons
+def test_the_exact_radius_lies_between_the_ends_of_every_engine(norm: Norm, number: int) -> None:
+    made = case(number, norm)
+    for engine, found in results(made, 1.0):
+        assert not wrong(found, made), (engine, found.lower, found.upper, made.exact)
+
+
+@pytest.mark.parametrize("engine", ["walk", "split"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_ends_are_valid_with_hardly_any_memory(
+    norm: Norm, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fgp_vnn.budget.budget.LEAST", 0)
+    for number in range(2000, 2004):
+        made = case(number, norm)
+        certifier = Certifier.of(made.network, memory=1e-9, engine=engine)
+        for either in (certifier, as_if_large(certifier)):
+            found = either.radius(
+                made.x, norm=norm, maximum=MAXIMUM[norm], clip=made.clip, timeout=5
+            )
+            assert not wrong(found, made), (found.lower, found.upper, made.exact)
+
+
+@pytest.mark.parametrize("engine", ["walk", "split"])
+@pytest.mark.parametrize("number", [2007, 2009, 2010, 2012])
+def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> None:
+    made = case(number, "l2")
+    certifier = Certifier.of(made.network, engine=engine)
+    found = certifier.radius(made.x, maximum=MAXIMUM["l2"], gap=1e-6)
+    assert found.ended in ("gap", "max")
+    if found.tight:
+        assert found.upper - found.lower <= 1e-6 * found.upper * 1.001
+        assert found.lower <= made.exact * (1 + 1e-9) and found.upper >= made.exact * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int) -> None:
+    """Without patience for a proof at the goal, the radius has to grow."""
+    network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
+    maximum = MAXIMUM[norm]
+    growing, walking = (Certifier.of(network, engine=engine) for engine in ("split", "walk"))
+    grown = as_if_large(growing).radius(x, norm=norm, maximum=maximum, timeout=5)
+    walked = walking.radius(x, norm=norm, maximum=maximum, timeout=5)
+    assert grown.lower <= walked.upper and walked.lower <= grown.upper
+    assert grown.ended in ("gap", "max")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_made_anew_where_levels_rise_are_sound(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is done for large networks, on one that the walk decides."""
+    made: list[int] = []
+
+    def counted(*args: Any) -> Any:
+        made.append(len(args[3]))
+        return over_caps(*args)
+
+    monkeypatch.setattr(distance, "over_caps", counted)
+    network, x = random_network((6, 14, 12, 10, 4), seed), random_point(6, seed)
+    split, walked = (
+        replace(Certifier.of(network, engine=engine), strategy=LARGER).radius(
+            x, maximum=2.0, timeout=20
+        )
+        for engine in ("split", "walk")
+    )
+    assert split.lower <= walked.upper and walked.lower <= split.upper
+    assert split.ended in ("gap", "max") and made
+
+
+def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
+    network, x = random_network((8, 16, 14, 5), 1), random_point(8, 1)
+    heard: list[tuple[float, float]] = []
+    found = as_if_large(Certifier.of(network, engine="split")).radius(
+        x,
+        maximum=2.0,
+        timeout=20,
+        progress=lambda lower, upper: heard.append((lower, upper)),
+    )
+    assert found.statistics["radii"] > 1
+    lowers, uppers = zip(*heard, strict=True)
+    assert list(lowers) == sorted(lowers) and list(uppers) == sorted(uppers, reverse=True)
+    assert all(lower <= upper for lower, upper in heard)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_counterexample_is_at_the_upper_end_and_has_another_class(
+    norm: Norm, engine: str
+) -> None:
+    network, x = random_network((4, 7, 6, 3), 2), random_point(4, 2)
+    certifier = Certifier.of(network, engine=engine)
+    found = certifier.radius(x, norm=norm, maximum=2.0, clip=(0, 1), timeout=3)
+    assert found.counterexample is not None
+    point, y = found.counterexample.x, found.counterexample.y
+    assert np.linalg.norm(point - x, ORDERS[norm]) == pytest.approx(found.upper, rel=1e-9)
+    assert y[other_class(y, found.label)] >= y[found.label]
+    assert point.min() >= 0 and point.max() <= 1
+
+
+def test_no_time_leaves_two_valid_ends() -> None:
+    network, x = random_network((6, 12, 10, 3), 3), random_point(6, 3)
+    final = Certifier.of(network).radius(x, maximum=0.5)
+    cut = Certifier.of(network).radius(x, maximum=0.5, timeout=1e-6)
+    assert cut.lower <= final.upper and final.lower <= cut.upper
+
+
+def test_the_library_takes_a_file_and_gives_a_radius_for_each_input(tmp_path: Path) -> None:
+    model = save_onnx(random_network((4, 6, 3), 0), tmp_path / "net.onnx")
+    points = np.stack([random_point(4, seed) for seed in range(2)])
+    results: Any = fgp_vnn.radius(model, points, "linf", maximum=0.3)
+    assert [type(found) for found in results] == [Radius, Radius]
+    alone: Any = fgp_vnn.radius(Certifier.of(model), points[0], norm="linf", maximum=0.3)
+    assert alone.lower == results[0].lower
+    assert json.loads(json.dumps(alone.as_dict()))["lower"] == alone.lower
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"gap": 0.0}, "gap"), ({"maximum": -1.0}, "maximum"), ({"engine": "attack"}, "engine")],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        fgp_vnn.radius(random_network((4, 6, 3), 0), random_point(4, 0), **options)
+
+
+def test_what_a_radius_does_not_use_is_refused_by_name() -> None:
+    network, x = random_network((4, 6, 3), 0), random_point(4, 0)
+    for name in ("lp", "alternate", "precision", "batch"):
+        given: dict[str, Any] = {name: 1}
+        with pytest.raises(InputError, match=name):
+            fgp_vnn.radius(network, x, **given)
+    with pytest.raises(InputError, match="variant"):
+        fgp_vnn.radius(Certifier.of(network, variant="first-boundary"), x)
+    with pytest.raises(InputError, match="memory"):
+        fgp_vnn.radius(Certifier.of(network), x, memory=1.0)
+
+
+def test_the_command_writes_each_point(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network = random_network((4, 6, 3), 0)
+    model = str(save_onnx(network, tmp_path / "net.onnx"))
+    np.save(tmp_path / "x.npy", np.stack([random_point(4, s) for s in range(3)]))
+    output = tmp_path / "out.json"
+    points = str(tmp_path / "x.npy")
+    code = main(["radius", model, points, "--max", "0.3", "--json", "--output", str(output)])
+    assert code == 0
+    summary = json.loads(capsys.readouterr().out)
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert summary["points"] == len(rows) == 3
+    assert all(0 <= row["lower"] <= 0.3 for row in rows)
+
+
+def test_a_limit_that_is_none_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(save_onnx(random_network((4, 6, 3), 0), tmp_path / "net.onnx"))
+    np.save(tmp_path / "x.npy", random_point(4, 0))
+    assert main(["radius", model, str(tmp_path / "x.npy"), "--max", "0"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,67 @@
+"""A real Ray on this machine: the same results, limits and resume, and nothing open to others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from fgp_vnn.bench.journal import read_records
+from fgp_vnn.cli.main import main
+from tests.bench.commands import command, environment
+from tests.helpers.bench_folders import make_folder
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_its_instance_and_the_rest_is_done(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
+    words = ["unsat", "sat", "orphan", "ports", "raise", "hang", "unsat", "sat", "liar"]
+    folder = make_folder(tmp_path / "cat", words, timeout=3.0)
+    run = command(
+        folder, tmp_path / "out", "--cluster", "--jobs", "2", "--grace", "0.5", "--memory", "2"
+    )
+    temporary = Path(tempfile.mkdtemp(dir="/tmp"))  # names of sockets must be short
+    first = subprocess.run(
+        [*run, "--limit", "8"],
+        env={**environment(), "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    left = [path for path in temporary.iterdir() if path.is_dir()]
+    shutil.rmtree(temporary)
+    assert not left  # not even by what was killed
+    assert first.returncode == 0, first.stderr
+    results = {
+        record.onnx.rpartition("-")[2].removesuffix(".onnx"): record
+        for record in read_records(tmp_path / "out")
+    }
+    assert len(read_records(tmp_path / "out")) == 8
+    assert {word: record.result for word, record in results.items()} == {
+        "unsat": "unsat",
+        "sat": "sat",
+        "orphan": "error",
+        "ports": "unsat",
+        "raise": "error",
+        "hang": "error",
+    }
+    assert "the node's worker was lost" in results["orphan"].reason
+    assert results["hang"].reason == "no answer 0.5 s after its limit: killed"
+    assert results["sat"].confirmed
+    assert (tmp_path / "out" / results["sat"].counterexample).is_file()
+    again = subprocess.run(run, env=environment(), capture_output=True, text=True, timeout=300)
+    assert again.returncode == 1  # the last instance has a counterexample that is none
+    assert "8 of 9 done before, 1 to go" in again.stdout
+
+
+def test_without_ray_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    folder = make_folder(tmp_path / "cat", ["unsat"])
+    assert main(["bench", str(folder), "--cluster", "--out", str(tmp_path / "out")]) == 2
+    assert "pip install 'fgp-vnn[cluster]'" in capsys.readouterr().err

@@ -1,0 +1,206 @@
+"""fgp-vnn certify: its files, and what a user can get wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fgp_vnn.api.certify import Certifier
+from fgp_vnn.base.robustness import Doubles, Robustness
+from fgp_vnn.cli.main import main
+from tests.helpers.small_networks import random_network, random_point, save_onnx
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return save_onnx(random_network((4, 6, 5, 3), 0), tmp_path / "net.onnx")
+
+
+def write_points(folder: Path, suffix: str) -> Path:
+    x = np.stack([random_point(4, seed) for seed in range(5)])
+    y = np.array([0, 1, 2, 0, 1])
+    path = folder / f"points{suffix}"
+    if suffix == ".npz":
+        np.savez(path, x=x, y=y)
+    elif suffix == ".npy":
+        np.save(path, x)
+    else:
+        lines = [
+            ",".join(map(repr, [int(c), *map(float, row)])) for c, row in zip(y, x, strict=True)
+        ]
+        path.write_text("label,a,b,c,d\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])
+def test_the_command_reads_each_format(
+    model: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = write_points(tmp_path, suffix)
+    assert main(["certify", str(model), str(points), "--epsilon", "0.1", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["points"] == 5
+    assert ("vra" in summary) == (suffix != ".npy")
+    if "vra" in summary:
+        assert summary["vra"] <= summary["vra_upper_bound"] <= summary["accuracy"]
+
+
+def test_the_attack_on_what_stays_open_is_within_the_time_of_its_point(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, float] = {}
+
+    def certify(self: Certifier, x: Doubles, *, timeout: float, **rest: Any) -> Robustness:
+        given["certify"] = timeout
+        return Robustness("timeout", 0)
+
+    def attack(self: Certifier, x: Doubles, *, timeout: float, **rest: Any) -> None:
+        given["attack"] = timeout
+
+    monkeypatch.setattr(Certifier, "certify", certify)
+    monkeypatch.setattr(Certifier, "attack", attack)
+    points = str(write_points(tmp_path, ".npy"))
+    options = ["--epsilon", "0.1", "--timeout", "8", "--first", "1"]
+    assert main(["certify", str(model), points, *options]) == 0
+    assert 0 < given["certify"] < 8 and 0 < given["attack"] <= 8
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_an_interrupted_run_goes_on_where_it_was(
+    model: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = write_points(tmp_path, ".npz")
+    output = tmp_path / f"out{suffix}"
+    command = ["certify", str(model), str(points), "--epsilon", "0.1", "--output", str(output)]
+    assert main([*command, "--first", "2"]) == 0
+    assert main(command) == 2
+    assert "--resume" in capsys.readouterr().err
+    with output.open("a") as file:
+        file.write('{"point": 2, "sta')  # a line that was cut off
+    assert main([*command, "--resume", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["points"] == 5
+    text = output.read_text().splitlines()
+    rows = list(csv.DictReader(text)) if suffix == ".csv" else [json.loads(t) for t in text]
+    assert [int(row["point"]) for row in rows] == [0, 1, 2, 3, 4]
+    for row in rows:
+        assert bool(row.get("counterexample")) == (row["status"] == "not_robust")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["--epsilon", "0.2"], "begun with epsilon 0.1, now 0.2"),
+        (["--norm", "linf"], "begun with norm l2, now linf"),
+        (["--clip", "0", "1"], "begun with clip not given, now 0.0 1.0"),
+        (["--timeout", "7"], "begun with timeout not given, now 7.0"),
+        (["--engine", "walk"], "begun with options seed=1, now engine=walk seed=1"),
+        (["--seed", "0"], "begun with options seed=1, now not given"),
+        (["--without", "joint"], "begun with options seed=1, now joint=False seed=1"),
+    ],
+)
+def test_a_file_of_other_settings_is_not_gone_on_with(
+    model: Path,
+    tmp_path: Path,
+    suffix: str,
+    change: list[str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / f"out{suffix}"
+    command = ["certify", str(model), str(write_points(tmp_path, ".npz")), "--epsilon", "0.1"]
+    command += ["--seed", "1", "--first", "1", "--output", str(output)]
+    assert main(command) == 0
+    before = output.read_text()
+    assert main([*command, "--resume", *change]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and words in error
+    assert output.read_text() == before
+
+
+def test_what_changes_no_result_may_change_in_between(model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    command = ["certify", str(model), str(write_points(tmp_path, ".npz")), "--epsilon", "0.1"]
+    command += ["--output", str(output), "--without", "joint", "--without", "signed"]
+    assert main([*command, "--first", "1"]) == 0
+    other = [*command[:-4], "--without", "signed", "--without", "joint", "--device", "cpu"]
+    assert main([*other, "--resume"]) == 0
+    assert len(output.read_text().splitlines()) == 6
+
+
+def test_a_file_of_other_inputs_is_not_gone_on_with(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.csv"
+    points = write_points(tmp_path, ".npz")
+    command = ["certify", str(model), str(points), "--epsilon", "0.1", "--output", str(output)]
+    assert main([*command, "--first", "1"]) == 0
+    np.savez(points, x=np.zeros((5, 4)))
+    assert main([*command, "--resume"]) == 2
+    assert "begun with data " in capsys.readouterr().err
+    save_onnx(random_network((4, 6, 5, 3), 1), model)
+    assert main([*command, "--resume"]) == 2
+    assert "begun with network " in capsys.readouterr().err
+
+
+def test_resuming_needs_a_file(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = write_points(tmp_path, ".npz")
+    assert main(["certify", str(model), str(points), "--epsilon", "0.1", "--resume"]) == 2
+    assert "name it with --output" in capsys.readouterr().err
+
+
+def test_a_point_that_cannot_be_used_is_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "points.npy", np.array([[0.5] * 4, [2.0] * 4]))
+    command = ["certify", str(model), str(tmp_path / "points.npy"), "--epsilon", "0.1"]
+    assert main([*command, "--clip", "0", "1"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "point 1: " in error
+
+
+@pytest.mark.parametrize("heuristic", ["joint", "signed", "stable", "reduce", "cache_first"])
+def test_switching_a_heuristic_off_changes_no_answer(
+    model: Path, tmp_path: Path, heuristic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = str(write_points(tmp_path, ".npz"))
+    command = ["certify", str(model), points, "--epsilon", "0.1", "--engine", "walk", "--json"]
+    assert main(command) == 0
+    assert main([*command, "--without", heuristic, "--batch", "1"]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["robust"] == second["robust"]
+    assert first["not_robust"] == second["not_robust"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("points.txt", "1"),
+        ("points.csv", "1,2\n1,2,3\n"),
+        ("points.csv", "a,b\n"),
+        ("points.csv", "1,2,x,4\n"),
+        ("points.npy", "no array"),
+        ("points.npz", "no archive"),
+        ("missing.npy", None),
+    ],
+)
+def test_a_bad_file_is_one_line_and_exit_code_2(
+    model: Path,
+    tmp_path: Path,
+    name: str,
+    content: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    assert main(["certify", str(model), str(path), "--epsilon", "0.1"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and name in error

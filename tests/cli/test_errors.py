@@ -1,0 +1,235 @@
+"""One clear line for everything that is wrong with the input, and exit code 2."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fgp_vnn.cli.main import main
+from tests.helpers.command_line import (
+    MODEL,
+    SAFE,
+    no_network,
+    one_clear_line,
+    run,
+    small_model,
+    small_property,
+)
+
+Damage = Callable[[Path], list[str | Path]]
+
+# What is wrong, the arguments that show it, and words of the line that says so.
+
+
+def missing_model(folder: Path) -> list[str | Path]:
+    return [folder / "none.onnx", SAFE]
+
+
+def missing_property(folder: Path) -> list[str | Path]:
+    return [MODEL, folder / "none.vnnlib"]
+
+
+def directory(folder: Path) -> list[str | Path]:
+    return [folder, SAFE]
+
+
+def directory_of_properties(folder: Path) -> list[str | Path]:
+    return [MODEL, folder]
+
+
+def truncated_gzip(folder: Path) -> list[str | Path]:
+    path = folder / "half.onnx.gz"
+    path.write_bytes(gzip.compress(MODEL.read_bytes())[:-500])
+    return [path, SAFE]
+
+
+def truncated_property(folder: Path) -> list[str | Path]:
+    path = folder / "half.vnnlib.gz"
+    path.write_bytes(gzip.compress(SAFE.read_bytes())[:-50])
+    return [MODEL, path]
+
+
+def external_data(folder: Path) -> list[str | Path]:
+    import onnx
+
+    model = onnx.load(str(MODEL))
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights.bin")
+    path = folder / "external.onnx"
+    path.write_bytes(model.SerializeToString())
+    return [path, SAFE]
+
+
+def not_a_number(folder: Path) -> list[str | Path]:
+    return [small_model(folder, weight=np.nan), small_property(folder)]
+
+
+def infinite_weight(folder: Path) -> list[str | Path]:
+    return [small_model(folder, weight=np.inf), small_property(folder)]
+
+
+def too_many_inputs(folder: Path) -> list[str | Path]:
+    return [small_model(folder), small_property(folder, inputs=5)]
+
+
+def too_few_outputs(folder: Path) -> list[str | Path]:
+    return [small_model(folder), small_property(folder, outputs=1)]
+
+
+def another_network(folder: Path) -> list[str | Path]:
+    return [MODEL, small_property(folder)]
+
+
+def syntax_error(folder: Path) -> list[str | Path]:
+    path = folder / "broken.vnnlib"
+    path.write_text(SAFE.read_text().replace("(assert", "(asert", 1))
+    return [MODEL, path]
+
+
+def open_parenthesis(folder: Path) -> list[str | Path]:
+    path = folder / "open.vnnlib"
+    path.write_text(SAFE.read_text().rstrip()[:-1])
+    return [MODEL, path]
+
+
+def results_in_no_folder(folder: Path) -> list[str | Path]:
+    return [MODEL, SAFE, "--results", folder / "none" / "out.txt"]
+
+
+def results_is_a_directory(folder: Path) -> list[str | Path]:
+    return [MODEL, SAFE, "--results", folder]
+
+
+def timeout_of(text: str) -> Damage:
+    return lambda folder: [MODEL, SAFE, "--timeout", text]
+
+
+def seed_too_large(folder: Path) -> list[str | Path]:
+    return [MODEL, SAFE, "--seed", "9" * 40]
+
+
+def negative_seed(folder: Path) -> list[str | Path]:
+    return [MODEL, SAFE, "--seed", "-1"]
+
+
+BAD: list[tuple[Damage, tuple[str, ...]]] = [
+    (missing_model, ("none.onnx", "does not exist")),
+    (missing_property, ("none.vnnlib", "does not exist")),
+    (directory, ("directory",)),
+    (directory_of_properties, ("directory",)),
+    (truncated_gzip, ("half.onnx.gz", "gzip")),
+    (truncated_property, ("half.vnnlib.gz", "gzip")),
+    (no_network, ("text.onnx", "not an ONNX file")),
+    (external_data, ("external.onnx", "another file")),
+    (not_a_number, ("small.onnx", "finite")),
+    (infinite_weight, ("small.onnx", "finite")),
+    (too_many_inputs, ("5 inputs", "small.onnx", "has 4")),
+    (too_few_outputs, ("1 outputs", "has 2")),
+    (another_network, ("small.vnnlib", "dense_16x2_standard.onnx")),
+    (syntax_error, ("broken.vnnlib", "asert")),
+    (open_parenthesis, ("open.vnnlib",)),
+    (results_in_no_folder, ("none", "does not exist")),
+    (results_is_a_directory, ("directory",)),
+    (timeout_of("-5"), ("--timeout", "-5", "positive")),
+    (timeout_of("0"), ("--timeout", "positive")),
+    (timeout_of("nan"), ("--timeout", "nan", "positive")),
+    (timeout_of("inf"), ("--timeout", "inf", "positive")),
+    (timeout_of("soon"), ("--timeout", "soon", "positive")),
+    (timeout_of(""), ("--timeout", "positive")),
+    (seed_too_large, ("seed",)),
+    (negative_seed, ("seed", "-1")),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), BAD, ids=[b[0].__name__ for b in BAD])
+def test_bad_input_is_one_clear_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Damage, words: tuple[str, ...]
+) -> None:
+    arguments = damage(tmp_path)
+    results = tmp_path / "results.txt"
+    results.write_text("unsat\n")
+    if "--results" not in arguments:
+        arguments += ["--results", results]
+    assert main(["verify", *map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    one_clear_line(err, words)
+    assert out == ""
+    assert results.read_text() == "unsat\n"  # of an earlier run, and still there
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"), [BAD[0], BAD[4], BAD[8], BAD[13]], ids=lambda b: getattr(b, "__name__", "")
+)
+def test_bad_input_looks_the_same_from_outside(
+    tmp_path: Path, damage: Damage, words: tuple[str, ...]
+) -> None:
+    done = run("verify", *damage(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    one_clear_line(done.stderr, words)
+
+
+@pytest.mark.parametrize("damage", [missing_model, no_network, too_many_inputs, syntax_error])
+def test_supports_declines_what_verify_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Damage
+) -> None:
+    assert main(["supports", *map(str, damage(tmp_path))]) == 2
+    one_clear_line(capsys.readouterr().err, ())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["verify"],
+        ["verify", "a.onnx"],
+        ["prove", "a", "b"],
+        ["verify", "a", "b", "--engine", "x"],
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    one_clear_line(capsys.readouterr().err, ("--help",))
+
+
+def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    if os.access(folder, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    done = run("verify", MODEL, SAFE, "--results", folder / "out.txt")
+    folder.chmod(stat.S_IRWXU)
+    assert done.returncode == 2
+    one_clear_line(done.stderr, ("out.txt",))
+
+
+@pytest.mark.parametrize("solver", ["highspy", "clarabel"])
+@pytest.mark.parametrize("command", ["verify", "certify"])
+def test_without_a_solver_the_extra_is_named(
+    command: str,
+    solver: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, solver, None)
+    points = tmp_path / "points.npy"
+    np.save(points, np.zeros((1, 64), np.float32))
+    rest = [str(SAFE)] if command == "verify" else [str(points), "--epsilon", "0.01"]
+    assert main([command, str(MODEL), *rest]) == 0
+    capsys.readouterr()
+    assert main([command, str(MODEL), *rest, "--lp"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "pip install 'fgp-vnn[lp]'" in error

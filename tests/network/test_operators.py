@@ -1,0 +1,73 @@
+"""Every operator in a small random network, against onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fgp_vnn.network import AffineMap, Dense, LoadedNetwork, Network, Operator, load_network
+from tests.helpers.network_models import Builder
+from tests.helpers.operator_agreement import AGREES, REFUSED, outcomes
+from tests.helpers.operator_cases import CASES, Case
+from tests.helpers.operator_choices import FAMILIES, random_operator
+
+IDS = [f"{name}, opset {opset}" for name, _, opsets, _ in CASES for opset in opsets]
+ROWS = [(shape, opset, case) for _, shape, opsets, case in CASES for opset in opsets]
+
+
+@pytest.mark.parametrize(("shape", "opset", "case"), ROWS, ids=IDS)
+@pytest.mark.parametrize("dense_entries", [1000_000, 0], ids=["matrices", "operators"])
+def test_network_computes_what_onnxruntime_computes(
+    tmp_path: Path, shape: tuple[int, ...], opset: int, case: Case, dense_entries: int
+) -> None:
+    builder = Builder(shape, opset)
+    end = builder.op("Relu", builder.op("Sub", case(builder), builder.const(0.1)))
+    end = builder.op("Mul", end, builder.const(-1.5))
+    path = builder.save(tmp_path / "net.onnx", end)
+    model = load_network(path, dense_entries=dense_entries)
+    assert_equal_to_runtime(model)
+    for affine in (*model.network.layers, model.network.output):
+        assert isinstance(affine, Dense if dense_entries else Operator)
+        assert_adjoint(affine, model.network)
+
+
+@pytest.mark.parametrize(
+    ("shape", "opsets", "case"), [row[1:] for row in CASES], ids=[row[0] for row in CASES]
+)
+def test_operator_may_stand_at_the_end(
+    tmp_path: Path, shape: tuple[int, ...], opsets: tuple[int, ...], case: Case
+) -> None:
+    builder = Builder(shape, opsets[-1])
+    assert_equal_to_runtime(load_network(builder.save(tmp_path / "net.onnx", case(builder))))
+
+
+@pytest.mark.parametrize("first", range(len(FAMILIES)), ids=sorted(FAMILIES))
+def test_an_operator_is_read_as_onnxruntime_runs_it_or_refused_by_name(first: int) -> None:
+    """Both by the loader and by the checker; `operators.py` of scripts/evaluation runs more."""
+    for number in range(first, 8 * len(FAMILIES), len(FAMILIES)):
+        drawn = random_operator(number)
+        for reader, outcome in outcomes(drawn).items():
+            assert outcome in (AGREES, REFUSED), f"the {reader} {outcome}: {drawn.description}"
+
+
+def assert_equal_to_runtime(model: LoadedNetwork, samples: int = 5) -> None:
+    x = np.random.default_rng(1).normal(size=(samples, model.network.inputs)).astype(np.float32)
+    expected = model.runtime.run_many(x)
+    actual = model.network(torch.from_numpy(x).double()).numpy()
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+def assert_adjoint(affine: AffineMap, network: Network) -> None:
+    """<A v, r> = <v, A^T r>, with two batch dimensions."""
+    sizes = (network.inputs, *network.widths)
+    values = [torch.randn(2, 3, sizes[s], dtype=network.dtype) for s in affine.sources]
+    rows = torch.randn(2, 3, affine.outputs, dtype=network.dtype)
+    pulled = affine.adjoint(rows)
+    left = (affine.linear(values) * rows).sum(-1)
+    right = sum((v * p).sum(-1) for v, p in zip(values, pulled, strict=True))
+    torch.testing.assert_close(left, right)
+    zeros = [torch.zeros_like(v) for v in values]
+    assert not affine.linear(zeros).any()

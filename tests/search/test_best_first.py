@@ -1,0 +1,97 @@
+"""The search over bundles: what it is done with and what waits cover the domain at any time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.query import Query
+from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Visited
+from fgp_vnn.search.bundles import Bundles, Setting, bound
+from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.strategy import Slopes, Strategy
+from tests.helpers.random_networks import sample
+from tests.search.test_bundles import inside, set_up
+from tests.search.test_neurons import hard_query
+
+STORABLE = Strategy(slopes=Slopes().storable())
+
+
+class Apart(Goal):
+    """Everything is split up to its regions, but for a bundle now and then."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    def visit(self, batch: Batch) -> Visited:
+        bounded = bound(self.setting, batch.bundles)
+        level = bounded.result.least.squeeze(-1)
+        return Visited(bounded, level, bounded.bundles.signs.sum(-1) == 3, {})
+
+    def settle(self, visited: Visited, at: torch.Tensor) -> Bundles:
+        return visited.bounded.bundles.at(at)
+
+
+def assert_covers(query: Query, cover: Bundles, rows: int, seed: int) -> None:
+    """Every sampled point is in a bundle of every row."""
+    member = inside(query, cover.signs, sample(query.domain, 200, seed))
+    for row in range(rows):
+        assert bool(member[cover.disjunct == row].any(0).all())
+
+
+@pytest.mark.parametrize("steps", [0, 2, 5, 1000])
+@pytest.mark.parametrize("batch", [1, 6, 256])
+def test_closed_and_waiting_bundles_cover_the_domain_at_any_time(batch: int, steps: int) -> None:
+    query, setting, root = set_up(3, steps=0)
+    cover = Cover()
+    search = BestFirst(Apart(setting), Frontier(1 << 20), batch, cover.keep)
+    search.begin(root, {})
+    left = iter(range(steps))
+    search.run(lambda: next(left, None) is None)
+    found = [*cover.parts, *search.waiting()]
+    assert_covers(query, Bundles.joined(found), query.disjuncts, 3)
+    assert search.bundles >= cover.count + len(search.frontier)
+    assert (search.closed == pytest.approx(1)) == (not len(search.frontier))
+
+
+def test_a_cover_that_is_full_takes_no_more() -> None:
+    _, _, root = set_up(0)
+    cover = Cover(most=4)
+    for _ in range(3):
+        cover.keep(root)
+    assert cover.full and cover.count == 6 and len(cover.parts) == 2
+
+
+def test_what_a_search_keeps_of_an_unsat_query_covers_the_domain() -> None:
+    split = 0
+    for seed in range(6):
+        query = hard_query(seed)
+        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        cover = Cover()
+        outcome = split_neurons(
+            query, bounds, lambda points: None, UNLIMITED, STORABLE, keep=cover.keep
+        )
+        if outcome.status == "unsat" and "leaves" not in outcome.statistics:
+            assert_covers(query, Bundles.joined(cover.parts), query.disjuncts, seed)
+            split += cover.count > query.disjuncts
+    assert split
+
+
+@pytest.mark.parametrize("rounds", [0, 3, 50])
+def test_the_cover_of_a_hidden_neuron_covers_the_domain(rounds: int) -> None:
+    query, setting, _ = set_up(1)
+    heard: list[int] = []
+
+    def keep(layer: int, neurons: torch.Tensor, cover: Bundles) -> None:
+        heard.append(layer)
+        before = torch.cat(query.network.preactivations(sample(query.domain, 200, 1))[:layer], -1)
+        member = (before.unsqueeze(0) * cover.signs.unsqueeze(1) >= 0).all(-1)
+        for row in range(2 * len(neurons)):
+            assert bool(member[cover.disjunct == row].any(0).all())
+
+    sharpen_layers(query, setting.bounds, rounds, UNLIMITED, STORABLE, keep)
+    assert heard

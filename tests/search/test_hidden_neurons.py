@@ -1,0 +1,149 @@
+"""Hidden bounds sharpened by splits, or by slopes of their own: they hold, and never get looser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.network.model import Dense
+from fgp_vnn.query import Query, ask
+from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
+from tests.helpers.exact import TOLERANCE, least, polytope
+from tests.helpers.random_networks import (
+    DOMAINS,
+    KINDS,
+    random_domain,
+    random_network,
+    random_rows,
+    sample,
+)
+
+WIDTHS = (5, 4, 3)
+QUICK = Strategy(slopes=Slopes(bundles=Ascent(steps=3)), neurons=Neurons(candidates=2))
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+Tighten = Callable[[Query, LayerBounds], LayerBounds]
+
+
+def sharpen(query: Query, bounds: LayerBounds, rounds: int = 6) -> LayerBounds:
+    return sharpen_layers(query, bounds, rounds, UNLIMITED, QUICK)
+
+
+def make_query(seed: int, kind: str = "chain", domain_kind: str = "box") -> Query:
+    network = random_network(seed, kind, inputs=3, widths=WIDTHS)
+    domain = random_domain(seed, domain_kind, inputs=3, size=1.5)
+    return ask(network, domain, random_rows(seed, 2, 1))
+
+
+def check_samples(query: Query, before: LayerBounds, after: LayerBounds, seed: int) -> None:
+    """Every sampled pre-activation lies within, and no bound has moved outwards."""
+    seen = query.network.preactivations(sample(query.domain, 150, seed))
+    for z, lo, up in zip(seen[:-1], after.lower, after.upper, strict=True):
+        assert bool((z.amin(0) >= lo - 1e-12).all())
+        assert bool((z.amax(0) <= up + 1e-12).all())
+    for a, b in zip(before.lower, after.lower, strict=True):
+        assert bool((b >= a).all())
+    for a, b in zip(before.upper, after.upper, strict=True):
+        assert bool((b <= a).all())
+
+
+def check_exact_range(query: Query, bounds: LayerBounds) -> None:
+    """No bound of the second and third layers cuts into the exact range of a neuron."""
+    where = polytope(query.domain)
+    for k in (1, 2):
+        for j in range(WIDTHS[k]):
+            lowest = least(query.network, where, rows=[j], target=k)
+            assert float(bounds.lower[k][0, j]) <= lowest + TOLERANCE
+            layer = query.network.layers[k]
+            assert isinstance(layer, Dense)
+            weights = tuple(-w for w in layer.weights)
+            negated = replace(layer, weights=weights, bias=-layer.bias)
+            layers = (*query.network.layers[:k], negated, *query.network.layers[k + 1 :])
+            mirrored = replace(query.network, layers=layers)
+            highest = -least(mirrored, where, rows=[j], target=k)
+            assert float(bounds.upper[k][0, j]) >= highest - TOLERANCE
+
+
+def check_overflow(tighten: Tighten) -> None:
+    """Weights so large that bounds overflow: a neuron of either sign never becomes stable."""
+    for seed in range(4):
+        query = make_query(seed)
+        first, second, third = query.network.layers
+        assert isinstance(second, Dense) and isinstance(third, Dense)
+        third = replace(third, bias=0 * third.bias)
+        huge = replace(second, weights=(second.weights[0] * 1e300,), bias=second.bias * 1e300)
+        larger = replace(third, weights=(third.weights[0] * 1e300,))
+        network = replace(query.network, layers=(first, huge, larger))
+        bounds = tighten(
+            replace(query, network=network), root_bounds(network, query.domain, budget=UNLIMITED)
+        )
+        modest = replace(query.network, layers=(first, second, third))
+        seen = modest.preactivations(sample(query.domain, 300, seed))  # of the same signs
+        for z, unstable in zip(seen[:-1], bounds.unstable(), strict=True):
+            both = (z > 0).any(0) & (z < 0).any(0)
+            assert bool(unstable[0][both].all())
+
+
+@pytest.mark.parametrize("domain_kind", DOMAINS)
+@kinds
+@settings(max_examples=2)
+@given(seed=st.integers(0, 10_000))
+def test_sharpened_bounds_hold_at_every_point_and_never_get_looser(
+    kind: str, domain_kind: str, seed: int
+) -> None:
+    query = make_query(seed, kind, domain_kind)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    check_samples(query, before, sharpen(query, before), seed)
+
+
+@kinds
+def test_sharpened_bounds_contain_the_exact_range(kind: str) -> None:
+    for seed in range(3):
+        query = make_query(seed, kind)
+        check_exact_range(
+            query, sharpen(query, root_bounds(query.network, query.domain, budget=UNLIMITED))
+        )
+
+
+def test_many_rounds_come_near_the_exact_range() -> None:
+    """With every neuron before it split, a neuron's bound is that of linear regions."""
+    query = make_query(1)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    after = sharpen(query, before, rounds=40)
+    where = polytope(query.domain)
+    exact = [least(query.network, where, rows=[j], target=1) for j in range(WIDTHS[1])]
+    unstable = before.unstable()[1][0]
+    loose = sum(e - float(b) for e, b in zip(exact, before.lower[1][0], strict=True))
+    tight = sum(e - float(b) for e, b in zip(exact, after.lower[1][0], strict=True))
+    assert bool(unstable.any())
+    assert tight < 0.3 * loose
+
+
+def test_more_rounds_never_loosen() -> None:
+    for seed in range(4):
+        query = make_query(seed, KINDS[seed % 3])
+        before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        few, many = sharpen(query, before, 1), sharpen(query, before, 10)
+        assert bool((many.lower[1] >= few.lower[1] - 1e-9).all())
+        assert bool((many.upper[1] <= few.upper[1] + 1e-9).all())
+
+
+def test_without_time_the_bounds_are_those_that_were_given() -> None:
+    query = make_query(2)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    after = sharpen_layers(query, before, 5, Budget.of(0.0, None), QUICK)
+    for side in ("lower", "upper"):
+        for a, b in zip(getattr(before, side), getattr(after, side), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_what_overflows_makes_no_neuron_stable() -> None:
+    check_overflow(lambda query, bounds: sharpen(query, bounds, 2))

@@ -1,0 +1,188 @@
+"""The split search over neurons against an exact oracle, planted counterexamples and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.property.model import Conjunction
+from fgp_vnn.query import Query, ask
+from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
+from tests.helpers.random_cases import (
+    FAMILIES,
+    exact_confirm,
+    oracle,
+    random_case,
+    sliver,
+    tie,
+    wrong,
+)
+from tests.helpers.random_networks import random_domain, random_network, random_rows, sample
+
+QUICK = Strategy(slopes=Slopes(bundles=Ascent(steps=4)), neurons=Neurons(most=200))
+WILD = Slopes(bundles=Ascent(steps=20, rate=2.0, beta_rate=2.0))
+LARGE = 1 << 30  # bytes
+
+
+def split(query: Query, how: Strategy = QUICK, budget: Budget | None = None) -> Outcome:
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    return split_neurons(query, bounds, exact_confirm(query), budget or Budget.of(0.3, None), how)
+
+
+def hard_query(seed: int, *counts: int) -> Query:
+    """Safe by a small margin that takes some splits to prove."""
+    network = random_network(seed, inputs=3, widths=(6, 5))
+    domain = random_domain(seed, inputs=3, size=2.0)
+    y = network(sample(domain, 3000, seed)).numpy()
+    unsafe = []
+    for c in random_rows(seed, 2, *(counts or (1,))):
+        worst = (y @ c.rows.T - c.limits).max(-1).min()
+        unsafe.append(Conjunction(c.rows, c.limits + worst - 0.15, c.strict))
+    return ask(network, domain, unsafe)
+
+
+@pytest.mark.parametrize("part", range(len(FAMILIES)), ids=FAMILIES)
+def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
+    decided = 0
+    for turn in range(18):
+        case = random_case(part + turn * len(FAMILIES))
+        outcome = split(case.query)
+        assert not wrong(outcome.status, case.truth)
+        assert (outcome.counterexample is not None) == (outcome.status == "sat")
+        assert bool(outcome.reason) == (outcome.status in ("unknown", "timeout"))
+        decided += outcome.status in ("sat", "unsat")
+    assert decided >= 6 or FAMILIES[part] in ("strict tie", "sliver")
+
+
+@pytest.mark.parametrize(
+    ("how", "memory"),
+    [
+        (Strategy(slopes=Slopes(bundles=Ascent(steps=0)), neurons=Neurons(candidates=1)), LARGE),
+        (Strategy(neurons=Neurons(batch=1)), LARGE),
+        (Strategy(neurons=Neurons(batch=6)), 0),
+        (Strategy(slopes=WILD, neurons=Neurons(candidates=50)), LARGE),
+    ],
+    ids=["no steps", "one at a time", "depth first", "wild steps"],
+)
+def test_every_way_to_search_ends_with_the_same_verdict(how: Strategy, memory: int) -> None:
+    for seed in range(5):
+        query = hard_query(seed, *((1,), (2,), (1, 2))[seed % 3])
+        truth = oracle(query)
+        outcome = split(query, how, replace(Budget.of(20, None), memory=memory))
+        assert truth in (outcome.status, "unclear")
+
+
+def test_a_counterexample_that_is_refused_is_never_proved_away() -> None:
+    for seed in range(16):
+        case = random_case(seed)
+        if case.truth != "sat":
+            continue
+        bounds = root_bounds(case.query.network, case.query.domain, budget=UNLIMITED)
+        outcome = split_neurons(
+            case.query, bounds, lambda points: None, Budget.of(0.3, None), QUICK
+        )
+        assert outcome.status in ("unknown", "timeout")
+
+
+def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
+    for seed in range(10):
+        assert split(sliver(seed * 8)).status != "unsat"
+
+
+def test_a_conjunction_met_with_equality_is_never_proved() -> None:
+    for seed in range(20):
+        assert split(tie(seed * 8)).status != "unsat"
+
+
+def test_rows_that_are_0_everywhere_are_met_only_where_none_is_strict() -> None:
+    """0 . y < 0 is met nowhere, 0 . y <= 0 everywhere; a mixed conjunction is met nowhere too."""
+    network, domain = random_network(1), random_domain(1)
+    rows = np.zeros((2, 2))
+    seen = {}
+    for strict in ((False, False), (True, True), (False, True), (True, False)):
+        query = ask(network, domain, [Conjunction(rows, np.zeros(2), np.array(strict))])
+        refuse = split_neurons(
+            query,
+            root_bounds(query.network, domain, budget=UNLIMITED),
+            lambda p: None,
+            UNLIMITED,
+            QUICK,
+        )
+        seen[strict] = refuse.status
+        assert (split(query).status == "sat") == (strict == (False, False))
+    # No bound tells 0 from what underflow may leave of it.
+    assert set(seen.values()) <= {"unknown", "unsat"} and seen[False, False] == "unknown"
+
+
+def test_a_limit_on_bundles_is_unknown_and_says_that_it_is_unfinished() -> None:
+    stopped = 0
+    for seed in range(6):
+        query = hard_query(seed)
+        outcome = split(query, replace(QUICK, neurons=Neurons(most=1)))
+        if outcome.status == "unknown":
+            assert outcome.unfinished and outcome.reason
+            stopped += 1
+        else:
+            assert outcome.status == oracle(query)
+    assert stopped
+
+
+def test_a_deadline_in_the_past_is_a_timeout_or_a_decision_at_the_root() -> None:
+    stopped = 0
+    for seed in range(6):
+        query = hard_query(seed)
+        outcome = split(query, QUICK, Budget.of(0.0, None))
+        assert outcome.status in ("timeout", "unknown", oracle(query))
+        stopped += outcome.status == "timeout"
+    assert stopped
+
+
+@pytest.mark.parametrize("domain_kind", ["l2", "clipped l2", "clipped l1"])
+def test_round_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
+    proved = 0
+    for seed in range(10):
+        network = random_network(seed, ("chain", "residual")[seed % 2], inputs=3, widths=(5, 4))
+        domain = random_domain(seed, domain_kind, inputs=3)
+        y = network(sample(domain, 400, seed)).numpy()
+        (c,) = random_rows(seed, 2, 1 + seed % 2)
+        best = (y @ c.rows.T - c.limits).max(-1).min()
+        for margin in (1e-3, -0.3):  # met by a sample; then missed by all
+            query = ask(network, domain, [Conjunction(c.rows, c.limits + best + margin, c.strict)])
+            status = split(query).status
+            assert margin < 0 or status != "unsat"
+            proved += status == "unsat"
+    assert proved > 3
+
+
+def test_a_network_without_hidden_layers_is_decided() -> None:
+    seen = set()
+    for seed in range(12):
+        network = random_network(seed, widths=())
+        domain = random_domain(seed, ("box", "l2")[seed % 2])
+        query = ask(network, domain, random_rows(seed, 2, 2))
+        outcome = split(query)
+        met = bool(query.met(query.network(sample(domain, 300, seed))).any())
+        assert not (met and outcome.status == "unsat")
+        seen.add(outcome.status)
+    assert {"sat", "unsat"} <= seen
+
+
+def test_single_precision_proves_nothing_false() -> None:
+    proved = 0
+    for seed in range(32):
+        case = random_case(seed)
+        if case.family in ("scaled", "tie", "strict tie"):
+            continue
+        single = case.query.to("cpu", torch.float32)
+        bounds = root_bounds(single.network, single.domain, budget=UNLIMITED)
+        outcome = split_neurons(single, bounds, lambda p: None, Budget.of(0.3, None), QUICK)
+        assert not (outcome.status == "unsat" and case.truth == "sat")
+        proved += outcome.status == "unsat"
+    assert proved > 3

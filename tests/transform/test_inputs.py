@@ -1,0 +1,157 @@
+"""Queries with fewer inputs: the same values, the same answers, and a way back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box, L2Ball
+from fgp_vnn.network.model import AffineMap, Dense
+from fgp_vnn.query import Query, ask
+from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.transform.inputs import reduce_inputs
+from tests.helpers.random_networks import (
+    DOMAINS,
+    KINDS,
+    confirm_in,
+    defect_of,
+    random_domain,
+    random_network,
+    random_rows,
+    sample,
+)
+
+
+def wide_query(seed: int, domain_kind: str, kind: str = "chain", inputs: int = 8) -> Query:
+    network = random_network(seed, kind, inputs=inputs, widths=(3, 4))
+    return ask(network, random_domain(seed, domain_kind, inputs=inputs), random_rows(seed, 2, 2, 1))
+
+
+@pytest.mark.parametrize("domain_kind", ["thin box", "l2"])
+@given(st.integers(0, 10_000))
+def test_the_reduced_network_computes_the_same_at_lifted_points(
+    domain_kind: str, seed: int
+) -> None:
+    query = wide_query(seed, domain_kind)
+    reduced, lift = reduce_inputs(query)
+    assert reduced.network.inputs < query.network.inputs
+    t = sample(reduced.domain, 30, seed)
+    x = lift(t)
+    difference = (query.network(x) - reduced.network(t)).abs().max()
+    assert float(difference) <= defect_of(reduced) + 1e-13
+    assert defect_of(reduced) < 1e-9
+
+
+@pytest.mark.parametrize("domain_kind", ["thin box", "l2"])
+@given(st.integers(0, 10_000))
+def test_lifted_points_lie_in_the_domain(domain_kind: str, seed: int) -> None:
+    query = wide_query(seed, domain_kind)
+    reduced, lift = reduce_inputs(query)
+    x = lift(sample(reduced.domain, 30, seed))
+    if isinstance(query.domain, Box):
+        assert bool(query.domain.contains(x).all())
+    else:
+        assert float((query.domain.project(x) - x).abs().max()) <= 1e-10
+
+
+@given(st.integers(0, 10_000))
+def test_nothing_of_a_ball_is_lost_by_turning_it(seed: int) -> None:
+    """Each x of the ball has a t of the reduced ball with the same values."""
+    query = wide_query(seed, "l2")
+    reduced, lift = reduce_inputs(query)
+    assert isinstance(query.domain, L2Ball) and isinstance(reduced.domain, L2Ball)
+    x = sample(query.domain, 30, seed)
+    basis = lift(torch.eye(reduced.network.inputs, dtype=torch.float64)) - query.domain.center
+    t = (x - query.domain.center) @ basis.T
+    assert bool(reduced.domain.contains(t).all())
+    difference = (query.network(x) - reduced.network(t)).abs().max()
+    assert float(difference) <= defect_of(reduced) + 1e-13
+
+
+@given(st.integers(0, 10_000))
+def test_a_ball_in_single_precision_stays_large_enough(seed: int) -> None:
+    query = wide_query(seed, "l2", inputs=40).to("cpu", torch.float32)
+    reduced, lift = reduce_inputs(query)
+    assert isinstance(query.domain, L2Ball) and isinstance(reduced.domain, L2Ball)
+    basis = lift(torch.eye(reduced.network.inputs)) - query.domain.center
+    # The image of the ball under Q^T has this radius, computed in double precision.
+    norm = torch.linalg.matrix_norm(basis.double(), ord=2)
+    assert reduced.domain.radius >= query.domain.radius * float(norm)
+    assert reduced.domain.radius <= query.domain.radius * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("domain_kind", DOMAINS)
+def test_what_cannot_be_reduced_is_left_as_it_is(kind: str, domain_kind: str) -> None:
+    query = wide_query(1, domain_kind, kind, inputs=2)
+    reduced, lift = reduce_inputs(query)
+    points = sample(reduced.domain, 9)
+    torch.testing.assert_close(query.network(lift(points)), reduced.network(points))
+    if domain_kind != "thin box":
+        assert reduced is query
+        assert torch.equal(lift(points), points)
+
+
+def test_an_output_that_reads_the_input_keeps_all_inputs() -> None:
+    query = wide_query(2, "thin box", "residual")
+    reduced, _ = reduce_inputs(query)
+    assert reduced is query
+
+
+def test_a_box_that_is_a_point_is_left_as_it_is() -> None:
+    network = random_network(1, inputs=3)
+    point = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+    query = ask(network, Box(point, point), random_rows(1, 2, 1))
+    reduced, lift = reduce_inputs(query)
+    torch.testing.assert_close(lift(reduced.domain.center.unsqueeze(0))[0], point)
+
+
+def test_maps_that_read_several_sources_keep_the_others() -> None:
+    network = random_network(3, "residual", inputs=6, widths=(2, 3))
+    chain_output = random_network(3, inputs=6, widths=(2, 3)).output
+    last: AffineMap = Dense((2,), chain_output.weights, chain_output.bias)  # type: ignore[attr-defined]
+    query = ask(
+        type(network)(network.layers, last, 6),
+        random_domain(3, "l2", inputs=6),
+        random_rows(3, 2, 1),
+    )
+    reduced, lift = reduce_inputs(query)
+    assert reduced.network.inputs == 5  # two and three rows read the input
+    t = sample(reduced.domain, 30)
+    torch.testing.assert_close(query.network(lift(t)), reduced.network(t))
+
+
+@pytest.mark.parametrize("domain_kind", ["thin box", "l2"])
+def test_verdicts_are_those_of_the_whole_query(domain_kind: str) -> None:
+    seen = set()
+    for seed in range(25):
+        query = wide_query(seed, domain_kind, inputs=5)
+        reduced, lift = reduce_inputs(query)
+        confirm = confirm_in(query)
+
+        def lifted(points: Tensor) -> Counterexample | None:
+            return confirm(lift(points))  # noqa: B023
+
+        whole = walk_regions(
+            query,
+            root_bounds(query.network, query.domain, budget=UNLIMITED),
+            confirm,
+            UNLIMITED,
+            Walk(),
+        )
+        small = walk_regions(
+            reduced,
+            root_bounds(reduced.network, reduced.domain, budget=UNLIMITED),
+            lifted,
+            UNLIMITED,
+            Walk(),
+        )
+        assert {whole.status, small.status} != {"sat", "unsat"}
+        seen.add(small.status)
+    assert {"sat", "unsat"} <= seen
