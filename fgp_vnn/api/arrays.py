@@ -120,12 +120,14 @@ def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> 
     if not np.isfinite(array).all():
         raise InputError(f"{what} has values that are not finite")
     if array.size == inputs:
-        return array.reshape(-1)
+        flat: Doubles = array.reshape(-1)
+        return flat
     own = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
     if array.ndim == 1 and len(own) > 1 and len(array) == own[0]:
         array = array.reshape(-1, *[1] * (len(own) - 1))  # for each channel
     try:
-        return np.broadcast_to(array, own).reshape(-1).copy()
+        spread: Doubles = np.broadcast_to(array, own).reshape(-1).copy()
+        return spread
     except ValueError:
         raise InputError(
             f"{what} of shape {array.shape} is neither one number, nor one for each channel or "
@@ -149,7 +151,8 @@ def read_mask(mask: Any, shape: tuple[int, ...], inputs: int) -> NDArray[np.bool
     if array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
         raise InputError("mask must hold True and False, or 0 and 1")
     moves = np.asarray(read_numbers(array.astype(np.float64), "mask", shape, inputs)) != 0
-    return np.broadcast_to(moves, (inputs,)).copy()
+    each: NDArray[np.bool_] = np.broadcast_to(moves, (inputs,)).copy()
+    return each
 
 
 def read_classes(y: Any, count: int, outputs: int, what: str = "y") -> list[int]:

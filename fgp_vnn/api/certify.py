@@ -13,18 +13,22 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.attack.ball_judge import check_ball
+from fgp_vnn.api.arrays import Given, read_classes, read_inputs
+from fgp_vnn.api.nearness import read_near
+from fgp_vnn.api.opening import Opened, divide, open_model
+from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.radius import Ended, Radius
-from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
-from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.base.results import Results
+from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
+from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
-from fgp_vnn.engine.classifier import Center, Classifier, Clip
+from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import make_settings, unusual
-from fgp_vnn.network import LoadedNetwork, Network, load_network
+from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
 
@@ -37,6 +41,7 @@ _STATUSES: dict[str, RobustnessStatus] = {
     "sat": "not_robust",
     "timeout": "timeout",
 }
+_ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
 _ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
@@ -44,90 +49,156 @@ def certify(
     model: str | Path | LoadedNetwork | Network | Module | Certifier,
     x: ArrayLike,
     *,
-    epsilon: float,
-    norm: Norm = "l2",
-    clip: Clip | None = None,
-    timeout: float | None = None,
-    **settings: Any,
+    epsilon: Any,
+    norm: Any = "l2",
+    **options: Any,
 ) -> Robustness | list[Robustness]:
-    """Decide whether all inputs within epsilon of x, and in the clip box, have the class of x.
+    """Decide whether all inputs within epsilon of x have the class of x.
 
-    One input gives one result, a batch along the first axis gives a list. `timeout` is in seconds
-    for each input; settings are the fields of `Settings`.
+    One input gives one result, a batch along the first axis gives a list. `epsilon` is a number, a
+    text such as "8/255", or in the norm linf an array for each channel or each input; `norm` is
+    l2, linf or l1 (also 2, inf, 1). Options, besides the fields of `Settings`:
+
+    - `y`: the true class, or one for each input of a batch, in place of the network's own;
+    - `clip`: a pair (low, high) outside of which no input counts, of numbers or arrays;
+    - `mask`: which inputs move; the others keep their values;
+    - `target`: the class, or the classes, that count as another one;
+    - `mean`, `std`: x and epsilon are those of pixels, which the network gets as
+      (pixel - mean) / std, numbers or one for each channel;
+    - `timeout`: seconds for each input;
+    - `progress`: called with the number of inputs that are done and of all; False for no bar.
     """
+    asked, settings = divide(options, _ASKED)
     certifier = Certifier.of(model, **settings)
-    asked: dict[str, Any] = {"epsilon": epsilon, "norm": norm, "clip": clip, "timeout": timeout}
-    return certifier.each(x, lambda point: certifier.certify(point, **asked))
+    answer: Robustness | list[Robustness] = certifier.certify(
+        x, epsilon=epsilon, norm=norm, **asked
+    )
+    return answer
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certifier(Classifier):
-    """A network made ready for many inputs."""
+    """A network made ready for questions about many inputs."""
 
-    input_shape: tuple[int, ...]
+    opened: Opened
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return self.opened.input_shape
 
     @classmethod
     def of(
-        cls, model: str | Path | LoadedNetwork | Network | Module | Certifier, **settings: Any
+        cls, model: str | Path | LoadedNetwork | Network | Module | Certifier, **options: Any
     ) -> Certifier:
-        """From an ONNX file, a loaded network or a torch module, or what was made of one before."""
+        """From an ONNX file, a loaded network or a torch module, or what was made of one before.
+
+        Options are `mean` and `std` of a normalisation in front of the network, and the fields of
+        `Settings`.
+        """
         if isinstance(model, Certifier):
-            if settings:
-                raise InputError(f"a Certifier has its settings already: {', '.join(settings)}")
+            if options:
+                raise InputError(f"a Certifier has its settings already: {', '.join(options)}")
             return model
+        front, settings = divide(options, ("mean", "std"))
         chosen = make_settings("certify", settings)
-        network, run, shape = _open(model)
+        opened = open_model(model, **front)
+        network = opened.network
         if network.outputs < 2:
             raise InputError(f"the network has {network.outputs} output; classes need two")
         network = network.to(pick_device(chosen.device, "float64"), torch.float64)
         space = row_space(network) if chosen.reduce and network.layers else None
-        return cls(network, run, chosen, Strategy(), space, input_shape=shape)
+        return cls(network, opened.run, chosen, Strategy(), space, opened=opened)
 
-    def points(self, x: ArrayLike) -> tuple[list[Doubles], bool]:
-        """The inputs of an array, flat, and whether it was one input."""
-        array = np.asarray(x.detach().cpu() if isinstance(x, torch.Tensor) else x)
-        if array.dtype.kind not in "fiu":
-            raise InputError(f"inputs must be numbers, not {array.dtype}")
-        inputs = self.network.inputs
-        shapes = ((inputs,), self.input_shape, self.input_shape[1:])
-        if array.shape in shapes and array.size == inputs:
-            return [array.reshape(-1).astype(np.float64)], True
-        if array.ndim < 2 or array[0].size != inputs:
-            raise InputError(
-                f"inputs of shape {array.shape} do not fit a network with {inputs} inputs"
-            )
-        return list(array.reshape(len(array), -1).astype(np.float64)), False
+    def __repr__(self) -> str:
+        unusual_ones = "".join(f", {k}={v!r}" for k, v in unusual(vars(self.settings)).items())
+        return f"Certifier({self.network!r}{unusual_ones})"
 
-    def each(self, x: ArrayLike, answer: Callable[[Doubles], Answer]) -> Answer | list[Answer]:
+    def certify(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
+        """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
+        them for a batch; options as in `certify`."""
+        return self._each(x, (epsilon, norm), asked, self._certify)
+
+    def radius(
+        self,
+        x: ArrayLike,
+        *,
+        norm: Any = "l2",
+        maximum: float = 1.0,
+        gap: float = 0.01,
+        hear: Progress = lambda lower, upper: None,
+        **asked: Any,
+    ) -> Any:
+        """Bounds of the distance from x to the nearest input of another class, up to `maximum`, as
+        a `Radius`, or a list of them for a batch; `hear` is called with both whenever one of them
+        improves, and options are those of `certify` but for `mask` and `target`.
+
+        Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
+        time is up: both bounds are valid at any moment.
+        """
+        make_settings("radius", unusual(vars(self.settings)))
+        if not 0 < maximum < math.inf:
+            raise InputError(f"the maximum is {maximum}; it must be a positive number")
+        if not 0 < gap < 1:
+            raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
+        for name in ("mask", "target"):
+            if asked.get(name) is not None:
+                raise InputError(f"a radius does not use {name}")
+
+        def answer(center: Center, most: float, budget: Budget, given: Any) -> Radius:
+            return self._radius(Ends(self, center, most, gap, budget, hear), given)
+
+        return self._each(x, (float(maximum), norm), asked, answer)
+
+    def attack(
+        self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any
+    ) -> Counterexample | list[Counterexample | None] | None:
+        """A counterexample within epsilon of x, if a longer attack finds one."""
+
+        def answer(
+            center: Center, radius: float, budget: Budget, given: Given
+        ) -> Counterexample | None:
+            return given.answer(self.descend(center, radius, budget))
+
+        return self._each(x, (epsilon, norm), asked, answer)
+
+    def _each(
+        self,
+        x: ArrayLike,
+        ball: tuple[Any, Any],
+        asked: dict[str, Any],
+        answer: Callable[[Center, float, Budget, Given], Answer],
+    ) -> Answer | list[Answer]:
         """The answer about one input, or a list of answers about a batch along the first axis."""
-        points, single = self.points(x)
-        answers = [answer(point) for point in points]
-        return answers[0] if single else answers
+        timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
+        epsilon, norm = ball
+        near = read_near(self.opened, norm, **asked)
+        given = read_inputs(x, self.input_shape, self.network.inputs)
+        count, seconds = len(given.points), check_seconds(timeout)
+        labels = None if y is None else read_classes(y, count, self.network.outputs)
+        answers = []
+        with counted(count, shown, given.single) as done, torch.inference_mode():
+            for number, point in enumerate(given.points):
+                budget = Budget.of(seconds, self.settings.memory)
+                label = self.label_of(point) if labels is None else labels[number]
+                center, radius = near.at(point, label, epsilon)
+                answers.append(answer(center, radius, budget, given))
+                done()
+        return answers[0] if given.single else Results(answers)
 
-    def center(self, x: Doubles, norm: Norm, clip: Clip | None) -> Center:
-        """A flat input with the class that the network gives it."""
+    def label_of(self, x: Doubles) -> int:
+        """The class that the network gives a flat input [inputs]."""
         y = self.run(x.astype(np.float32))
         if not np.isfinite(y).all():
             raise InputError("the network's output at the input is not finite")
-        return Center(x, int(y.argmax()), norm, clip)
+        return int(y.argmax())
 
-    def certify(
-        self,
-        x: Doubles,
-        *,
-        epsilon: float,
-        norm: Norm = "l2",
-        clip: Clip | None = None,
-        timeout: float | None = None,
-    ) -> Robustness:
-        """The robustness of the network at one flat input."""
+    def _certify(self, center: Center, radius: float, budget: Budget, given: Given) -> Robustness:
         begin = time.perf_counter()
-        budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        check_ball(x, epsilon, norm, clip)
-        center = self.center(x, norm, clip)
-        statistics: dict[str, int] = {}
-        with torch.inference_mode():
-            for problem in self.problems(center, epsilon, budget):
+        verdict, statistics = Verdict("unknown"), dict[str, int]()
+        if found := self.wrong(center, radius):
+            verdict = Verdict("sat", "class", found)
+        else:
+            for problem in self.problems(center, radius, budget):
                 verdict = run(problem, "certify").after(statistics)
                 statistics = verdict.statistics
                 if verdict.status != "unknown":
@@ -135,92 +206,33 @@ class Certifier(Classifier):
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,
-            verdict.counterexample,
+            given.answer(verdict.counterexample),
             verdict.decided_by,
             verdict.reason,
             time.perf_counter() - begin,
             verdict.statistics,
+            given.back(center.x),
         )
 
-    def radius(
-        self,
-        x: Doubles,
-        *,
-        norm: Norm = "l2",
-        maximum: float = 1.0,
-        gap: float = 0.01,
-        clip: Clip | None = None,
-        timeout: float | None = None,
-        progress: Progress = lambda lower, upper: None,
-    ) -> Radius:
-        """Bounds of the distance from one flat input to the nearest one of another class, up to
-        `maximum`; `progress` is called with both whenever one of them improves.
-
-        Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
-        `timeout`, in seconds, is over: both bounds are valid at any moment.
-        """
-        begin = time.perf_counter()
-        budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        make_settings("radius", unusual(vars(self.settings)))
-        if not 0 < maximum < math.inf:
-            raise InputError(f"the maximum is {maximum}; it must be a positive number")
-        if not 0 < gap < 1:
-            raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
-        check_ball(x, maximum, norm, clip)
-        with torch.inference_mode():
-            ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
-            verdict = run(ends, "radius")
+    def _radius(self, ends: Ends, given: Given) -> Radius:
+        begin, label = time.perf_counter(), ends.center.label
+        if found := self.wrong(ends.center, 0.0):
+            seconds = time.perf_counter() - begin
+            x = given.back(ends.center.x)
+            return Radius(0.0, 0.0, label, given.answer(found), "gap", "class", seconds, {}, x)
+        verdict = run(ends, "radius")
         return Radius(
             ends.lower,
             ends.upper,
-            ends.center.label,
-            verdict.counterexample,
+            label,
+            given.answer(verdict.counterexample),
             _ENDS.get(verdict.status, "inconclusive"),
             verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,
+            given.back(ends.center.x),
         )
 
-    def attack(
-        self,
-        x: Doubles,
-        *,
-        epsilon: float,
-        norm: Norm = "l2",
-        clip: Clip | None = None,
-        timeout: float | None = None,
-    ) -> Counterexample | None:
-        """A counterexample, if a longer attack finds one."""
-        budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        with torch.inference_mode():
-            return self.descend(self.center(x, norm, clip), epsilon, budget)
-
-
-def _open(
-    model: str | Path | LoadedNetwork | Network | Module,
-) -> tuple[Network, Callable[[Floats], Floats], tuple[int, ...]]:
-    """The normal form, the program that confirms witnesses, the shape of the input."""
-    if isinstance(model, (str, Path)):
-        model = load_network(Path(model))
-    if isinstance(model, LoadedNetwork):
-        return model.network, model.runtime.run, model.input_shape
-    if isinstance(model, Network):
-        return model, _float_program(model), (model.inputs,)
-    if isinstance(model, torch.nn.Module):
-        from fgp_vnn.network.onnx.module import load_module
-
-        loaded = load_module(model)
-        return loaded.network, loaded.runtime.run, loaded.input_shape
-    raise InputError(f"a model is an ONNX path, a network or a torch module, not {type(model)}")
-
-
-def _float_program(network: Network) -> Callable[[Floats], Floats]:
-    """The network itself in float32: what confirms witnesses where there is no other program."""
-    single = network.to("cpu", torch.float32)
-
-    def run(x: Floats) -> Floats:
-        with torch.inference_mode():
-            result: Floats = single(torch.from_numpy(x).unsqueeze(0))[0].numpy()
-        return result
-
-    return run
+    def wrong(self, center: Center, radius: float) -> Counterexample | None:
+        """The centre itself, where the network gives it another class than it should have."""
+        return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))

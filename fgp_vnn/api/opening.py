@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from fgp_vnn.api.arrays import real_array
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, load_network
@@ -24,8 +25,37 @@ class Opened:
     output_shape: tuple[int, ...]
 
 
-def open_model(model: Any) -> Opened:
-    """From an ONNX file, a loaded network, a network in normal form or a torch module."""
+def divide(
+    options: Mapping[str, Any], names: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of these names, and the others."""
+    mine = {name: value for name, value in options.items() if name in names}
+    return mine, {name: value for name, value in options.items() if name not in names}
+
+
+def open_model(model: Any, *, mean: Any = None, std: Any = None) -> Opened:
+    """From an ONNX file, a loaded network, a network in normal form or a torch module; with `mean`
+    or `std`, behind a normalisation of its input."""
+    if mean is not None or std is not None:
+        return _open(_normalised(model, mean, std))
+    return _open(model)
+
+
+def _normalised(model: Any, mean: Any, std: Any) -> Any:
+    """The model that takes pixels and gives (pixel - mean) / std to the one that is given."""
+    mean, std = (default if v is None else v for v, default in ((mean, 0.0), (std, 1.0)))
+    if isinstance(model, (str, Path)):
+        from fgp_vnn.network.onnx.normalise import load_normalised
+
+        return load_normalised(Path(model), real_array(mean, "mean"), real_array(std, "std"))
+    if isinstance(model, torch.nn.Module):
+        from fgp_vnn.network.onnx.module import Normalised
+
+        return Normalised(model, real_array(mean, "mean"), real_array(std, "std"))
+    raise InputError("mean and std need the network's file, or a torch module")
+
+
+def _open(model: Any) -> Opened:
     if isinstance(model, Opened):
         return model
     if isinstance(model, (str, Path)):

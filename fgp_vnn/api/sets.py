@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from fgp_vnn.api.arrays import read_inputs, read_mask, read_norm, read_numbers
+from fgp_vnn.api.arrays import read_inputs, read_numbers
+from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import Opened
-from fgp_vnn.attack.ball_judge import BallPoints, check_ball
+from fgp_vnn.attack.ball_judge import BallPoints
 from fgp_vnn.attack.confirm import snap
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.domain.sets import Box, Domain
-from fgp_vnn.engine.classifier import Center
 from fgp_vnn.property.conditions import Condition
 from fgp_vnn.property.normal import to_cases
 
@@ -72,29 +72,15 @@ def _box(lower: Doubles, upper: Doubles) -> InputSet:
 
 
 def _ball(ball: Ball, opened: Opened) -> InputSet:
-    """A ball; one with radii of its own for each input, or in the l-infinity norm, is a box."""
-    shape, count = opened.input_shape, opened.network.inputs
-    given = read_inputs(ball.x, shape, count)
+    given = read_inputs(ball.x, opened.input_shape, opened.network.inputs)
     if not given.single:
         raise InputError("a ball is around one input, not a batch")
-    x, norm = given.points[0], read_norm(ball.norm)
-    epsilon = read_numbers(ball.epsilon, "epsilon", shape, count)
-    clip = None
-    if ball.clip is not None:
-        low, high = (
-            np.broadcast_to(read_numbers(side, "clip", shape, count), (count,)) for side in ball.clip
-        )
-        clip = low, high
-    center = Center(x, 0, norm, clip, read_mask(ball.mask, shape, count))
-    check_ball(x, epsilon, norm, clip)
-    lower, upper = center.box(epsilon)
-    if norm == "linf":
-        return _box(lower, upper)
-    assert isinstance(epsilon, float)
-    points = BallPoints(x, epsilon, norm, lower, upper)
+    asked = read_near(opened, ball.norm, ball.clip, ball.mask)
+    center, radius = asked.at(given.points[0], 0, ball.epsilon)
+    points = BallPoints(center.x, center.reach(radius), center.norm, *center.box(radius))
 
     def inside(point: Doubles) -> Doubles | None:
         found = points.inside(point)
         return None if found is None else found.astype(np.float64)
 
-    return InputSet(center.ball(epsilon, torch.device("cpu")), inside)
+    return InputSet(center.ball(radius, torch.device("cpu")), inside)

@@ -24,6 +24,7 @@ class Radius:
     engine: str = "auto"  # what the lower bound is from
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    input: Any = None  # the centre, as it was given
 
     @property
     def tight(self) -> bool:

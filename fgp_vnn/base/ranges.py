@@ -83,6 +83,4 @@ class Maximum:
         }
 
     def __repr__(self) -> str:
-        return (
-            f"Maximum({self.value:.8g} to {self.upper:.8g}; {self.ended}, {self.seconds:.2f} s)"
-        )
+        return f"Maximum({self.value:.8g} to {self.upper:.8g}; {self.ended}, {self.seconds:.2f} s)"

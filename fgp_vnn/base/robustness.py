@@ -28,6 +28,7 @@ class Robustness:
     reason: str = ""  # why nothing was decided
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    input: Any = None  # the centre, as it was given
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

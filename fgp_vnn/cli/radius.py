@@ -140,7 +140,7 @@ def point_row(
 
     hear(0.0, math.inf)
     x = run.points.x[number].astype("float64")
-    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=hear))
+    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, hear=hear))
 
 
 def result_row(result: Radius) -> dict[str, Any]:

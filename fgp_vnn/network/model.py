@@ -221,6 +221,11 @@ class Network:
     output: AffineMap  # F_out
     inputs: int
 
+    def __repr__(self) -> str:
+        widths = ", ".join(map(str, self.widths[:8])) + (", ..." if len(self.widths) > 8 else "")
+        neurons = f"{self.neurons} neurons in layers of {widths}" if self.widths else "no neuron"
+        return f"Network({self.inputs} inputs, {neurons}, {self.outputs} outputs)"
+
     @property
     def widths(self) -> tuple[int, ...]:
         return tuple(layer.outputs for layer in self.layers)

@@ -103,7 +103,7 @@ def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
         x,
         maximum=2.0,
         timeout=20,
-        progress=lambda lower, upper: heard.append((lower, upper)),
+        hear=lambda lower, upper: heard.append((lower, upper)),
     )
     assert found.statistics["radii"] > 1
     lowers, uppers = zip(*heard, strict=True)

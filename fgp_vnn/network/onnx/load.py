@@ -34,6 +34,9 @@ class LoadedNetwork:
     operators: Mapping[str, int]  # how often the file has each
     comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are kept
 
+    def __repr__(self) -> str:
+        return f"Loaded{self.network!r}"
+
 
 def load_network(
     path: Path | str, *, dense_entries: int = 2_000_000, points: Floats | None = None

@@ -6,11 +6,13 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
+from fgp_vnn.network.onnx.normalise import Array, check_normalisation
 
 
 def load_module(module: nn.Module, input_shape: tuple[int, ...] | None = None) -> LoadedNetwork:
@@ -53,3 +55,28 @@ def _input_shape(module: nn.Module) -> tuple[int, ...]:
 def _dtype(module: nn.Module) -> torch.dtype:
     weights: list[Tensor] = list(module.parameters())
     return weights[0].dtype if weights else torch.float32
+
+
+class Normalised(nn.Module):
+    """A module that is given (x - mean) / std; numbers, or one for each channel."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, module: nn.Module, mean: Array, std: Array) -> None:
+        super().__init__()
+        check_normalisation(mean, std)
+        self.module = module
+        like = next(iter(module.parameters()), torch.zeros(()))
+        for name, value in (("mean", mean), ("std", std)):
+            single = torch.from_numpy(np.asarray(value, dtype=np.float32))
+            self.register_buffer(name, single.to(like.device, like.dtype))
+        self.train(module.training)
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean, std = (
+            v.view(-1, *[1] * (x.ndim - 2)) if v.ndim == 1 and x.ndim > 2 else v
+            for v in (self.mean, self.std)
+        )
+        result: Tensor = self.module((x - mean) / std)
+        return result
