@@ -55,21 +55,28 @@ def _normalised(model: Any, mean: Any, std: Any) -> Any:
     raise InputError("mean and std need the network's file, or a torch module")
 
 
+def load_model(model: Any, points: Floats | None = None) -> LoadedNetwork:
+    """A network that has a program of its own, from an ONNX file, what was loaded before, or a
+    torch module; a file's network is compared with its program at the points [points, inputs]."""
+    if isinstance(model, LoadedNetwork):
+        return model
+    if isinstance(model, (str, Path)):
+        return load_network(Path(model), points=points)
+    if isinstance(model, torch.nn.Module):
+        from fgp_vnn.network.onnx.module import load_module
+
+        return load_module(model)
+    raise InputError(f"a model is an ONNX path, a network or a torch module, not {type(model)}")
+
+
 def _open(model: Any) -> Opened:
     if isinstance(model, Opened):
         return model
-    if isinstance(model, (str, Path)):
-        model = load_network(Path(model))
-    elif isinstance(model, torch.nn.Module):
-        from fgp_vnn.network.onnx.module import load_module
-
-        model = load_module(model)
-    if isinstance(model, LoadedNetwork):
-        return Opened(model.network, model.runtime.run, model.input_shape, model.output_shape)
     if isinstance(model, Network):
         shapes = (model.inputs,), (model.outputs,)
         return Opened(model, _float_program(model), *shapes)
-    raise InputError(f"a model is an ONNX path, a network or a torch module, not {type(model)}")
+    loaded = load_model(model)
+    return Opened(loaded.network, loaded.runtime.run, loaded.input_shape, loaded.output_shape)
 
 
 def _float_program(network: Network) -> Callable[[Floats], Floats]:

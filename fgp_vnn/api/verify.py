@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fgp_vnn.api.opening import load_model
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import read_bytes, write_bytes
@@ -23,34 +24,45 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings, make_settings
-from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
+from fgp_vnn.property.conditions import Condition, property_of
+from fgp_vnn.property.write import format_property
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
 
 
 def verify(
-    model: str | Path,
-    prop: str | Path,
+    model: Any,
+    prop: str | Path | Property | None = None,
     *,
+    inputs: Condition | None = None,
+    unsafe: Condition | None = None,
     timeout: float | None = None,
     certificate: str | Path | None = None,
     **settings: Any,
 ) -> Verdict:
-    """Decide a VNN-LIB property of an ONNX network; settings are the fields of `Settings`.
+    """Decide whether a network can break a property; settings are the fields of `Settings`.
+
+    The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
+    which inputs are meant, and which outputs are unsafe. The model is an ONNX file, a loaded
+    network or a torch module.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why.
     """
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
+    asked, name = _property(prop, inputs, unsafe)
+    is_file = isinstance(model, (str, Path))
     if certificate is not None and chosen.float32_semantics:
         raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
-    loaded_property = load_property(Path(prop))
-    loaded = load_network(Path(model), points=asked_about(loaded_property))
-    check_fit(loaded, loaded_property, str(model), str(prop))
+    if not is_file and (certificate is not None or chosen.float32_semantics):
+        raise InputError("a certificate, and the float32 semantics, are about an ONNX file")
+    loaded = load_model(model, points=asked_about(asked))
+    check_fit(loaded, asked, str(model) if is_file else "the model", name)
     load = time.perf_counter() - begin
     budget = Budget.of(seconds, chosen.memory, since=moment)
     logs: list[ProofLog] = []
@@ -60,16 +72,31 @@ def verify(
         return logs[-1]
 
     if chosen.float32_semantics:
-        verdict = _solve_deployed(model, loaded, loaded_property, chosen, budget)
+        verdict = _solve_deployed(model, loaded, asked, chosen, budget)
     elif certificate is None:
-        verdict = solve_property(loaded, loaded_property, chosen, budget)
+        verdict = solve_property(loaded, asked, chosen, budget)
     else:
-        verdict = solve_property(loaded, loaded_property, chosen, budget, new_log=new_log)
+        verdict = solve_property(loaded, asked, chosen, budget, new_log=new_log)
     if certificate is not None and verdict.status == "unsat":
-        files = Path(model), Path(prop)
-        verdict = _with_certificate(verdict, logs, files, loaded_property, certificate, budget)
+        named = prop if isinstance(prop, (str, Path)) else None
+        text = read_bytes(Path(named), "property") if named else format_property(asked).encode()
+        contents = read_bytes(Path(model), "network"), text
+        verdict = _with_certificate(verdict, logs, contents, asked, certificate, budget)
     spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=spent)
+
+
+def _property(
+    prop: str | Path | Property | None, inputs: Condition | None, unsafe: Condition | None
+) -> tuple[Property, str]:
+    """The property that is asked about, and its name in a message."""
+    if inputs is not None and unsafe is not None and prop is None:
+        return property_of(inputs, unsafe), "the property"
+    if prop is None or inputs is not None or unsafe is not None:
+        raise InputError("verify takes a property, or both inputs and unsafe")
+    if isinstance(prop, Property):
+        return prop, "the property"
+    return load_property(Path(prop)), str(prop)
 
 
 def asked_about(prop: Property) -> NDArray[np.float32]:
@@ -150,7 +177,7 @@ def _solve_deployed(
 def _with_certificate(
     verdict: Verdict,
     logs: list[ProofLog],
-    files: tuple[Path, Path],
+    contents: tuple[bytes, bytes],
     prop: Property,
     path: str | Path,
     budget: Budget,
@@ -163,7 +190,7 @@ def _with_certificate(
             raise NoCertificateError("time was up before the proof was checked")
 
     begin = time.perf_counter()
-    network, text = (read_bytes(f, w) for f, w in zip(files, ("network", "property"), strict=True))
+    network, text = contents
     try:
         if gaps := [log.gap for log in logs if log.gap]:
             raise NoCertificateError(gaps[0])

@@ -39,8 +39,9 @@ def lowest_points(
     """Multipliers [cases, constraints] with high lower bounds.
 
     `look` sees points [points, inputs] of the domain and gives the bound [cases] at which a case is
-    done. Inputs are measured in the sides of a box, so that it is a cube; restarts from the mean
-    of the steps make it fast on polyhedra.
+    done. Inputs are measured in the sides of a box, so that it is a cube. Restarts from the mean of
+    the steps make it fast on polyhedra, and so does a weight that lets points and multipliers move
+    by as much (Applegate et al., 2021).
     """
     side = domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
     zero = torch.zeros_like(programs.values)
@@ -51,12 +52,13 @@ def lowest_points(
     cost = cost / length
     step = (step_length(now.rows) * 0.9).sqrt()
     multipliers, point = zero, torch.zeros_like(cost)
+    begun, weight = (multipliers, point), torch.ones_like(length)
     sums, count = (multipliers, point), 0
     best, bound = multipliers, torch.full_like(programs.constant, -torch.inf)
     for number in range(1, effort.steps + 1):
-        new = _inside(domain, point - step * (cost + combine(multipliers, now.rows)))
+        new = _inside(domain, point - weight * step * (cost + combine(multipliers, now.rows)))
         slack = along(now.rows, 2 * new - point) + now.values
-        multipliers, point = torch.addcmul(multipliers, step, slack).clamp_(min=0), new
+        multipliers, point = torch.addcmul(multipliers, step / weight, slack).clamp_(min=0), new
         sums, count = (sums[0] + multipliers, sums[1] + point), count + 1
         if number % effort.look and number != effort.steps:
             continue
@@ -73,9 +75,22 @@ def lowest_points(
             break
         if number % (effort.restart * effort.look) == 0:
             multipliers, point = mean
+            weight, begun = _balanced(weight, begun, mean), mean
             sums, count = (torch.zeros_like(multipliers), torch.zeros_like(point)), 0
     found: Tensor = best * length / size
     return found
+
+
+def _balanced(weight: Tensor, before: tuple[Tensor, Tensor], now: tuple[Tensor, Tensor]) -> Tensor:
+    """The weight [cases, 1], moved half of the way to the ratio of what points and multipliers have
+    moved by since the last restart."""
+    dual, primal = (
+        torch.linalg.vector_norm(b - a, dim=-1, keepdim=True)
+        for a, b in zip(before, now, strict=True)
+    )
+    moved = (primal > 0) & (dual > 0)
+    ratio = (weight * primal / dual.clamp(min=torch.finfo(dual.dtype).tiny)).sqrt()
+    return torch.where(moved, ratio.clamp(1e-4, 1e4), weight)
 
 
 def _support(domain: Domain, rows: Tensor) -> Tensor:
