@@ -30,6 +30,7 @@ class Query:
     disjuncts: int
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Query:
+        """The same query on another device or in another precision."""
         return replace(
             self,
             network=self.network.to(device, dtype),
@@ -46,6 +47,7 @@ class Query:
         return self.network.to(device, torch.float32), self.domain.to(device, torch.float32)
 
     def rows_of(self, disjunct: int) -> list[int]:
+        """The numbers of a disjunct's rows."""
         return torch.nonzero(self.disjunct == disjunct).flatten().tolist()
 
     def closed(self, lower: Tensor) -> Tensor:

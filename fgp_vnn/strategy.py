@@ -2,6 +2,13 @@
 
 None of them decides what counts as a proof: any strategy gives sound answers, some sooner than
 others. A function takes the part of the strategy that it needs.
+
+In brackets stands what `scripts/benchmarks/strategy.py` measured: the processor time with the
+number halved and with it doubled, as a ratio to the default. The letter is the set: v `verify` on
+the four bundled instances that need a search, a three instances of ACAS Xu, w `certify --engine
+walk`, r `radius`, n `radius --engine walk`. These are runs of a second or so on a busy machine:
+less than 0.15 from 1 is noise, and says that the number does not matter there. No verdict changed.
+[-] is a number that these sets do not read or that has not been measured.
 """
 
 from __future__ import annotations
@@ -10,16 +17,24 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
+class Offer:
+    """Which points a search hands to onnxruntime."""
+
+    near: float = 1e-4  # their distance to the unsafe set at most, relative to g [v 1.04 1.01]
+    most: int = 8  # points at a time, the clearest first [-]
+
+
+@dataclass(frozen=True)
 class Descent:
     """Projected gradient descent with momentum towards every disjunct at once."""
 
-    restarts: int = 1  # starts per disjunct; the first is the centre
-    steps: int = 10
-    first_step: float = 0.5  # as a part of the domain's size
-    last_step: float = 0.02
-    momentum: float = 0.7
-    near: float = 1e-4  # distance to the unsafe set, relative to g, worth a run of onnxruntime
-    single_from: int = 1000  # inputs from which on float32 is faster
+    restarts: int = 1  # starts per disjunct; the first is the centre [v 0.99 0.99]
+    steps: int = 10  # [v 0.92 1.02]
+    first_step: float = 0.5  # as a part of the domain's size [v 1.01 0.98]
+    last_step: float = 0.02  # [v 1.11 1.10]
+    momentum: float = 0.7  # [v 1.01 0.90]
+    offer: Offer = Offer()
+    single_from: int = 1000  # inputs from which on float32 is faster [v 1.00 0.98]
     seed: int = 0  # of the random starts: the user's, not tuned
 
 
@@ -27,13 +42,13 @@ class Descent:
 class Projected:
     """The minimum-norm attack by projections onto decision boundaries (FAB)."""
 
-    steps: int = 40
-    bias: float = 0.1  # greatest weight of the centre's projection in a step
-    overshoot: float = 1.05  # of a step towards the boundary
-    back: float = 0.95  # factor of the distance after the boundary was crossed
-    kept: int = 2  # points that are polished
-    starts: int = 32  # at least, and four for each class
-    active: int = 6  # rounds of an active set, for a projection in a box
+    steps: int = 40  # [r 0.96 1.28]
+    bias: float = 0.1  # greatest weight of the centre's projection in a step [r 0.89 1.04]
+    overshoot: float = 1.05  # of a step towards the boundary [r 0.91 0.97]
+    back: float = 0.95  # factor of the distance after the boundary was crossed [r 1.32 1.02]
+    kept: int = 2  # points that are polished [r 1.02 1.02]
+    starts: int = 32  # at least, and four for each class [r 1.10 1.00]
+    active: int = 6  # rounds of an active set, for a projection in a box [r 1.01 0.83]
 
 
 @dataclass(frozen=True)
@@ -44,22 +59,22 @@ class Decoupled:
     cosine in between.
     """
 
-    steps: int = 20
-    length: tuple[float, float] = (1.0, 0.01)  # of a step, in radii
-    change: tuple[float, float] = (0.05, 0.001)  # of the radius, in radii
-    share: float = 0.5  # of the starts
-    kept: int = 4  # points that are polished
+    steps: int = 20  # [r 1.04 1.06]
+    length: tuple[float, float] = (1.0, 0.01)  # of a step, in radii [r 1.23 0.93]
+    change: tuple[float, float] = (0.05, 0.001)  # of the radius, in radii [r 1.02 0.93]
+    share: float = 0.5  # of the starts [r 1.10 1.06]
+    kept: int = 4  # points that are polished [r 1.02 1.01]
 
 
 @dataclass(frozen=True)
 class Polish:
     """Moving the points that minimum-norm attacks found nearer, along their boundaries."""
 
-    count: int = 6  # points
-    rounds: int = 12
-    bisections: tuple[int, int] = (14, 40)  # of a ray: in a round, and at the end
-    shares: tuple[float, ...] = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary
-    offered: int = 3  # of the points, to the network itself
+    count: int = 6  # points [r 1.09 1.09]
+    rounds: int = 12  # [r 1.12 0.98]
+    bisections: tuple[int, int] = (14, 40)  # of a ray: in a round, and at the end [r 1.02 1.01]
+    shares: tuple[float, ...] = (1.0, 0.5, 0.2, 0.05)  # of the way along the boundary [r 1.02 0.98]
+    offered: int = 3  # of the points, to the network itself [r 1.00 1.05]
 
 
 @dataclass(frozen=True)
@@ -69,20 +84,33 @@ class Attack:
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # where plain bounds leave the query open
     in_boxes: Descent = Descent(steps=12, first_step=0.1, last_step=0.002)  # from their centres
-    box_batches: int = 8  # batches of boxes between two such attacks
+    box_batches: int = 8  # batches of boxes between two such attacks [a 0.98 0.93]
     projected: Projected = Projected()
     decoupled: Decoupled = Decoupled()
     polish: Polish = Polish()
 
 
 @dataclass(frozen=True)
+class Loading:
+    """The points at which a network that is read is compared with onnxruntime.
+
+    Of 37 networks, bundled and of the shared benchmarks, 31 have a tenth of each layer on both
+    sides at the first three points.
+    """
+
+    both: float = 0.1  # of each layer's neurons are to be seen on both sides of 0
+    turns: int = 4  # of two more points each
+
+
+@dataclass(frozen=True)
 class Ascent:
     """Gradient ascent on the slopes and multipliers of linear bounds."""
 
-    steps: int = 20
-    rate: float = 0.3
-    decay: float = 0.95  # of the rate, per step
-    beta_rate: float = 0.1  # of multipliers, relative to the mean coefficient of the layer
+    steps: int = 20  # [v 0.85 1.17]
+    rate: float = 0.3  # [v 1.06 0.99]
+    decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
+    # of multipliers, relative to the mean coefficient of the layer [v 0.99 0.93]
+    beta_rate: float = 0.1
     storable: bool = False  # the result is rounded to what a certificate holds
 
 
@@ -93,8 +121,9 @@ class Slopes:
     rows: Ascent = Ascent(steps=20, rate=0.3, decay=0.95)  # output rows and hidden neurons
     bundles: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
-    entries: int = 2_000_000  # optimised at once
-    forward_factor: int = 40  # forward forms are used where backward passes cost so much more
+    entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
+    # forward forms are used where backward passes cost so much more [v 0.96 1.01]
+    forward_factor: int = 40
 
     def storable(self) -> Slopes:
         """The same, with results that a certificate can hold."""
@@ -103,43 +132,59 @@ class Slopes:
 
 
 @dataclass(frozen=True)
-class Projections:
-    """Steps of alternating projections on regions that one projection leaves open."""
+class Programs:
+    """Linear and conic programs on single regions; what they propose is checked, not believed."""
 
-    quick: int = 60  # when the walk meets a boundary; the rest waits until the queue is empty
-    long: int = 4000  # for the boundaries that have waited
-    leaf: int = 2000  # for a bundle with nothing left open
-    before_program: int = 200  # where a linear or conic program comes after them
-    nearest: tuple[int, ...] = (400, 4000)  # towards the nearest point: at first, and then
-    look: int = 20  # steps between two looks at what has been reached
-    clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces
+    tolerance: float = 1e-9  # of HiGHS, whose vertices come out much more accurate than that [-]
+    sharp: float = 1e-12  # of Clarabel, which goes as far as it gets [-]
+    inward: float = 1e-12  # part of a ball's radius by which a point is moved to its centre [-]
 
 
 @dataclass(frozen=True)
-class Programs:
-    """Primal and dual steps on the linear programs of regions."""
+class Projections:
+    """Steps of alternating projections on regions that one projection leaves open."""
 
-    steps: int = 6000
-    look: int = 50  # steps between two looks at what has been reached
-    restart: int = 4  # looks between two restarts from the mean
+    # when the walk meets a boundary; the rest waits until the queue is empty [w 0.96 0.97]
+    quick: int = 60
+    long: int = 4000  # for the boundaries that have waited [w 0.95 0.98]
+    leaf: int = 2000  # for a bundle with nothing left open [v 1.00 0.99]
+    before_program: int = 200  # where a linear or conic program comes after them [-]
+    # towards the nearest point: at first, and then [n 0.40 2.02]
+    nearest: tuple[int, ...] = (400, 4000)
+    look: int = 20  # steps between two looks at what has been reached [w 0.98 1.09]
+    offer_looks: int = 10  # looks after which a point is offered wherever it lies [-]
+    # slack of the constraints, in lengths of rows, up to which it is at once [-]
+    inside: float = 1e-7
+    clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces [n 0.83 0.80]
+    offer: Offer = Offer()
+    programs: Programs = Programs()
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Primal and dual steps towards the least value in a region."""
+
+    steps: int = 6000  # for a region [-]
+    look: int = 50  # steps between two looks at what has been reached [-]
+    restart: int = 4  # looks between two restarts from the mean [-]
 
 
 @dataclass(frozen=True)
 class Batch:
     """How many regions are explored at once."""
 
-    most: int
+    most: int  # [w 0.97 0.93]
     workspace: int  # numbers that their forms may take
-    least: int = 1  # whatever they take
+    least: int = 1  # whatever they take [w 0.95 0.99]
 
 
 @dataclass(frozen=True)
 class Table:
     """The hash table of the regions that were seen."""
 
-    slots: int = 1 << 12  # at first
-    few: int = 256  # patterns up to which a plain set is quicker
-    large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4
+    slots: int = 1 << 12  # at first [w 1.00 1.02]
+    few: int = 256  # patterns up to which a plain set is quicker [w 1.00 0.94]
+    large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4 [-]
 
 
 @dataclass(frozen=True)
@@ -148,11 +193,13 @@ class Walk:
 
     breadth: Batch = Batch(most=4096, workspace=1 << 20, least=16)  # regions, breadth first
     nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
-    overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # to get across in float32
-    waiting: int = 256  # boundaries that wait at most
-    few_neurons: int = 6  # unstable neurons up to which the walk comes first in `verify`
-    patience: int = 50_000  # regions that `certify` walks before it searches bundles
-    boundaries: int = 32  # that are settled at once, nearest first
+    # to get across in float32 [w 1.01 1.01]
+    overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)
+    waiting: int = 256  # boundaries that wait at most [w 0.94 1.01]
+    # unstable neurons up to which the walk comes first in `verify` [v 0.98 0.83]
+    few_neurons: int = 6
+    patience: int = 50_000  # regions that `certify` walks before it searches bundles [-]
+    boundaries: int = 32  # that are settled at once, nearest first [n 1.10 1.02]
     table: Table = Table()
 
 
@@ -160,72 +207,89 @@ class Walk:
 class Neurons:
     """Splits of neurons."""
 
-    batch: int = 256  # bundles that are bounded at once
-    candidates: int = 3  # neurons whose halves are looked at before one is chosen
-    most: int | None = None  # bundles after which the search gives up
-    trial: int | None = None  # bundles after which it gives up where hardly any is closed
-    hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed
-    short_share: float = 0.25  # of the time, at most, for the first, short search
+    batch: int = 256  # bundles that are bounded at once [v 1.01 0.99]
+    candidates: int = 3  # neurons whose halves are looked at before one is chosen [v 1.01 1.02]
+    most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
+    # bundles after which it gives up where hardly any is closed [v 1.03 0.91]
+    trial: int | None = None
+    hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
+    short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 
 
 @dataclass(frozen=True)
 class Hidden:
     """Bounds of hidden neurons, over the whole domain and over what is left of it."""
 
-    refine_share: float = 0.2  # of the time, at most, for slopes of hidden layers
-    rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable
-    share: float = 0.75  # of the time, at most, for splits of hidden neurons
-    trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable
-    worth: float = 0.97  # part of the unstable neurons that is left where tighter bounds have paid
-    small: int = 160  # neurons up to which hidden bounds are made anew for each bundle of a cap
-    rise: float = 0.05  # of the radius: beyond `small`, where the level has risen so much
+    refine_share: float = 0.2  # of the time, at most, for slopes of hidden layers [v 1.05 0.97]
+    rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
+    share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
+    trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
+    # part of the unstable neurons that is left where tighter bounds have paid [v 0.98 0.99]
+    worth: float = 0.97
+    # neurons up to which hidden bounds are made anew for each bundle of a cap [r 1.01 1.06]
+    small: int = 160
+    # of the radius: beyond `small`, where the level has risen so much [r 0.86 0.91]
+    rise: float = 0.05
 
 
 @dataclass(frozen=True)
 class Inputs:
     """Splits of inputs."""
 
-    batch: int = 256  # boxes that are bounded at once
-    few: int = 16  # inputs seen by a neuron, up to which inputs are split first
-    many: int = 1000  # inputs from which on they are not, however few of them a neuron sees
-    some: int = 64  # inputs up to which splitting them gets a turn
-    share: float = 0.4  # of the time, at most, for that turn
-    # Of the time for values of networks of few inputs: 3 of 5 networks with 100 neurons and 3 to 8
-    # inputs were done in 1 to 3 s by boxes, and not in 6 s by neurons.
+    batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
+    few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
+    # inputs from which on they are not, however few of them a neuron sees [a 1.02 1.15]
+    many: int = 1000
+    some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
+    share: float = 0.4  # of the time, at most, for that turn [-]
+    # of the time for values of networks with `few` inputs: of 5 networks of 100 neurons, 3 were
+    # done in 1 to 3 s by boxes, and not in 6 s by neurons [-]
     value_share: float = 0.8
-    mixing: int = 16  # rounds of weighing the rows of a conjunction against each other
-    small: float = 2.0**-10  # part of the root's sides, from which on a box may be walked through
-    smallest: float = 2.0**-20  # and from which on it is, whatever is unstable in it
-    unstable: int = 6  # neurons, up to which a small box is walked through
+    mixing: int = (
+        16  # rounds of weighing the rows of a conjunction against each other [a 1.01 1.08]
+    )
+    mixing_rate: float = (
+        4.0  # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
+    )
+    corners: float = (
+        1e-3  # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
+    )
+    # part of the root's sides, from which on a box may be walked through [-]
+    small: float = 2.0**-10
+    smallest: float = 2.0**-20  # and from which on it is, whatever is unstable in it [-]
+    unstable: int = 6  # neurons, up to which a small box is walked through [-]
 
 
 @dataclass(frozen=True)
 class Radius:
     """The search for the distance to the nearest counterexample."""
 
-    rough: float = 0.1  # relative, how closely the radius of plain bounds is found before a search
-    fine: float = 1e-3  # and where a search does not end soon
+    # relative, how closely the radius of plain bounds is found before a search [r 1.02 1.04]
+    rough: float = 0.1
+    fine: float = 1e-3  # and where a search does not end soon [-]
     # Shares of the time, and the part of the tree that has to be closed by then: a proof at the
     # goal that has less does not look as if it would end.
+    # [r 1.05 1.00]
     promising: tuple[tuple[float, float], ...] = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
-    grow_share: float = 0.05  # of the time, for a radius that is tried first
-    step: float = 1.3  # factor from the largest radius that is proved to the next one
-    close: float = 1.1  # factor at which the least unproved radius goes on
-    kept: int = 20_000  # closed bundles that are handed on to the next radius
-    usual: float = 60.0  # seconds to share out where no limit is given
-    attack_share: float = 0.4  # of the time, at most, for attacks
-    least: float = 1 / 64  # part of the goal from which on the radius grows
+    grow_share: float = 0.05  # of the time, for a radius that is tried first [-]
+    step: float = 1.3  # factor from the largest radius that is proved to the next one [-]
+    close: float = 1.1  # factor at which the least unproved radius goes on [-]
+    kept: int = 20_000  # closed bundles that are handed on to the next radius [r 1.01 1.09]
+    usual: float = 60.0  # seconds to share out where no limit is given [-]
+    attack_share: float = 0.4  # of the time, at most, for attacks [r 1.06 1.06]
+    least: float = 1 / 64  # part of the goal from which on the radius grows [-]
     # Factors by which a point is moved on, until float32 sees it on the other side.
-    overshoots: tuple[float, ...] = (0.0, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+    overshoots: tuple[float, ...] = (0.0, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # [r 0.98 0.99]
 
 
 @dataclass(frozen=True)
 class Shrinking:
     """The same query, smaller."""
 
-    deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed
-    chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between
-    rounded_away: float = 1e-6  # of two weights that cancel: a sum that only rounding has left
+    deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
+    chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
+    # of two weights that cancel: a sum that only rounding has left [v 0.98 1.02]
+    rounded_away: float = 1e-6
 
 
 @dataclass(frozen=True)
@@ -236,7 +300,7 @@ class Strategy:
     shrinking: Shrinking = Shrinking()
     slopes: Slopes = Slopes()
     projections: Projections = Projections()
-    programs: Programs = Programs()
+    extremes: Extremes = Extremes()
     walk: Walk = Walk()
     neurons: Neurons = Neurons()
     short: Neurons = Neurons(most=2000, trial=300)  # the first search

@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
-# Set up, then lint, types, contracts between the layers, and tests. Arguments go to pytest: bash scripts/test.sh -k scripts
+# Set up, then lint, types, contracts between the layers, and tests. With --quick only the tests that
+# tests/conftest.py chooses for it. Other arguments go to pytest: bash scripts/test.sh -k scripts
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+chosen=()
+if [[ ${1:-} == --quick ]]; then
+    shift
+    chosen=(--quick)
+fi
 bash scripts/setup.sh
 # Two workers with a thread each, not two with all cores each.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
@@ -11,4 +17,4 @@ bin=.venv/bin
 "$bin/mypy" --no-error-summary
 "$bin/lint-imports" >/dev/null || "$bin/lint-imports"
 echo "lint, types and contracts: clean"
-exec "$bin/python" -m pytest --quiet -n "${FGP_VNN_TEST_WORKERS:-2}" "$@"
+exec "$bin/python" -m pytest --quiet -n "${FGP_VNN_TEST_WORKERS:-2}" "${chosen[@]}" "$@"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.helpers.places import SHARED_DATA
+from tests.helpers.places import SHARED_DATA, TESTS
 
 # No test depends on how fast the machine is, and a failure is there again on the next run.
 settings.register_profile("suite", deadline=None, max_examples=40, derandomize=True)
@@ -20,3 +21,29 @@ def shared_data() -> Path:
     if not (SHARED_DATA / "vnncomp").is_dir():
         pytest.skip("the benchmark data folder ../shared/data is not there")
     return SHARED_DATA
+
+
+# What `--quick` leaves out: all that is marked slow, the rooms whose tests start processes, and of
+# each parametrised test all but the first two cases. No choice depends on how long anything took.
+_PROCESSES = ("bench", "cli", "report", "scripts", "vnncomp")
+_CASES = 2
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only a part of the tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--quick"):
+        return
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        seen[name] += 1
+        room = item.path.relative_to(TESTS).parts[0]
+        slow = item.get_closest_marker("slow") is not None
+        (left if slow or room in _PROCESSES or seen[name] > _CASES else kept).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept

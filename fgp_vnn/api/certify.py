@@ -17,7 +17,7 @@ from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import Opened, divide, open_model
 from fgp_vnn.api.progress import counted
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.results import Results
 from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
@@ -133,7 +133,7 @@ class Certifier(Classifier):
         improves, and options are those of `certify` but for `mask` and `target`.
 
         Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
-        time is up: both bounds are valid at any moment.
+        time is up or an allocation fails: both bounds are valid at any moment.
         """
         make_settings("radius", unusual(vars(self.settings)))
         if not 0 < maximum < math.inf:
@@ -152,12 +152,17 @@ class Certifier(Classifier):
     def attack(
         self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any
     ) -> Counterexample | list[Counterexample | None] | None:
-        """A counterexample within epsilon of x, if a longer attack finds one."""
+        """A counterexample within epsilon of x, if a longer attack finds one in the time and memory
+        that it has."""
 
         def answer(
             center: Center, radius: float, budget: Budget, given: Given
         ) -> Counterexample | None:
-            return given.answer(self.descend(center, radius, budget))
+            try:
+                with memory_errors():
+                    return given.answer(self.descend(center, radius, budget))
+            except OutOfMemoryError:
+                return None
 
         return self._each(x, (epsilon, norm), asked, answer)
 
@@ -198,11 +203,15 @@ class Certifier(Classifier):
         if found := self.wrong(center, radius):
             verdict = Verdict("sat", "class", found)
         else:
-            for problem in self.problems(center, radius, budget):
-                verdict = run(problem, "certify").after(statistics)
-                statistics = verdict.statistics
-                if verdict.status != "unknown":
-                    break
+            try:
+                with memory_errors():
+                    for problem in self.problems(center, radius, budget):
+                        verdict = run(problem, "certify").after(statistics)
+                        statistics = verdict.statistics
+                        if verdict.status != "unknown":
+                            break
+            except OutOfMemoryError as error:
+                verdict = Verdict("unknown", reason=str(error), statistics=statistics)
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,
@@ -220,13 +229,18 @@ class Certifier(Classifier):
             seconds = time.perf_counter() - begin
             x = given.back(ends.center.x)
             return Radius(0.0, 0.0, label, given.answer(found), "gap", "class", seconds, {}, x)
-        verdict = run(ends, "radius")
+        short = False
+        try:
+            with memory_errors():
+                verdict = run(ends, "radius")
+        except OutOfMemoryError as error:
+            short, verdict = True, Verdict("unknown", "", ends.counterexample, str(error))
         return Radius(
             ends.lower,
             ends.upper,
             label,
             given.answer(verdict.counterexample),
-            _ENDS.get(verdict.status, "inconclusive"),
+            "memory" if short else _ENDS.get(verdict.status, "inconclusive"),
             verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,

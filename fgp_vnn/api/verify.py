@@ -1,4 +1,4 @@
-"""The library's functions: files and arrays in, verdicts out."""
+"""`verify`: an ONNX network and a VNN-LIB property in, a verdict out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.api.opening import load_model
 from fgp_vnn.attack.confirm import Judge
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
@@ -23,7 +23,7 @@ from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
-from fgp_vnn.engine.settings import Settings, make_settings
+from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
 from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
@@ -32,6 +32,9 @@ from fgp_vnn.property.write import format_property
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
+
+# A property, or conditions on inputs and outputs.
+Given = tuple[str | Path | Property | None, Condition | None, Condition | None]
 
 
 def verify(
@@ -53,14 +56,25 @@ def verify(
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why.
     """
+    with memory_errors():
+        return _verify(model, (prop, inputs, unsafe), timeout, certificate, settings)
+
+
+def _verify(
+    model: Any,
+    given: Given,
+    timeout: float | None,
+    certificate: str | Path | None,
+    settings: dict[str, Any],
+) -> Verdict:
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
-    asked, name = _property(prop, inputs, unsafe)
     is_file = isinstance(model, (str, Path))
-    if certificate is not None and chosen.float32_semantics:
-        raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
+    if certificate is not None:
+        check_certificate(chosen)
     if not is_file and (certificate is not None or chosen.float32_semantics):
         raise InputError("a certificate, and the float32 semantics, are about an ONNX file")
+    asked, name = _property(*given)
     loaded = load_model(model, points=asked_about(asked))
     check_fit(loaded, asked, str(model) if is_file else "the model", name)
     load = time.perf_counter() - begin
@@ -78,12 +92,16 @@ def verify(
     else:
         verdict = solve_property(loaded, asked, chosen, budget, new_log=new_log)
     if certificate is not None and verdict.status == "unsat":
-        named = prop if isinstance(prop, (str, Path)) else None
-        text = read_bytes(Path(named), "property") if named else format_property(asked).encode()
-        contents = read_bytes(Path(model), "network"), text
+        file = given[0] if isinstance(given[0], (str, Path)) else None
+        text = format_property(asked).encode() if file is None else _read(file, "property")
+        contents = _read(model, "network"), text
         verdict = _with_certificate(verdict, logs, contents, asked, certificate, budget)
     spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=spent)
+
+
+def _read(path: str | Path, what: str) -> bytes:
+    return read_bytes(Path(path), what)
 
 
 def _property(
@@ -139,7 +157,7 @@ def solve_property(
     """Decide a property box by box: broken if one is, proved if all are.
 
     With a deployment, proofs are about every float32 evaluation of the network. `new_log`
-    gives what is to hear, case by case, what a proof consists of.
+    makes the proof log of a query and its case.
     """
     device = pick_device(settings.device, settings.precision)
     dtype = getattr(torch, settings.precision)

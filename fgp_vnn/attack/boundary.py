@@ -33,8 +33,8 @@ class Target:
     network: Network
     center: Tensor  # [inputs]
     norm: Norm
+    active: int  # rounds of an active set, for a projection in the clip box
     clip: Box | None = None  # where counterexamples have to lie
-    active: int = Projected.active  # rounds of an active set, for a projection in that box
 
     def distance(self, points: Tensor) -> Tensor:
         """From the centre, [points]."""

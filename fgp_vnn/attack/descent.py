@@ -14,7 +14,7 @@ from fgp_vnn.budget.capacity import parts, points_at_once
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import gradient
-from fgp_vnn.strategy import Descent
+from fgp_vnn.strategy import Descent, Offer
 
 # Sees points [points, inputs] and the values [points, rows] there; says whether that is enough.
 Look = Callable[[Tensor, Tensor], bool]
@@ -62,7 +62,7 @@ def descend(
 
     def look(x: Tensor, outputs: Tensor) -> bool:
         nonlocal found
-        found = offer(query, confirm, x, outputs, attack.near)
+        found = offer(query, confirm, x, outputs, attack.offer)
         return found is not None
 
     step_down(query, look, budget, attack, starts)
@@ -125,13 +125,13 @@ def _unit(domain: Domain, direction: Tensor) -> Tensor:
 
 
 def offer(
-    query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, near: float = Descent.near
+    query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, how: Offer
 ) -> Counterexample | None:
     """Hand over the points that meet a disjunct, or almost do, the clearest first."""
     worst = query.worst(outputs).amin(-1)  # [points]
     size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
-    close = torch.nonzero(worst <= near * size).flatten()
+    close = torch.nonzero(worst <= how.near * size).flatten()
     if not len(close):
         return None
-    order = close[worst[close].argsort()][:8]
+    order = close[worst[close].argsort()][: how.most]
     return confirm(x[order])

@@ -1,9 +1,15 @@
 """What a user can get wrong, said in one line."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 MOST = 1000  # characters of a message: foreign text may have any length
 
+# What torch, its devices, onnxruntime and C++ say of an allocation that failed.
+_NO_MEMORY = re.compile(
+    r"out of memory|not enough memory|allocate memory|failed to allocate|bad.?alloc", re.IGNORECASE
+)
 _LINE_ENDS = re.compile(r"[\t\n\r]+")
 
 
@@ -39,3 +45,31 @@ class InputError(ValueError):
 
 class UnsupportedError(InputError):
     """A well-formed network or property that lies outside of what the verifier can decide."""
+
+
+class OutOfMemoryError(InputError):
+    """An allocation that failed."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(
+            f"out of memory: an allocation failed ({one_line(error)}); "
+            "give --memory fewer gigabytes, so that less is taken at once"
+        )
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether an error, of whatever library, is an allocation that failed."""
+    return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Turn an allocation that fails, in whatever library, into an OutOfMemoryError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if not ran_out_of_memory(error):
+            raise
+        raise OutOfMemoryError(error) from None

@@ -107,3 +107,10 @@ def _read_all(path: Path, packed: bool, what: str, most: int) -> bytes:
                 unpacked = " when unpacked" if packed else ""
                 raise UnsupportedError(f"{what} {path} is larger than {most:,} bytes{unpacked}")
     return content.getvalue()
+
+
+def cut_unfinished_line(path: Path) -> None:
+    """Cut off what follows the last whole line of a file, if there is one."""
+    if path.exists():
+        with path.open("r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from fgp_vnn.base.robustness import other_class
 from fgp_vnn.base.verdict import Counterexample
 
-Ended = Literal["gap", "max", "timeout", "inconclusive"]
+Ended = Literal["gap", "max", "timeout", "memory", "inconclusive"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class Radius:
     upper: float  # infinite if no counterexample was found
     label: int  # the class that the network gives the centre
     counterexample: Counterexample | None = None
-    ended: Ended = "inconclusive"  # "max": no counterexample within the maximum
+    ended: Ended = "inconclusive"  # "max": none is within the maximum
     engine: str = "auto"  # what the lower bound is from
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)

@@ -32,14 +32,9 @@ class Robustness:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        result: dict[str, Any] = {
-            "status": self.status,
-            "label": self.label,
-            "decided_by": self.decided_by,
-            "reason": self.reason,
-            "seconds": self.seconds,
-            "statistics": dict(self.statistics),
-        }
+        names = ("status", "label", "decided_by", "reason", "seconds")
+        result: dict[str, Any] = {name: getattr(self, name) for name in names}
+        result["statistics"] = dict(self.statistics)
         if self.counterexample is not None:
             result["counterexample"] = {
                 "label": other_class(self.counterexample.y, self.label),
@@ -49,7 +44,7 @@ class Robustness:
 
 
 def other_class(y: Floats, label: int) -> int:
-    """The greatest output besides that of the label."""
+    """The class, other than the label, with the greatest of the outputs y [outputs]."""
     others = y.copy()
     others[label] = -np.inf
     return int(others.argmax())

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from fgp_vnn.base.errors import InputError, one_line
-from fgp_vnn.base.files import write_bytes
-from fgp_vnn.base.records import agree
+from fgp_vnn.base.files import cut_unfinished_line, write_bytes
+from fgp_vnn.base.point_table import agree
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key
 
@@ -99,7 +99,7 @@ def open_journal(
     with _locked(folder):
         with _writing(folder):
             _agree(folder, settings)
-            _repair(folder / JSON_LINES)
+            cut_unfinished_line(folder / JSON_LINES)
             records = read_records(folder)
             if retry_errors:
                 records = [record for record in records if record.result != "error"]
@@ -179,14 +179,6 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
         _write(folder / SETTINGS, [json.dumps(dict(settings), indent=2) + "\n"])
         return
     agree(folder, read_settings(folder), settings, "give another --out")
-
-
-def _repair(path: Path) -> None:
-    """Cut off an incomplete last line."""
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -21,7 +21,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
+from fgp_vnn.base.errors import (
+    InputError,
+    OutOfMemoryError,
+    UnsupportedError,
+    one_line,
+    ran_out_of_memory,
+)
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
@@ -166,11 +172,10 @@ def _check_certificate(job: dict[str, Any]) -> dict[str, Any]:
 def _reason(error: Exception) -> str:
     if isinstance(error, InputError):
         return str(error)
-    text = " ".join(str(error).split())
-    if isinstance(error, MemoryError) or "memory" in text.lower():
-        return f"out of memory: {text or 'an allocation failed'}"
+    if ran_out_of_memory(error):
+        return str(OutOfMemoryError(error))
     traceback.print_exc()
-    return f"{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from fgp_vnn.base.rounding import above, below, unit
 from fgp_vnn.bounds.backward import LayerBounds, interval_step
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.strategy import Slopes
 
 
 class _Forms(NamedTuple):
@@ -34,7 +33,7 @@ class _Forms(NamedTuple):
     reach: Tensor  # [boxes, 1]
 
 
-def pays(network: Network, factor: int = Slopes.forward_factor) -> bool:
+def pays(network: Network, factor: int) -> bool:
     """Whether forms carried forward cost so many times less than backward passes."""
     if not all(isinstance(layer, Dense) for layer in network.layers):
         return False

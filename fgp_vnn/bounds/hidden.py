@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds
-from fgp_vnn.bounds.slopes import Ascended, ascend
+from fgp_vnn.bounds.slopes import Ascended, Rows, ascend
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Domain
@@ -32,7 +32,7 @@ def refine_layers(
     budget: Budget,
     keep: KeepSlopes = lambda *proved: None,
 ) -> LayerBounds:
-    """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
+    """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     coarse = query.coarse()
@@ -69,11 +69,7 @@ def _bound_neurons(
     unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
     rows = torch.cat([unit, -unit]).unsqueeze(0)
     return ascend(
-        query.network,
-        query.domain,
-        k,
-        rows,
-        known,
+        Rows(query.network, query.domain, k, rows, known),
         coarse=coarse,
         ascent=ascent,
         done=lambda least: budget.expired(),

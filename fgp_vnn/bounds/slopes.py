@@ -24,11 +24,11 @@ class Multipliers(NamedTuple):
     """Lower slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
 
     alpha: tuple[Tensor, ...]  # in [0, 1]
-    beta: tuple[Tensor, ...]  # at least 0
-    weights: Tensor | None = None  # [batch, m] at least 0: of rows that are bounded as one sum
+    beta: tuple[Tensor, ...]  # nonnegative
+    weights: Tensor | None = None  # [batch, m] nonnegative, of rows that are bounded as one sum
 
     def to(self, dtype: torch.dtype) -> Multipliers:
-        """In another precision; slopes stay in [0, 1] and the others at least 0."""
+        """In another precision; slopes stay in [0, 1], the others nonnegative."""
         return Multipliers(
             tuple(a.to(dtype) for a in self.alpha),
             tuple(b.to(dtype) for b in self.beta),
@@ -69,20 +69,47 @@ def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
     return Multipliers(tuple(alpha), tuple(beta))
 
 
+class Rows(NamedTuple):
+    """Rows of one map of a network, to be bounded from below over a domain."""
+
+    network: Network
+    domain: Domain
+    target: int  # the number of the map
+    rows: Tensor  # [batch, m, outputs of the map]
+    bounds: LayerBounds
+    signs: Sequence[Tensor] | None = None  # [batch, n_k] per layer, of closed neurons
+
+    def on(self, network: Network, domain: Domain) -> Rows:
+        """The same of a network and a domain in another precision."""
+        rows, bounds = self.rows.to(network.dtype), self.bounds.to(network.dtype)
+        return Rows(network, domain, self.target, rows, bounds, self.signs)
+
+    def closed(self) -> list[Tensor] | None:
+        """The signs [batch, 1, n_k] of the layers below, in the precision of the rows."""
+        if self.signs is None:
+            return None
+        return [s.unsqueeze(-2).to(self.rows.dtype) for s in self.signs[: self.target]]
+
+    def backward(self, now: Multipliers, rounding: Rounding | None = None) -> Backward:
+        """A backward pass with these slopes and multipliers."""
+        closed, beta = self.closed(), None
+        if closed is not None:
+            beta = [sign * one for sign, one in zip(closed, now.beta, strict=False)]
+        lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
+        return backward(
+            self.network, self.domain, self.target, rows, lines, beta=beta, rounding=rounding
+        )
+
+
 def ascend(
-    network: Network,
-    domain: Domain,
-    target: int,
-    rows: Tensor,
-    bounds: LayerBounds,
+    rows: Rows,
     *,
-    signs: Sequence[Tensor] | None = None,
     begin: Multipliers | None = None,
     coarse: tuple[Network, Domain] | None = None,
     ascent: Ascent,
     done: Callable[[Tensor], bool],
 ) -> Ascended:
-    """Raise the bounds of `rows` of map `target`; `signs` [batch, n_k] are those of closed neurons.
+    """Raise the lower bounds of rows by gradient steps on their slopes and multipliers.
 
     If `begin` has weights, what is bounded is the weighed sum of the rows, and the weights are
     chosen as well: where it is positive, not all of the rows can be at most 0.
@@ -92,55 +119,39 @@ def ascend(
     its rounding error.
     """
     if coarse is not None:
-        best = _climb(
-            *coarse,
-            target,
-            rows.to(coarse[0].dtype),
-            bounds.to(coarse[0].dtype),
-            signs,
-            None if begin is None else begin.to(coarse[0].dtype),
-            ascent,
-            done,
-        )
-        best = best._replace(multipliers=best.multipliers.to(network.dtype))
+        begin = None if begin is None else begin.to(coarse[0].dtype)
+        best = _best_of_steps(rows.on(*coarse), begin, ascent, done)
+        best = best._replace(multipliers=best.multipliers.to(rows.network.dtype))
     else:
-        best = _climb(network, domain, target, rows, bounds, signs, begin, ascent, done)
+        best = _best_of_steps(rows, begin, ascent, done)
     if ascent.storable:
         best = best._replace(multipliers=best.multipliers.storable())
-    return _proved(network, domain, target, rows, bounds, signs, best)
+    return _proved(rows, best)
 
 
-def _climb(
-    network: Network,
-    domain: Domain,
-    target: int,
-    rows: Tensor,
-    bounds: LayerBounds,
-    signs: Sequence[Tensor] | None,
-    begin: Multipliers | None,
-    ascent: Ascent,
-    done: Callable[[Tensor], bool],
+def _best_of_steps(
+    asked: Rows, begin: Multipliers | None, ascent: Ascent, done: Callable[[Tensor], bool]
 ) -> Ascended:
+    """The best bounds of all steps, with rounding errors not yet taken off."""
+    network, domain, target, rows, bounds, _ = asked
     now = begin or start(network, rows, bounds)
-    used = range(target)
     crossing = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
-    closed = None if signs is None else [s.unsqueeze(-2).to(rows.dtype) for s in signs[:target]]
+    closed = asked.closed()
     moments = _Moments(now, target, with_beta=closed is not None)
     best: Ascended | None = None
     for step in range(ascent.steps + 1):
-        lines = bounds.lines(now.alpha)
-        beta = _signed(now, closed)
-        passed = backward(network, domain, target, now.mix(rows), lines, beta=beta)
+        passed = asked.backward(now)
         points = domain.maximiser(-passed.weight)
         best = _better(best, passed, now, points)
         if step == ascent.steps or done(best.least):
             break
+        lines = bounds.lines(now.alpha)
         values, _, arrived = carry(network, target, points, lines, passed.coefficients)
         rate = ascent.rate * ascent.decay**step
         beta_rate = ascent.beta_rate * ascent.decay**step
         alpha_new, beta_new = list(now.alpha), list(now.beta)
         moments.tick()
-        for k in used:
+        for k in range(target):
             if k + 1 not in values:
                 continue
             z, coefficient = values[k + 1], passed.coefficients[k + 1]
@@ -190,12 +201,6 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
     return grown / grown.sum(-1, keepdim=True)
 
 
-def _signed(now: Multipliers, closed: list[Tensor] | None) -> list[Tensor] | None:
-    if closed is None:
-        return None
-    return [sign * beta for sign, beta in zip(closed, now.beta, strict=False)]
-
-
 def _better(best: Ascended | None, passed: Backward, now: Multipliers, points: Tensor) -> Ascended:
     if best is None:
         return Ascended(passed.least, now, points, passed.coefficients)
@@ -214,24 +219,12 @@ def _better(best: Ascended | None, passed: Backward, now: Multipliers, points: T
     return Ascended(least, kept, points, passed.coefficients)
 
 
-def _proved(
-    network: Network,
-    domain: Domain,
-    target: int,
-    rows: Tensor,
-    bounds: LayerBounds,
-    signs: Sequence[Tensor] | None,
-    best: Ascended,
-) -> Ascended:
-    rounding = Rounding(network, domain, bounds)
-    closed = None if signs is None else [s.unsqueeze(-2).to(rows.dtype) for s in signs[:target]]
-    beta = _signed(best.multipliers, closed)
-    lines = bounds.lines(best.multipliers.alpha)
-    mixed = best.multipliers.mix(rows)
-    passed = backward(network, domain, target, mixed, lines, beta=beta, rounding=rounding)
-    points = domain.maximiser(-passed.weight)
-    kept = best._replace(least=passed.least, points=points, linear=passed)
-    return kept._replace(coefficients=passed.coefficients)
+def _proved(asked: Rows, best: Ascended) -> Ascended:
+    """The same with bounds that hold whatever was rounded."""
+    rounding = Rounding(asked.network, asked.domain, asked.bounds)
+    passed = asked.backward(best.multipliers, rounding)
+    points = asked.domain.maximiser(-passed.weight)
+    return Ascended(passed.least, best.multipliers, points, passed.coefficients, passed)
 
 
 class _Moments:

@@ -43,6 +43,7 @@ class Budget:
         return self.moment - time.monotonic()
 
     def expired(self) -> bool:
+        """Whether the deadline has passed."""
         return self.left() <= 0
 
     def share(self, part: float) -> Budget:

@@ -69,46 +69,56 @@ def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> N
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
+    """How many threads torch may use."""
     parser.add_argument(
         "--threads", type=threads, default=1, help="of torch; more pay only for large networks"
     )
 
 
 def set_threads(threads: int) -> None:
+    """Let torch use so many threads."""
     import torch
 
     torch.set_num_threads(threads)
 
 
 def seconds(text: str) -> float:
+    """A positive number of seconds from the command line."""
     return _number(text, POSITIVE, MOST_SECONDS, "a positive number of seconds, at most 1e9")
 
 
 def gigabytes(text: str) -> float:
+    """A positive number of gigabytes from the command line."""
     return _number(text, POSITIVE, MOST_GIGABYTES, "a positive number of gigabytes, at most 1e9")
 
 
 def radius(text: str) -> float:
+    """A radius, 0 or more, from the command line."""
     return _number(text, 0.0, FINITE, "a number of at least 0")
 
 
 def positive(text: str) -> float:
+    """A positive number from the command line."""
     return _number(text, POSITIVE, FINITE, "a positive number")
 
 
 def finite(text: str) -> float:
+    """A finite number from the command line."""
     return _number(text, -FINITE, FINITE, "a number")
 
 
 def seed(text: str) -> int:
+    """A seed from the command line."""
     return _integer(text, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
 
 
 def count(text: str) -> int:
+    """A positive whole number from the command line."""
     return _integer(text, 1, sys.maxsize, "a positive whole number")
 
 
 def threads(text: str) -> int:
+    """A number of threads from the command line."""
     return _integer(text, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
 
 

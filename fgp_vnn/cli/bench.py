@@ -30,7 +30,7 @@ from fgp_vnn.cli.arguments import (
     seconds,
 )
 from fgp_vnn.cli.output import complain
-from fgp_vnn.engine.settings import make_settings, unusual
+from fgp_vnn.engine.settings import check_certificate, make_settings, unusual
 
 VERIFY = "fgp_vnn:verify"
 
@@ -141,10 +141,10 @@ def _concluded(summary: Summary, plan: Plan) -> int:
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return what the verifier is called with: the device, and settings other than the default."""
-    if args.certificates and args.float32_semantics:
-        raise InputError("a certificate is about real arithmetic: leave out --float32-semantics")
     settings = search_settings(args, "precision", "float32_semantics")
-    make_settings("verify", settings)  # says now, once, what cannot be done
+    chosen = make_settings("verify", settings)  # says now, once, what cannot be done
+    if args.certificates:
+        check_certificate(chosen)
     return {"device": args.device, **unusual(settings)}
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.arguments import (
     add_limits,
     add_search_arguments,
@@ -49,6 +50,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn certify`."""
     add_point_arguments(parser)
     parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
     add_limits(parser, "the answer for a point")
@@ -60,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
     )
-    parser.add_argument(
-        "--batch", type=count, default=4096, help="regions that the walk takes at once"
-    )
+    parser.add_argument("--batch", type=count, help="regions that the walk takes at once")
     parser.add_argument(
         "--paper",
         action="store_true",
@@ -71,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Certify every point and print the summary; the exit code."""
     check_point_arguments(args)
     settings = _settings(args)
     run = PointRun.of(args, settings)
@@ -87,7 +88,9 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     settings = search_settings(args, "memory", "batch")
     settings.update(dict.fromkeys(args.without, False))
     if args.paper:
-        settings.update(engine="walk", attack=False)
+        if args.engine not in ("auto", "walk"):
+            raise InputError(f"--paper is the walk: leave out --engine {args.engine}")
+        settings.update(engine="walk")
         settings.update(dict.fromkeys(("alternate", "joint", "signed", "stable"), False))
     return settings
 
@@ -102,8 +105,8 @@ def run_settings(
 
 
 def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[str, Any]:
-    """One row of the output. Where nothing was decided an attack has its say, for the accuracy,
-    in the time that is left for it."""
+    """One row of the output. If nothing was decided, the rest of the time goes to an attack, for
+    the upper bound on the verified robust accuracy."""
     x, timeout = run.points.x[number].astype("float64"), options["timeout"]
     begin = time.monotonic()
     search = None if timeout is None else SEARCH_SHARE * timeout

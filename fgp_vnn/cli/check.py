@@ -7,6 +7,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn check`."""
     parser.add_argument("results", type=Path, help="a results file: sat and a counterexample")
     parser.add_argument("onnx", type=Path, help="the network (.onnx or .onnx.gz)")
     parser.add_argument("vnnlib", type=Path, help="the property (.vnnlib or .vnnlib.gz)")

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
+from fgp_vnn.cli.arguments import seconds
 
 if TYPE_CHECKING:
     from fgp_vnn.certificate.checker.check import Checked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn check-certificate`."""
     parser.add_argument("certificate", type=Path, help="what verify --certificate has written")
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+    parser.add_argument("--timeout", type=seconds, help="seconds until it is given up, refused")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,13 +28,18 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     begin = time.perf_counter()
+
+    def watch() -> None:
+        if args.timeout is not None and time.perf_counter() - begin > args.timeout:
+            raise InputError(f"it takes longer than {args.timeout:g} s: give --timeout more")
+
     certificate = read_bytes(args.certificate, "certificate")
     network, prop = read_bytes(args.model, "network"), read_bytes(args.property, "property")
     try:
         with Console(stderr=True).status("checking the certificate"):
             from fgp_vnn.certificate.checker.check import check_files
 
-            checked = check_files(certificate, network, prop)
+            checked = check_files(certificate, network, prop, watch)
     except InputError as error:
         print(f"certificate refused: {' '.join(str(error).split())}")
         return 1

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fgp_vnn import __version__
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, memory_errors
 from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
 from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
 
@@ -54,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     try:
         args = _parser(argv).parse_args(argv)
-        return int(_module(args.command).run(args))
+        with memory_errors():
+            return int(_module(args.command).run(args))
     finally:  # also after --help
         sys.stdout.flush()
 

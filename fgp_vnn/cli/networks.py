@@ -16,6 +16,7 @@ SUFFIXES = (".onnx", ".onnx.gz")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn networks`."""
     parser.add_argument(
         "paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks"
     )

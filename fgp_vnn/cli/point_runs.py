@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
-from fgp_vnn.base.records import Records, check_output
+from fgp_vnn.base.point_table import PointTable, check_output
 from fgp_vnn.cli.arguments import add_threads, count, finite, set_threads
 from fgp_vnn.cli.progress import points_bar
 
@@ -70,7 +70,7 @@ class PointRun:
 
     certifier: Certifier
     points: Points
-    records: Records | None = None
+    table: PointTable | None = None
 
     @classmethod
     def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:
@@ -86,8 +86,8 @@ class PointRun:
         """Open the output file, if one is asked for; the rows that it has already."""
         if args.output is None:
             return []
-        self.records = Records(args.output, columns, resume=args.resume, fixed=fixed)
-        return list(self.records.done)
+        self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
+        return list(self.table.done)
 
     def begin_row(self, number: int) -> Row:
         """The columns of a point that are known before the search."""
@@ -99,8 +99,8 @@ class PointRun:
 
         `make_row` gets the number of a point, and what shows a note beside the progress bar.
         """
-        records, count = self.records, len(self.points)
-        done = {int(row["point"]) for row in records.done} if records else set()
+        table, count = self.table, len(self.points)
+        done = {int(row["point"]) for row in table.done} if table else set()
         waiting = [number for number in range(count) if number not in done]
         with points_bar(count, count - len(waiting)) as bar:
             for number in waiting:
@@ -108,7 +108,7 @@ class PointRun:
                     row = make_row(number, bar.note)
                 except InputError as error:
                     raise InputError(f"point {number}: {error}") from None
-                if records:
-                    records.add(row)
+                if table:
+                    table.add(row)
                 yield row
                 bar.advance()

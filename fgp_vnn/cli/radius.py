@@ -21,7 +21,7 @@ from fgp_vnn.cli.point_runs import (
     check_point_arguments,
     fixed_columns,
 )
-from fgp_vnn.engine.settings import RADIUS_ENGINES
+from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES
 
 if TYPE_CHECKING:
     from fgp_vnn.api.points import Points
@@ -37,10 +37,11 @@ COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn radius`."""
     add_point_arguments(parser)
     parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
     parser.add_argument(
-        "--gap", type=positive, default=0.01, help="stop when upper - lower <= GAP * upper"
+        "--gap", type=positive, help="stop when upper - lower <= GAP * upper (0.01)"
     )
     parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
     parser.add_argument(
@@ -58,12 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Bound the radius at every point and print the summary; the exit code."""
     check_arguments(args)
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
         run = PointRun.of(args, chosen)
         check_points(args, run.points)
-        options = ball_options(args) | {"maximum": args.max, "gap": asked_gap(args)}
+        options = ball_options(args) | {
+            "maximum": args.max,
+            "gap": EXACT if args.exact else args.gap,
+        }
         settings = run_settings(args, options)
         rows = run.open(args, COLUMNS, settings)
     stopped: BaseException | None = None
@@ -86,7 +91,11 @@ def run(args: argparse.Namespace) -> int:
 def check_arguments(args: argparse.Namespace) -> None:
     """Whatever can be said before the work."""
     check_point_arguments(args)
-    if not args.gap < 1:
+    if args.exact and args.gap is not None:
+        raise InputError("--exact does not use --gap: give one of them")
+    if args.gap is None:
+        args.gap = None if args.exact else GAP
+    elif not args.gap < 1:
         raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
     if args.plot is not None and args.plot.suffix not in PLOTS:
         raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
@@ -102,6 +111,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def check_points(args: argparse.Namespace, points: Points) -> None:
+    """Refuse a file with a point that no ball can be drawn around."""
     from fgp_vnn.attack.ball_judge import check_ball
 
     for number, x in enumerate(points.x):
@@ -109,10 +119,6 @@ def check_points(args: argparse.Namespace, points: Points) -> None:
             check_ball(x.astype("float64"), args.max, args.norm, args.clip)
         except InputError as error:
             raise InputError(f"{args.points}: point {number}: {error}") from None
-
-
-def asked_gap(args: argparse.Namespace) -> float:
-    return EXACT if args.exact else float(args.gap)
 
 
 def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
@@ -133,14 +139,14 @@ def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str,
 def point_row(
     run: PointRun, number: int, options: dict[str, Any], note: Callable[[str], None]
 ) -> dict[str, Any]:
-    """One row of the output; `note` hears both bounds as they close in."""
+    """One row of the output; `note` shows both bounds as they improve."""
 
-    def hear(lower: float, upper: float) -> None:
+    def show(lower: float, upper: float) -> None:
         note(f"point {number}: {lower:.5g} to {_upper(upper)}")
 
-    hear(0.0, math.inf)
+    show(0.0, math.inf)
     x = run.points.x[number].astype("float64")
-    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, hear=hear))
+    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, hear=show))
 
 
 def result_row(result: Radius) -> dict[str, Any]:
@@ -160,11 +166,14 @@ def line(row: dict[str, Any]) -> str:
     point = read_row(row)
     wrong = "" if point.right else f" (true: {point.y})"
     gap = "" if math.isinf(point.gap) else f", gap {100 * point.gap:.2g} %"
-    ended = "tight" if point.tight else point.ended
+    ended = "tight" if point.tight else _ENDED.get(point.ended, point.ended)
     return (
         f"point {point.point}: class {point.label}{wrong}, radius {point.lower:.6g} to "
         f"{_upper(point.upper)}{gap}; {ended}, {point.engine}, {point.seconds:.3f} s"
     )
+
+
+_ENDED = {"memory": "out of memory (give --memory a lower number)"}
 
 
 def _upper(upper: float) -> str:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.cli.arguments import (
     add_limits,
@@ -32,6 +32,7 @@ LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn verify`."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Verify one property, write and print the verdict; the exit code."""
     ends = math.inf if args.timeout is None else time.monotonic() + args.timeout
     if args.results is not None:
         check_writable(args.results, "results file")
@@ -83,9 +85,17 @@ def run(args: argparse.Namespace) -> int:
             set_threads(args.threads)
             left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
             settings = search_settings(args, "memory", "precision", "float32_semantics")
-            verdict = verify(
-                args.model, args.property, timeout=left, certificate=args.certificate, **settings
-            )
+            try:
+                verdict = verify(
+                    args.model,
+                    args.property,
+                    timeout=left,
+                    certificate=args.certificate,
+                    **settings,
+                )
+            except OutOfMemoryError as error:
+                seconds = {"total": time.monotonic() - begin}
+                verdict = Verdict("unknown", reason=str(error), seconds=seconds)
             conclude()
             finish(verdict)
     code = 0 if args.certificate is None else _report_certificate(verdict)
@@ -120,7 +130,7 @@ def _report_certificate(verdict: Verdict) -> int:
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the status, what decided it, how long it took, or why nothing did."""
+    """One line: the status, what decided it, seconds, or why nothing was decided."""
     parts: list[str] = [verdict.status]
     if verdict.decided_by:
         parts.append(f"by {verdict.decided_by}")

@@ -1,4 +1,4 @@
-"""The sets of inputs in question: boxes, l2 and l1 balls, and balls clipped to a box.
+"""The sets of inputs in question: boxes, l2 and l1 balls (`clipped` has balls cut by a box).
 
 A domain knows its centre c and its support function h(w) = max over the domain of w . (x - c), so
 that the least value of an affine function w . (x - c) + v over it is v - h(-w). A domain's tensors
@@ -19,8 +19,6 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import larger_radius, moved_center, rounded_down, unit
-
-BISECTIONS = 26  # the level is then known to 8 digits, and the bound at it to twice as many
 
 
 class Domain(ABC):
@@ -88,7 +86,7 @@ class Domain(ABC):
         return center + scale.unsqueeze(-1) * (self.maximiser(-rows) - center)
 
 
-def _along(sizes: Tensor, radius: Tensor) -> Tensor:
+def along(sizes: Tensor, radius: Tensor) -> Tensor:
     """sum sizes_i radius_i for both at least 0, with all that underflow may have taken from it."""
     lost = unit(sizes.dtype).lost
     return (sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]
@@ -106,7 +104,8 @@ def _around(center: Tensor, radius: float) -> Box:
     return Box(center - (radius + spare), center + (radius + spare))
 
 
-def _norm(rows: Tensor, *, keepdim: bool = False) -> Tensor:
+def norm_of(rows: Tensor, *, keepdim: bool = False) -> Tensor:
+    """The l2 norm of each row."""
     result: Tensor = torch.linalg.vector_norm(rows, dim=-1, keepdim=keepdim)
     return result
 
@@ -128,7 +127,7 @@ class Box(Domain):
         return torch.maximum(self.upper - self.center, self.center - self.lower)
 
     def support(self, rows: Tensor) -> Tensor:
-        return _along(rows.abs(), self.radius.unsqueeze(-2))
+        return along(rows.abs(), self.radius.unsqueeze(-2))
 
     def maximiser(self, rows: Tensor) -> Tensor:
         return torch.where(rows > 0, self.upper.unsqueeze(-2), self.lower.unsqueeze(-2))
@@ -158,19 +157,19 @@ class L2Ball(Domain):
     radius: float
 
     def support(self, rows: Tensor) -> Tensor:
-        return _times(self.radius, _norm(rows) + unit(rows.dtype).root(rows.shape[-1]))
+        return _times(self.radius, norm_of(rows) + unit(rows.dtype).root(rows.shape[-1]))
 
     def maximiser(self, rows: Tensor) -> Tensor:
-        norm = _norm(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+        norm = norm_of(rows, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
         return self.center + self.radius * (rows / norm)
 
     def project(self, points: Tensor) -> Tensor:
         offset = points - self.center
-        norm = _norm(offset, keepdim=True)
+        norm = norm_of(offset, keepdim=True)
         return torch.where(norm > self.radius, self.center + offset * (self.radius / norm), points)
 
     def contains(self, points: Tensor) -> Tensor:
-        return _norm(points - self.center) <= self.radius
+        return norm_of(points - self.center) <= self.radius
 
     def box(self) -> Box:
         return _around(self.center, self.radius)
@@ -178,7 +177,7 @@ class L2Ball(Domain):
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L2Ball:
         """Around the rounded centre, by as much larger as that has moved."""
         center, moved = moved_center(self.center, device, dtype)
-        length = float(_norm(moved))
+        length = float(norm_of(moved))
         if bool(moved.any()):
             length += unit(moved.dtype).root(len(moved))
         return L2Ball(center, larger_radius(self.radius, length, len(moved), dtype))
@@ -222,81 +221,3 @@ class L1Ball(Domain):
         """Around the rounded centre, by as much larger as that has moved."""
         center, moved = moved_center(self.center, device, dtype)
         return L1Ball(center, larger_radius(self.radius, float(moved.sum()), len(moved), dtype))
-
-
-@dataclass(frozen=True, eq=False)
-class Clipped(Domain):
-    """The points of a ball that also lie in a box, which holds the ball's centre."""
-
-    ball: L2Ball | L1Ball
-    clip: Box
-
-    @property
-    def center(self) -> Tensor:  # type: ignore[override]
-        return self.ball.center
-
-    def support(self, rows: Tensor) -> Tensor:
-        """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
-        return torch.minimum(self.ball.support(rows), _along(rows.abs(), self._room(rows)))
-
-    def sharp_support(self, rows: Tensor) -> Tensor:
-        """The least of h_ball(u) + h_clip(row - u) over all u.
-
-        Every u gives an upper bound, whatever rounding has made of it; row - u may lose something
-        to underflow, times the room. The best one is min(|row|,
-        t) for l1 and min(|row|, t room) for l2, with signs as in the row and one number t.
-        """
-        size, room = rows.abs(), self._room(rows)
-        if isinstance(self.ball, L1Ball):
-            part = torch.minimum(size, _l1_level(size, room, self.ball.radius))
-        else:
-            part = torch.minimum(size, room * _l2_level(size, room, self.ball.radius))
-        rest = size - part + unit(rows.dtype).lost
-        return torch.fmin(self.support(rows), self.ball.support(part) + _along(rest, room))
-
-    def _room(self, rows: Tensor) -> Tensor:
-        """How far the clip box reaches from the centre to the side that each row points to."""
-        return torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
-
-    def outer_support(self, rows: Tensor) -> Tensor:
-        return self.ball.support(rows)
-
-    def reach(self, rows: Tensor) -> Tensor:
-        return torch.maximum(self.support(rows), self.support(-rows))
-
-    def maximiser(self, rows: Tensor) -> Tensor:
-        """The ball's maximiser moved into both sets: a good point, not always the best one."""
-        return self.project(self.ball.maximiser(rows))
-
-    def project(self, points: Tensor) -> Tensor:
-        """Into the ball, then into the box, which never moves a point away from the centre."""
-        return self.clip.project(self.ball.project(points))
-
-    def contains(self, points: Tensor) -> Tensor:
-        return self.ball.contains(points) & self.clip.contains(points)
-
-    def box(self) -> Box:
-        outer = self.ball.box()
-        lower = torch.maximum(outer.lower, self.clip.lower)
-        return Box(lower, torch.minimum(outer.upper, self.clip.upper))
-
-    def to(self, device: torch.device | str, dtype: torch.dtype) -> Clipped:
-        return Clipped(self.ball.to(device, dtype), self.clip.to(device, dtype))
-
-
-def _l1_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
-    """The |row_i| [..., 1] at which the ball is used up by larger ones, each with all its room."""
-    size, order = size.sort(dim=-1, descending=True)
-    used = room.gather(-1, order).cumsum(-1) >= radius
-    return torch.where(used, size, torch.zeros_like(size)).amax(-1, keepdim=True)
-
-
-def _l2_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
-    """The t [..., 1] for which row / t, cut to the room, has the length of the radius, or 0."""
-    low = torch.zeros_like(size[..., :1])
-    high = _norm(size, keepdim=True) / max(radius, torch.finfo(size.dtype).tiny)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        more = _norm(torch.minimum(size, middle * room), keepdim=True) > middle * radius
-        low, high = torch.where(more, middle, low), torch.where(more, high, middle)
-    return high

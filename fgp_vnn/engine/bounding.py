@@ -20,7 +20,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
-from fgp_vnn.bounds.slopes import ascend, start
+from fgp_vnn.bounds.slopes import Rows, ascend, start
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, rows_at_once
 from fgp_vnn.domain.sets import Box
@@ -31,7 +31,7 @@ from fgp_vnn.transform.chains import condense, fits, is_chain
 
 
 def bound_root(problem: Problem) -> Tensor:
-    """Bound all neurons by plain lines; gives lower bounds [rows] of the outputs."""
+    """Bound all neurons by plain linear bounds; lower bounds [rows] on the outputs."""
     query, budget = problem.query, problem.budget
     if _condensable(problem):
         problem.condensed = condense(query, budget, problem.strategy.shrinking)
@@ -69,7 +69,7 @@ def open_disjuncts(problem: Problem, least: Tensor) -> list[int]:
 
 
 def keep_open(problem: Problem, disjuncts: list[int]) -> None:
-    """Go on with some disjuncts, on the neurons that the first bounds leave unstable."""
+    """Reduce the problem to these disjuncts and the neurons that first bounds leave unstable."""
     if problem.condensed is None:
         problem.only(disjuncts)
         problem.drop_stable()
@@ -79,8 +79,8 @@ def keep_open(problem: Problem, disjuncts: list[int]) -> None:
 
 
 def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
-    """Lower bounds [rows] of the outputs by linear bounds, plain or optimised; as many rows at a
-    time as fit into the memory."""
+    """Lower bounds [rows] on the outputs by linear bounds, plain (None) or with optimised slopes;
+    as many rows at a time as fit into the memory."""
     query, network, depth = problem.query, problem.query.network, len(problem.query.network.layers)
     limit = problem.budget.at_once
     if ascent is None:
@@ -114,7 +114,7 @@ def _bound_rows(
         closed = query.closed(least) if whole else least > 0
         return bool(closed.all()) or problem.budget.expired()
 
-    result = ascend(network, domain, depth, rows, bounds, ascent=ascent, done=done)
+    result = ascend(Rows(network, domain, depth, rows, bounds), ascent=ascent, done=done)
     return result.least, result.multipliers.alpha
 
 
@@ -126,7 +126,7 @@ def optimise(problem: Problem) -> list[int]:
         return left
     problem.only(left)
     refine(problem, problem.budget.share(problem.strategy.hidden.refine_share))
-    return tighter(problem)
+    return drop_and_bound(problem)
 
 
 def _by_slopes(problem: Problem) -> list[int]:
@@ -135,13 +135,13 @@ def _by_slopes(problem: Problem) -> list[int]:
 
 
 def refine(problem: Problem, patience: Budget) -> None:
-    """Tighter bounds of the hidden layers by slopes of their own."""
+    """Tighten the bounds of the hidden layers, each by slopes optimised for it."""
     slopes, keep = problem.strategy.slopes, problem.log.refined
     problem.bounds = refine_layers(problem.query, problem.bounds, slopes, patience, keep)
 
 
-def tighter(problem: Problem) -> list[int]:
-    """Leave out what tighter bounds have made stable; the disjuncts that stay open."""
+def drop_and_bound(problem: Problem) -> list[int]:
+    """Drop the neurons that tighter bounds have made stable; the disjuncts that stay open."""
     before = problem.statistics["unstable"]
     problem.shrink()
     problem.tightened = problem.statistics["unstable"] <= problem.strategy.hidden.worth * before

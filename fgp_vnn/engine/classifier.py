@@ -13,7 +13,8 @@ from fgp_vnn.attack.ball_judge import BallJudge
 from fgp_vnn.base.robustness import Doubles, Floats, Norm
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings

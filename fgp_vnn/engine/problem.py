@@ -1,4 +1,4 @@
-"""One query on its way through the steps: what is left of it, of its time and of its memory."""
+"""One query on its way through the steps: what is left of it, and its budget."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Through = Callable[[Tensor], Tensor]  # points [points, inputs] as points of ano
 class Problem:
     """The query as far as it has been shrunk, and what has been spent on it.
 
-    What shrinks it keeps the bounds, the way back to the original input and the names in step.
+    Methods that shrink the query update the bounds, the lift to the original input and the names.
     """
 
     query: Query
@@ -57,23 +57,23 @@ class Problem:
         return self.judge(self.lift(points))
 
     def only(self, disjuncts: Sequence[int]) -> None:
-        """Go on with some of the disjuncts."""
+        """Reduce the problem to some of the disjuncts."""
         self.query = self.query.only(disjuncts)
         self.log.names.keep_disjuncts(disjuncts)
 
     def enter(self, query: Query, lift: Lift) -> None:
-        """Go on with an equal query in a smaller input space."""
+        """Replace the query by an equivalent one in a smaller input space."""
         outer = self.lift
         self.query, self.lift = query, lambda points: outer(lift(points))
         self.log.names.keep_inputs(lift)
 
     def reduce_inputs(self) -> None:
-        """Leave out inputs that do not move or are not seen, unless the user forbids it."""
+        """Drop inputs that are fixed or that no neuron reads, unless the user forbids it."""
         if self.settings.reduce:
             self.enter(*reduce_inputs(self.query))
 
     def drop_stable(self) -> None:
-        """Leave out the neurons that are stable, where that makes the query smaller."""
+        """Drop the stable neurons, if that makes the query smaller."""
         before, bounds = self.query, self.bounds
         if self.condensed is not None:
             self.query, self.bounds = self.condensed.query, self.condensed.bounds
@@ -87,7 +87,7 @@ class Problem:
             self.log.names.keep_neurons(left)
 
     def shrink(self) -> None:
-        """Leave out all that cannot matter: stable neurons, twins of neurons, inputs."""
+        """Drop everything that cannot matter: stable neurons, duplicate neurons, inputs."""
         self.drop_stable()
         # What a log proves is about the neurons of the file, and merged ones are none of them.
         rounded_away = self.strategy.shrinking.rounded_away
@@ -102,7 +102,7 @@ class Problem:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Count the time of what is done in it."""
+        """Add the time spent in the block to `seconds`."""
         begin = time.perf_counter()
         try:
             yield
@@ -114,7 +114,7 @@ class Problem:
         self.statistics[name] = self.statistics.get(name, 0) + number
 
     def report(self, method: str, outcome: Outcome) -> Verdict:
-        """What a search came to, as a verdict."""
+        """The outcome of a search as a verdict; its counts are added to the statistics."""
         for name, number in outcome.statistics.items():
             self.count(name, number)
         decided = method if outcome.status in ("sat", "unsat") else ""
@@ -127,6 +127,7 @@ class Problem:
         counterexample: Counterexample | None = None,
         reason: str = "",
     ) -> Verdict:
+        """A verdict with the time and the counts so far."""
         return Verdict(status, decided_by, counterexample, reason, self.seconds, self.statistics)
 
 

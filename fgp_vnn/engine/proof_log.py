@@ -23,7 +23,6 @@ from fgp_vnn.engine.names import Names
 from fgp_vnn.engine.proof_trees import box_tree, sign_tree
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles
-from fgp_vnn.search.inputs import KeepBoxes
 
 Array = NDArray[Any]
 
@@ -33,7 +32,6 @@ class NullLog:
 
     wanted = False  # whether a certificate is asked for: some steps have no form in one
     gap = ""  # why the steps do not prove it; empty if they do
-    box: KeepBoxes | None = None  # takes boxes that a search has closed
 
     def __init__(self, query: Query) -> None:
         self.names = Names(query)
@@ -46,6 +44,10 @@ class NullLog:
 
     def leaf(self, bundles: Bundles) -> None:
         """Bundles that a split search has closed."""
+
+    def boxes(self, lower: Tensor, upper: Tensor, weights: Tensor, closed: Tensor) -> None:
+        """Boxes [boxes, inputs] of a search; those that are closed [boxes] are proved by the sum of
+        the rows with weights [boxes, rows]."""
 
     def closed(
         self, query: Query, disjuncts: Sequence[int], least: Tensor, slopes: Sequence[Tensor]
@@ -72,7 +74,6 @@ class ProofLog(NullLog):
         self._row_count = len(owner)
         self._leaves: list[Bundles] = []
         self._boxes: list[tuple[Array, Array, Array]] = []
-        self.box = self._box
 
     def refined(self, layer: int, neurons: Tensor, slopes: Sequence[Tensor]) -> None:
         self.sharpened(layer, neurons, _unsplit(torch.cat(list(slopes), -1)))
@@ -102,8 +103,9 @@ class ProofLog(NullLog):
     def leaf(self, bundles: Bundles) -> None:
         self._leaves.append(bundles)
 
-    def _box(self, lower: Tensor, upper: Tensor, weights: Tensor) -> None:
-        self._boxes.append((lower.cpu().numpy(), upper.cpu().numpy(), weights.cpu().numpy()))
+    def boxes(self, lower: Tensor, upper: Tensor, weights: Tensor, closed: Tensor) -> None:
+        low, high, sums = (part[closed].cpu().numpy() for part in (lower, upper, weights))
+        self._boxes.append((low, high, sums))
 
     def ended(self, *, proved: bool, in_time: bool) -> None:
         try:

@@ -19,7 +19,7 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.strategy import Radius
 
-Progress = Callable[[float, float], None]  # hears the lower and the upper bound
+Progress = Callable[[float, float], None]  # called with the lower and the upper bound
 
 
 @dataclass(eq=False)
@@ -43,10 +43,12 @@ class Ends:
 
     @property
     def settings(self) -> Settings:
+        """What the user chose."""
         return self.classifier.settings
 
     @property
     def strategy(self) -> Radius:
+        """The tuning numbers of the search for a radius."""
         return self.classifier.strategy.radius
 
     @property
@@ -56,6 +58,7 @@ class Ends:
 
     @property
     def done(self) -> bool:
+        """Whether the lower bound has reached the goal."""
         return self.lower >= self.goal
 
     def problem(self, radius: float) -> Problem:

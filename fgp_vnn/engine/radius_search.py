@@ -1,4 +1,4 @@
-"""Searches for the radius at one input: the walk, and bundles at growing radii.
+"""The steps that narrow the two ends of a radius: plain bounds, the walk, splits at growing radii.
 
 A proof at the goal, a little below the nearest counterexample, is all that is needed, so it is
 tried first. Where it does not end soon, the radius grows from what plain bounds certify, and the
@@ -33,8 +33,8 @@ class Attempt:
     stage: Stage
     search: Distances
 
-    def go_on(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
-        """Search until someone says stop."""
+    def resume(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
+        """Resume the search until the ends meet or `stop` says so."""
         before = self.search.bundles
         self.search.run(lambda: ends.done or stop(self.search))
         self.search.report()
@@ -120,7 +120,7 @@ def _split(ends: Ends) -> None:
     first = _attempt(ends, ends.goal)
     if first is None:
         return
-    first.go_on(ends, hopeless)
+    first.resume(ends, hopeless)
     if ends.done or first.search.stuck < math.inf:
         return
     plain_bounds(ends, ends.strategy.fine)
@@ -131,7 +131,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
     """Prove one radius after the other, the bundles of each handed on to the next.
 
     Each gets a little time. Between the largest that is proved and the least that is not, the
-    middle comes next; once they are close together, the least that is not proved goes on.
+    middle comes next; once they are close together, the search at the least unproved one resumes.
     """
     how = ends.strategy
     before: Attempt | None = None
@@ -150,7 +150,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
         others = [*waiting, *(() if before is None or before is made else (before,))]
         held = sum(attempt.search.held for attempt in others)
         made.search.allow(max(0, ends.budget.waiting - held))
-        made.go_on(ends, _until(time.monotonic() + patience))
+        made.resume(ends, _until(time.monotonic() + patience))
         if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
             before, close = made, how.close
         elif made.search.stuck < math.inf:
@@ -184,9 +184,9 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
 
 def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:
     """The ends as the search of a stage sees them."""
-    target = Target(made.ball.query.network, made.ball.origin, ends.center.norm)
-
-    how = ends.classifier.strategy.attack.polish
+    ball, attack = made.ball, ends.classifier.strategy.attack
+    target = Target(ball.query.network, ball.origin, ends.center.norm, attack.projected.active)
+    how = attack.polish
 
     def offer(points: Tensor) -> bool:
         nearest = polish(target, points, ends.budget, how)[: how.offered]

@@ -27,7 +27,7 @@ class Stage:
 
     ball: Ball
     lift: Through  # to the network's own input
-    scale: float  # a distance in the ball times this is at most the true distance
+    scale: float  # a distance in the ball times this is a lower bound on the true distance
     neurons: Tensor  # places of the ball's neurons among those of the network
     classes: list[int]  # numbers of the disjuncts that plain bounds leave open
 
@@ -41,7 +41,7 @@ def attack_nearest(ends: Ends) -> None:
     if ends.center.clip is not None:
         low, high = (torch.from_numpy(b).to(query.domain.center) for b in ends.center.clip)
         clip = Box(low, high)
-    target = Target(query.network, _origin(ends, problem), norm, clip, how.projected.active)
+    target = Target(query.network, _origin(ends, problem), norm, how.projected.active, clip)
     begin = starts(target, how.projected.starts, seed)
     begin = begin.first(points_at_once(query.network, ends.budget.at_once))
     patience = ends.budget.share(ends.strategy.attack_share)

@@ -11,7 +11,7 @@ from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.bounding import by_inputs, refine, tighter
+from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.inputs import Subdivision, split_inputs
@@ -21,14 +21,14 @@ from fgp_vnn.strategy import Neurons
 
 
 def walk_first(problem: Problem) -> Verdict | None:
-    """The walk, for as many regions as it is given patience for."""
+    """The walk, limited to the number of regions that the strategy allows."""
     problem.reduce_inputs()
     verdict = problem.report("walk", _walk(problem, problem.strategy.walk.patience))
     return None if verdict.status == "unknown" else verdict
 
 
 def walk_few(problem: Problem) -> Verdict | None:
-    """The walk, where so few neurons are unstable that it is over at once."""
+    """The walk, if so few neurons are unstable that it ends at once."""
     few = problem.statistics["unstable"] <= problem.strategy.walk.few_neurons
     # What the walk reaches, it reaches by continuity, which float32 does not have.
     if not few or problem.settings.float32_semantics:
@@ -49,7 +49,7 @@ def walk(problem: Problem) -> Verdict:
 
 
 def forget_bounds(problem: Problem) -> None:
-    """Know nothing of any neuron."""
+    """Set the bounds of every neuron to infinity, as the paper's walk does."""
     like, widths = problem.query.domain.center, problem.query.network.widths
     above = tuple(like.new_full((1, width), torch.inf) for width in widths)
     problem.bounds = LayerBounds(tuple(-bound for bound in above), above)
@@ -79,8 +79,8 @@ def split(problem: Problem) -> Verdict:
 
 
 def _sharpen(problem: Problem) -> bool:
-    """Bounds of hidden neurons by splits of their own, as long as that makes more of them stable;
-    whether they leave a disjunct open.
+    """Tighten hidden neurons' bounds, each by a split search of its own, as long as that makes more
+    of them stable; whether a disjunct is still open.
 
     Where better slopes have done so, splits are likely to; elsewhere they get less time to try.
     """
@@ -93,7 +93,7 @@ def _sharpen(problem: Problem) -> bool:
                 problem.query, problem.bounds, rounds, patience, problem.strategy, keep
             )
             refine(problem, patience)
-            left = tighter(problem)
+            left = drop_and_bound(problem)
         if not left:
             return False
         problem.only(left)
@@ -135,9 +135,9 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
     # With an LP the last boxes are walked through, and what the walk shows is about real numbers.
     walks = settings.lp and not settings.float32_semantics
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
-    how = Subdivision(lp=walks, clip=not log.wanted)
+    how = Subdivision(lp=walks, clip=not log.wanted, strategy=problem.strategy)
     with problem.timed("search"):
-        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.box)
+        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.boxes)
     return _logged(problem, outcome)
 
 

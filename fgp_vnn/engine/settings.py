@@ -15,6 +15,7 @@ RADIUS_ENGINES = ("auto", "walk", "split", "bounds")
 VARIANTS = ("full-queue", "first-boundary")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float64", "float32")
+GAP = 0.01  # of a radius, relative, where none is asked for
 SEEDS = 1 << 63
 BATCHES = 1 << 31
 _ANYWHERE = ("device", "memory", "seed")
@@ -34,6 +35,8 @@ _ENGINES: Mapping[str, tuple[str, ...]] = {
     "lp": ("auto", "walk", "split"),
     "attack": ("auto", "walk", "split", "bounds"),
 }
+# The same where a route differs: `certify` walks and bounds without an attack anyway.
+_ENGINES_OF: Mapping[tuple[str, str], tuple[str, ...]] = {("certify", "attack"): ("auto", "split")}
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Settings:
     """How to search; every field has a value that suits most instances."""
 
     engine: str = "auto"
-    variant: str = "full-queue"  # of the walk: go on past an inconclusive boundary, or stop
+    variant: str = "full-queue"  # of the walk: continue past an inconclusive boundary, or stop
     attack: bool = True
     alternate: bool = True  # settle inconclusive boundaries by alternating projections
     lp: bool = False  # hand what projections leave inconclusive to an LP or a cone program
@@ -55,7 +58,7 @@ class Settings:
     signed: bool = True  # the walk drops regions that miss the domain by one constraint
     joint: bool = True  # and those that miss it by several constraints together
     cache_first: bool = True  # the first layer's supports are computed once
-    batch: int = 4096  # regions at a time
+    batch: int | None = None  # regions at a time; None: what the strategy says
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -83,7 +86,7 @@ class Settings:
             )
         if not _whole(self.seed) or not 0 <= self.seed < SEEDS:
             raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")
-        if not _whole(self.batch) or not 1 <= self.batch < BATCHES:
+        if self.batch is not None and not (_whole(self.batch) and 1 <= self.batch < BATCHES):
             raise InputError(f"batch is {self.batch!r}; it must be a whole number of at least 1")
 
 
@@ -102,9 +105,21 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
             f"{', '.join(RADIUS_ENGINES)}"
         )
     for name in unusual(given):
-        if settings.engine not in _ENGINES.get(name, ENGINES):
+        if settings.engine not in _ENGINES_OF.get((route, name), _ENGINES.get(name, ENGINES)):
             raise InputError(f"engine {settings.engine!r} does not use the setting {name!r}")
+        if name == "seed" and route == "verify" and not settings.attack:
+            raise InputError("a search without attacks does not use the setting 'seed'")
+        if name in ("variant", "alternate") and settings.float32_semantics:
+            raise InputError(f"with float32 semantics there is no walk to use the setting {name!r}")
     return settings
+
+
+def check_certificate(settings: Settings) -> None:
+    """Refuse settings under which no certificate can be written."""
+    if settings.float32_semantics:
+        raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
+    if settings.engine == "attack":
+        raise InputError("engine 'attack' proves nothing that a certificate could hold")
 
 
 def _positive(value: object) -> bool:

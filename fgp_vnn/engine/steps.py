@@ -1,6 +1,6 @@
 """The steps that every question goes through before a search.
 
-A step takes a problem further: it gives a verdict, or None where the next step is to go on.
+A step returns a verdict, or None after it has shrunk or bounded the problem for the next step.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ def _attack(problem: Problem, descent: Descent) -> Verdict | None:
 
 
 def bound(problem: Problem) -> Verdict | None:
-    """Plain linear bounds; stable neurons and closed disjuncts are left out."""
+    """Plain linear bounds; drops stable neurons and closed disjuncts."""
     with problem.timed("bounds"):
         problem.reduce_inputs()
         least = bound_forward(problem)
-        return _go_on(problem, bound_root(problem) if least is None else least)
+        return _keep_open(problem, bound_root(problem) if least is None else least)
 
 
 def bound_for_walk(problem: Problem) -> Verdict | None:
-    """The same for a walk."""
+    """The same, with inputs kept: the walk reduces them itself."""
     with problem.timed("bounds"):
-        return _go_on(problem, bound_root(problem))
+        return _keep_open(problem, bound_root(problem))
 
 
-def _go_on(problem: Problem, least: Tensor) -> Verdict | None:
-    """Go on with the disjuncts that lower bounds [rows] of the outputs leave open."""
+def _keep_open(problem: Problem, least: Tensor) -> Verdict | None:
+    """Reduce the problem to the disjuncts that lower bounds [rows] on the outputs leave open."""
     left = open_disjuncts(problem, least)
     if not left:
         return problem.verdict("unsat", "bounds")
@@ -79,20 +79,20 @@ def _go_on(problem: Problem, least: Tensor) -> Verdict | None:
 
 
 def drop_stable(problem: Problem) -> None:
-    """Leave out stable neurons, and decide nothing by that."""
+    """Drop stable neurons; the bounds are not used to decide anything."""
     with problem.timed("bounds"):
         bound_root(problem)
         problem.drop_stable()
 
 
 def shrink(problem: Problem) -> None:
-    """Leave out all that cannot matter."""
+    """Drop stable neurons, duplicate neurons and inputs that cannot matter."""
     with problem.timed("bounds"):
         problem.shrink()
 
 
 def optimise_slopes(problem: Problem) -> Verdict | None:
-    """Linear bounds by optimised slopes."""
+    """Linear bounds with optimised slopes."""
     with problem.timed("bounds"):
         left = optimise(problem)
     if not left:
@@ -102,10 +102,10 @@ def optimise_slopes(problem: Problem) -> Verdict | None:
 
 
 def watch_time(problem: Problem) -> Verdict | None:
-    """Give up if time is up."""
+    """A timeout if time is up."""
     return problem.verdict("timeout", reason=TIME_IS_UP) if problem.budget.expired() else None
 
 
 def leave_open(reason: str) -> Step[Problem]:
-    """Give up for a reason."""
+    """The step that answers `unknown` for this reason."""
     return lambda problem: problem.verdict("unknown", reason=reason)

@@ -35,6 +35,7 @@ class AffineMap(ABC):
 
     @property
     def outputs(self) -> int:
+        """The number of outputs."""
         return int(self.bias.shape[0])
 
     @property
@@ -45,7 +46,7 @@ class AffineMap(ABC):
 
     @abstractmethod
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
-        """At least |W| values + |bias|: what all terms of a result add up to, for values >= 0."""
+        """Upper bound on |W| values + |bias|, the sizes of all terms together, for values >= 0."""
 
     @abstractmethod
     def lost(self, values: Sequence[Tensor]) -> Lost:
@@ -228,14 +229,17 @@ class Network:
 
     @property
     def widths(self) -> tuple[int, ...]:
+        """The number of neurons in each layer."""
         return tuple(layer.outputs for layer in self.layers)
 
     @property
     def neurons(self) -> int:
+        """The number of neurons in all layers."""
         return sum(self.widths)
 
     @property
     def outputs(self) -> int:
+        """The number of outputs."""
         return self.output.outputs
 
     @property
@@ -245,10 +249,12 @@ class Network:
 
     @property
     def dtype(self) -> torch.dtype:
+        """The precision of all tensors."""
         return self.output.bias.dtype
 
     @property
     def device(self) -> torch.device:
+        """The device of all tensors."""
         return self.output.bias.device
 
     def preactivations(self, x: Tensor) -> list[Tensor]:
@@ -267,5 +273,6 @@ class Network:
         return self.preactivations(x)[-1]
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Network:
+        """The same network on another device or in another precision."""
         layers = tuple(layer.to(device, dtype) for layer in self.layers)
         return replace(self, layers=layers, output=self.output.to(device, dtype))

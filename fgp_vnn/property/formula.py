@@ -45,10 +45,14 @@ class Row(NamedTuple):
 
 
 class And(NamedTuple):
+    """True where all of the formulas are."""
+
     all: tuple[Formula, ...]
 
 
 class Or(NamedTuple):
+    """True where one of the formulas is."""
+
     any: tuple[Formula, ...]
 
 
@@ -71,6 +75,7 @@ class Linear:
             self.terms[variable] = _checked(self.terms.get(variable, 0) + factor * value)
 
     def without_zeros(self) -> dict[int, Fraction]:
+        """The terms whose coefficient is not 0."""
         return {variable: value for variable, value in self.terms.items() if value}
 
 
@@ -89,6 +94,7 @@ def number(literal: str) -> float | None:
 
 
 def finite(value: float, literal: str) -> float:
+    """The value of a literal; raises InputError if it overflows."""
     if math.isinf(value):
         raise InputError(f"{plain(literal, 60)} is too large for a float64")
     return value
@@ -107,6 +113,17 @@ def product(factors: list[Linear]) -> Linear:
     result = Linear()
     result.add(rest or Linear(constant=Fraction(1)), scale)
     return result
+
+
+def compare_variable(
+    operator: str, variable: int, value: float, names: Names, line: int
+) -> Bound | Row:
+    """variable OPERATOR value, for <=, <, >= and >: without fractions, hence fast."""
+    upper, strict = operator[0] == "<", len(operator) == 1
+    if variable < names.inputs:
+        return Bound(variable, upper, value, strict, line)
+    sign = 1.0 if upper else -1.0
+    return Row(((variable - names.inputs, sign),), sign * value, strict)
 
 
 def compare(operator: str, left: Linear, right: Linear, names: Names, line: int) -> Formula:

@@ -91,6 +91,7 @@ class Case:
         return np.asarray(least > self.upper)
 
     def unsafe_at(self, y: Array) -> bool:
+        """Whether the output y [outputs] is unsafe in this case."""
         return any(conjunction.meets(y) for conjunction in self.unsafe)
 
 
@@ -116,4 +117,5 @@ class Property:
     warnings: tuple[str, ...] = ()
 
     def broken_by(self, x: Array, y: Array) -> bool:
+        """Whether the input x [inputs] with the output y [outputs] is a counterexample."""
         return any(case.contains(x) and case.unsafe_at(y) for case in self.cases)

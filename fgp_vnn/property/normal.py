@@ -19,6 +19,8 @@ MAX_NUMBERS = 50_000_000  # in the boxes and rows of the result: 400 MB
 
 
 class Interval(NamedTuple):
+    """The values allowed for one variable; an open end is not allowed itself."""
+
     lower: float = -math.inf
     open_lower: bool = False
     upper: float = math.inf

@@ -17,7 +17,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine
 from fgp_vnn.regions.projections import along, scaled, step_length
-from fgp_vnn.strategy import Programs as Effort
+from fgp_vnn.strategy import Extremes
 
 
 class Programs(NamedTuple):
@@ -34,7 +34,7 @@ def lowest_points(
     programs: Programs,
     look: Callable[[Tensor], Tensor],
     budget: Budget,
-    effort: Effort,
+    effort: Extremes,
 ) -> Tensor:
     """Multipliers [cases, constraints] with high lower bounds.
 

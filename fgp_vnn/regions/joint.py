@@ -25,7 +25,7 @@ from fgp_vnn.domain.sets import Box, Domain, L2Ball
 from fgp_vnn.regions.triangular import RegionForms, Triangular
 
 
-class Pressed(NamedTuple):
+class Joint(NamedTuple):
     """The inequality p . (x - center) >= q - slack of each region.
 
     The errors of the rows have room for the roundings of a sum over all of them and of its
@@ -37,7 +37,7 @@ class Pressed(NamedTuple):
     slack: Tensor  # [regions] what rounding may have added to q
 
 
-def press(system: Triangular, forms: RegionForms, sign: Tensor) -> Pressed:
+def join_constraints(system: Triangular, forms: RegionForms, sign: Tensor) -> Joint:
     """One inequality for each region, from one sweep over its neurons; sign [neurons, regions]."""
     count = system.neurons
     rows, values = forms.rows[:count], -sign * forms.values[:count]
@@ -59,17 +59,17 @@ def press(system: Triangular, forms: RegionForms, sign: Tensor) -> Pressed:
     slack = (multipliers * system.error[:count].unsqueeze(1)).sum(0)
     slack = unit(p.dtype).grow(count + 4) * slack + system.floor
     q = (multipliers * values).sum(0)
-    return Pressed(p, q, slack + (q - q))
+    return Joint(p, q, slack + (q - q))
 
 
-def misses(domain: Domain, pressed: Pressed) -> Tensor:
+def misses(domain: Domain, joint: Joint) -> Tensor:
     """Which regions [regions] hold no point of the domain."""
-    return positive(pressed.q - pressed.slack - domain.support(pressed.p))
+    return positive(joint.q - joint.slack - domain.support(joint.p))
 
 
-def excluded(system: Triangular, forms: RegionForms, pressed: Pressed) -> Tensor:
+def excluded(system: Triangular, forms: RegionForms, joint: Joint) -> Tensor:
     """Which rows [rows, regions] are not 0 (output rows: not <= 0) in region and domain."""
-    p, q, slack = pressed
+    p, q, slack = joint
     dot = (forms.rows * p).sum(-1)  # [rows, regions]
     own = p.square().sum(-1)
     squares = _squares(system.domain, forms, None)
@@ -99,7 +99,7 @@ def _squares(domain: Domain, forms: RegionForms, metric: Tensor | None) -> Tenso
 
 
 def _norm_of_sum(own: Tensor, dot: Tensor, squares: Tensor, factor: Tensor, inputs: int) -> Tensor:
-    """At least the norm of p + factor A, from the inner products of p and A.
+    """Upper bound on the norm of p + factor A, from the inner products of p and A.
 
     |p|^2 has inputs + 1 roundings, factor^2 |A|^2 has two and twice the inputs + 11 of a support,
     and their product, at most the sum of the two, has inputs + 3; five more come after that. Each

@@ -22,12 +22,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.gaps import FAILED, Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, doubt, nominal
 from fgp_vnn.regions.programs import Doubles, Norm, Optimum, Program, solve
+from fgp_vnn.strategy import Programs
 
-INWARD = 1e-12  # what a point of a ball is moved towards its centre, so that it stays in the ball
 NOTHING = -5000  # an exponent below that of any number
 
 
@@ -47,13 +48,14 @@ def solve_region(
     goals: int,
     seconds: float = float("inf"),
     proves: Callable[[Tensor], bool] = lambda multipliers: False,
+    how: Programs | None = None,
 ) -> Answer:
     """Decide one case [1, constraints, inputs], whose last `goals` constraints matter most.
 
     A point that meets these with room to spare is the more likely to be confirmed. `proves` is
     asked about multipliers [constraints] that fail by the errors of the constraints alone.
     """
-    region = _Region(domain, spaces, goals, time.monotonic() + seconds)
+    region = _Region(domain, spaces, goals, time.monotonic() + seconds, how or Programs())
     widest = region.widest()
     if widest is None:
         return Answer(None, region.points([]), region.solved)
@@ -71,8 +73,10 @@ def solve_region(
 class _Region:
     """A region in the solver's units, and how many programs it took."""
 
-    def __init__(self, domain: Domain, spaces: HalfSpaces, goals: int, end: float) -> None:
-        self._domain, self._end = domain, end
+    def __init__(
+        self, domain: Domain, spaces: HalfSpaces, goals: int, end: float, how: Programs
+    ) -> None:
+        self._domain, self._end, self._how = domain, end, how
         self._units, self._share, self._low, self._high = _units(domain)
         self._norm = _norm_of(domain)
         rows, values, errors = (part[0].double().cpu().numpy() for part in spaces)
@@ -107,7 +111,7 @@ class _Region:
         center = self._domain.center
         moved = np.array(offsets).reshape(-1, len(self._units)) * self._units
         if self._norm != "box":
-            moved *= 1 - INWARD
+            moved *= 1 - self._how.inward
         return self._domain.project(center + torch.from_numpy(moved).to(center))
 
     def widest(self, *, goals_only: bool = False) -> Optimum | None:
@@ -117,7 +121,8 @@ class _Region:
         self.solved += 1
         margin = self._goal if goals_only else np.ones_like(self._limits)
         sides = (self._low, self._high, self._share, self._norm)
-        return solve(Program(self._rows, self._limits, margin, *sides), self._end)
+        program = Program(self._rows, self._limits, margin, *sides)
+        return solve(program, self._end, self._how)
 
     def proof(self, multipliers: Doubles, proves: Callable[[Tensor], bool]) -> Tensor | None:
         """The multipliers [constraints] of the case, if they hold in our own arithmetic."""

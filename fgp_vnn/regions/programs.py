@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-TOLERANCE = 1e-9  # of HiGHS, whose vertices come out much more accurate than that
-SHARP_TOLERANCE = 1e-12  # of Clarabel, which goes as far as it gets
-LIMIT = 2.0  # of the margin
+from fgp_vnn.strategy import Programs
+
+LIMIT = 2.0  # of the margin, which is at most 1 for rows of size 1
 # A program that fails is tried once more; 0 threads are as many as another user of HiGHS has set.
 ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"presolve": "off", "threads": 1},
@@ -48,10 +48,11 @@ class Optimum(NamedTuple):
     multipliers: Doubles  # [constraints] at least 0
 
 
-def solve(program: Program, end: float) -> Optimum | None:
+def solve(program: Program, end: float, how: Programs) -> Optimum | None:
     """What the solver proposes before the monotonic clock shows `end`, if it is a number."""
     with np.errstate(invalid="ignore"):
-        solved = _clarabel(program, end) if program.norm == "l2" else _highs(program, end)
+        solver = _clarabel if program.norm == "l2" else _highs
+        solved = solver(program, end, how)
     if solved is None or not all(np.isfinite(part).all() for part in solved):
         return None
     return solved
@@ -61,7 +62,7 @@ def _left(end: float) -> float:
     return min(max(end - time.monotonic(), 0.0), 1e9)
 
 
-def _clarabel(program: Program, end: float) -> Optimum | None:
+def _clarabel(program: Program, end: float, how: Programs) -> Optimum | None:
     """Minimise -s such that limits - rows v - margin s >= 0 and so on, and (1, share v) in the
     cone |t| <= t_0."""
     import clarabel
@@ -87,7 +88,7 @@ def _clarabel(program: Program, end: float) -> Optimum | None:
     settings.verbose, settings.max_threads = False, 1
     settings.direct_solve_method = "qdldl"
     settings.time_limit = _left(end)
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = SHARP_TOLERANCE
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = how.sharp
     solver = clarabel.DefaultSolver(
         sparse.csc_matrix((count + 1, count + 1)),
         np.append(np.zeros(count), -1.0),
@@ -107,7 +108,7 @@ def _clarabel(program: Program, end: float) -> Optimum | None:
     return Optimum(np.array(solution.x)[:count], multipliers.clip(0))
 
 
-def _highs(program: Program, end: float) -> Optimum | None:
+def _highs(program: Program, end: float, how: Programs) -> Optimum | None:
     rows, limits, margin, low, high, share, norm = program
     count = len(low)
     if norm == "l1":
@@ -117,8 +118,10 @@ def _highs(program: Program, end: float) -> Optimum | None:
         low, high = np.zeros(2 * count), np.append(high, -low).clip(0)
     rows = np.column_stack([rows, margin])
     low, high = np.append(low, -LIMIT), np.append(high, LIMIT)
+    names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+    tolerances = dict.fromkeys(names, how.tolerance)
     for attempt in ATTEMPTS:
-        solved = _vertex(rows, limits, low, high, attempt, _left(end))
+        solved = _vertex(rows, limits, low, high, attempt | tolerances, _left(end))
         if solved is not None:
             columns, duals = solved
             point = (
@@ -155,8 +158,6 @@ def _vertex(
     options: dict[str, Any] = {
         **attempt,
         "output_flag": False,
-        "primal_feasibility_tolerance": TOLERANCE,
-        "dual_feasibility_tolerance": TOLERANCE,
         "time_limit": seconds,
     }
     for name, value in options.items():

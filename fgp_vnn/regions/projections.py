@@ -21,6 +21,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine, contradiction
+from fgp_vnn.strategy import Projections
 
 
 class Settled(NamedTuple):
@@ -34,10 +35,14 @@ class Settled(NamedTuple):
 
 
 def alternate(
-    domain: Domain, spaces: HalfSpaces, confirm: Confirm, budget: Budget, *, steps: int, look: int
+    domain: Domain,
+    spaces: HalfSpaces,
+    confirm: Confirm,
+    budget: Budget,
+    steps: int,
+    how: Projections,
 ) -> Settled:
-    """Look for a counterexample in the cases, or for evidence that they hold no point; `look`
-    steps lie between two looks at what has been reached."""
+    """Look for a counterexample in the cases, or for evidence that they hold no point."""
     cases = spaces.values.shape[0]
     closed = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
     left = torch.arange(cases, device=closed.device)
@@ -55,10 +60,11 @@ def alternate(
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         ahead, momentum = further(multipliers, new, momentum)
         multipliers = new
-        if count % look and count != steps:
+        if count % how.look and count != steps:
             continue
-        inside = slack.amax(-1) <= 1e-7
-        if bool(inside.any()) or count % (10 * look) == 0 or count == steps:
+        inside = slack.amax(-1) <= how.inside
+        due = count % (how.offer_looks * how.look) == 0 or count == steps
+        if due or bool(inside.any()):
             found = confirm(point)
             if found is not None:
                 return Settled(found, closed, evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -24,7 +24,7 @@ class Effort:
 
     steps: int  # of alternating projections
     lp: bool = False  # hand what is left to a solver
-    look: int = Projections.look  # steps between two looks at what has been reached
+    how: Projections = field(default_factory=Projections)
 
 
 def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
@@ -50,7 +50,7 @@ def settle(
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))
     if effort.steps and not budget.expired():
-        settled = alternate(domain, spaces, confirm, budget, steps=effort.steps, look=effort.look)
+        settled = alternate(domain, spaces, confirm, budget, effort.steps, effort.how)
     if not effort.lp or settled.found is not None:
         return settled
     from fgp_vnn.regions.lp import solve_region
@@ -61,7 +61,8 @@ def settle(
         if budget.expired():
             break
         one = spaces.at(slice(case, case + 1))
-        answer = solve_region(domain, one, goals, budget.left(), partial(proves, case))
+        proof, how = partial(proves, case), effort.how.programs
+        answer = solve_region(domain, one, goals, budget.left(), proof, how)
         lps += answer.solved
         if answer.multipliers is not None:
             closed[case], multipliers[case] = True, answer.multipliers

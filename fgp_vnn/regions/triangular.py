@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.domain.sets import Clipped, Domain
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import AffineMap
 from fgp_vnn.query import Query
 

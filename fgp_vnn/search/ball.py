@@ -17,7 +17,8 @@ from torch import Tensor
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.query import Query
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
@@ -73,7 +74,7 @@ class Reporter:
     """What the search asks of those who hold the two ends, in distances of the ball."""
 
     goal: Callable[[], float]  # the level at which a bundle is done with
-    lower: Callable[[float], None]  # hears of a new certified radius
+    lower: Callable[[float], None]  # called with each new certified radius
     offer: Callable[[Tensor], bool]  # takes points of other classes; whether one is nearer
 
 
@@ -108,7 +109,7 @@ def distances(
             # What has no point at all has no nearest one: is anything left within the goal?
             goal = ball.within(reporter.goal())
             moved = about(mine, goal.center - free.center)
-            empty = alternate(goal, moved, _nothing, budget, steps=steps, look=look).closed
+            empty = alternate(goal, moved, _nothing, budget, steps, projections).closed
             reached = torch.where(empty, torch.inf, reached)
         result[left] = torch.fmax(result[left], reached)  # of NaN and a bound, the bound
     return result

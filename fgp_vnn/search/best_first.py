@@ -20,7 +20,7 @@ from fgp_vnn.search.frontier import Frontier
 
 _PARTS = ("disjunct", "signs", "alpha", "beta", "weights")
 _OWN = ("key", *_PARTS, "neuron", "share")
-Records = dict[str, Tensor]  # [records, ...] each
+Held = dict[str, Tensor]  # [bundles, ...] each
 Keep = Callable[[Bundles], None]
 
 
@@ -35,7 +35,7 @@ class Batch:
     bundles: Bundles
     level: Tensor  # [bundles] of the bundle itself, or of the one that it is a half of
     share: Tensor  # [bundles] its part of the whole tree of splits, from 0 to 1
-    held: Records  # what the goal remembers of each bundle between two visits
+    held: Held  # what the goal remembers of each bundle between two visits
 
     def at(self, index: Tensor) -> Batch:
         """Some of the bundles."""
@@ -49,7 +49,7 @@ class Visited(NamedTuple):
     bounded: Bounded
     level: Tensor  # [bundles]
     closed: Tensor  # [bundles] bounds show that nothing in them matters
-    held: Records  # to be remembered of those that stay open
+    held: Held  # to be remembered of those that stay open
 
 
 class Goal(ABC):
@@ -67,7 +67,7 @@ class Goal(ABC):
         """Deal with the bundles numbered `at`, which are regions: nothing in them is open. What is
         returned is kept with those that bounds have closed."""
 
-    def take(self, frontier: Frontier, count: int) -> Records:
+    def take(self, frontier: Frontier, count: int) -> Held:
         """The bundles to split next, about `count` of them; none if that would lead nowhere."""
         return frontier.pop(count)
 
@@ -91,13 +91,16 @@ class Cover:
 
     @property
     def full(self) -> bool:
+        """Whether no more bundles are kept."""
         return self.count >= self.most
 
     @property
     def bytes(self) -> int:
+        """The memory of the bundles that are kept."""
         return sum(part.nbytes for bundles in self.parts for part in bundles.parts())
 
     def keep(self, bundles: Bundles) -> None:
+        """Add bundles, unless there are too many already."""
         if len(bundles.signs) and not self.full:
             self.parts.append(bundles)
             self.count += len(bundles.signs)
@@ -114,7 +117,7 @@ class BestFirst:
     bundles: int = 0  # that were bounded
     closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
 
-    def begin(self, bundles: Bundles, held: Records) -> None:
+    def begin(self, bundles: Bundles, held: Held) -> None:
         """Start with bundles that cover the domain together."""
         count = len(bundles.signs)
         share = bundles.alpha.new_full((count,), 1 / max(count, 1))
@@ -179,7 +182,7 @@ class BestFirst:
         )
 
 
-def _restored(taken: Records) -> Batch:
+def _restored(taken: Held) -> Batch:
     """Bundles as they were put into the frontier."""
     dtype = taken["share"].dtype
     disjunct, signs, *floats = (taken[name] for name in _PARTS)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, backward
-from fgp_vnn.bounds.slopes import Ascended, Multipliers, ascend, carry
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
@@ -31,6 +31,7 @@ class Setting:
 
     @property
     def widths(self) -> list[int]:
+        """The number of neurons in each layer."""
         return list(self.query.network.widths)
 
 
@@ -49,6 +50,7 @@ class Bundles:
         return Bundles(*(part[index] for part in self.parts()))
 
     def parts(self) -> tuple[Tensor, ...]:
+        """All tensors, in the order of the fields."""
         return self.disjunct, self.signs, self.alpha, self.beta, self.weights
 
     @staticmethod
@@ -115,13 +117,9 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
     query, widths = setting.query, setting.widths
     signs = torch.split(bundles.signs, widths, -1)
     bounds = setting.bounds.within(signs)
+    rows = setting.rows[bundles.disjunct]
     result = ascend(
-        query.network,
-        query.domain,
-        len(widths),
-        setting.rows[bundles.disjunct],
-        bounds,
-        signs=signs,
+        Rows(query.network, query.domain, len(widths), rows, bounds, signs),
         begin=bundles.multipliers(widths),
         coarse=setting.coarse,
         ascent=setting.ascent,

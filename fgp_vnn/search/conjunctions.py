@@ -17,8 +17,7 @@ from fgp_vnn.base.rounding import below, positive, unit
 from fgp_vnn.bounds.backward import Backward
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.query import Query
-
-ROUNDS = 16
+from fgp_vnn.strategy import Inputs
 
 
 class Combined(NamedTuple):
@@ -29,7 +28,7 @@ class Combined(NamedTuple):
     points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
 
 
-def combine(query: Query, domain: Domain, passed: Backward) -> Combined:
+def combine(query: Query, domain: Domain, passed: Backward, numbers: Inputs) -> Combined:
     """Weigh the rows of each disjunct against each other in a batch of bundles."""
     closed = query.closed(passed.least)
     weights = torch.ones_like(passed.least)
@@ -37,14 +36,16 @@ def combine(query: Query, domain: Domain, passed: Backward) -> Combined:
     sizes = torch.bincount(query.disjunct, minlength=query.disjuncts).tolist()
     for disjunct in [d for d, size in enumerate(sizes) if size > 1]:
         rows = torch.nonzero(query.disjunct == disjunct).flatten()
-        best, share, point = _weigh(domain, passed, rows)
+        best, share, point = _weigh(domain, passed, rows, numbers)
         closed[:, disjunct] |= positive(best)
         weights[:, rows] = share
         points.append(point)
     return Combined(closed, weights, torch.stack(points, 1) if points else None)
 
 
-def _weigh(domain: Domain, passed: Backward, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _weigh(
+    domain: Domain, passed: Backward, rows: Tensor, numbers: Inputs
+) -> tuple[Tensor, Tensor, Tensor]:
     """The best proved least value [batch], its weights [batch, m] and the average point."""
     weight, value = passed.weight[:, rows], passed.constant[:, rows]
     rounding = (passed.nominal - passed.least)[:, rows]
@@ -59,7 +60,7 @@ def _weigh(domain: Domain, passed: Backward, rows: Tensor) -> tuple[Tensor, Tens
     best = torch.full_like(value[:, 0], -torch.inf)
     chosen, average = share, torch.zeros_like(weight[:, 0])
     center = domain.center
-    for turn in range(1, ROUNDS + 1):
+    for turn in range(1, numbers.mixing + 1):
         mixed = share * scale  # [batch, m]
         total = (mixed.unsqueeze(-1) * weight).sum(-2, keepdim=True)
         level = (mixed * (value - rounding)).sum(-1)
@@ -70,6 +71,6 @@ def _weigh(domain: Domain, passed: Backward, rows: Tensor) -> tuple[Tensor, Tens
         point = domain.maximiser(-total).squeeze(-2)
         average = average + (point - average) / turn
         at = (weight * (point - center).unsqueeze(-2)).sum(-1) + value
-        share = share * torch.exp((at * scale).clamp(-30, 30) * (4 / turn**0.5))
+        share = share * torch.exp((at * scale).clamp(-30, 30) * (numbers.mixing_rate / turn**0.5))
         share = share / share.sum(-1, keepdim=True)
     return best, chosen, average

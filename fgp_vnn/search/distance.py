@@ -24,7 +24,7 @@ from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.regions.polyhedra import region_spaces
 from fgp_vnn.search.ball import Ball, Reporter, distances
-from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Records, Visited
+from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, set_out
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
@@ -49,7 +49,7 @@ class Distance(Goal):
         self._cuts = isinstance(setting.query.domain, L2Ball)
         self._rise = strategy.hidden.rise * ball.radius
 
-    def first(self, count: int) -> Records:
+    def first(self, count: int) -> Held:
         """What is known of bundles to begin with: the whole ball and its bounds."""
         none = self.ball.origin.new_zeros(count)
         normal = none.unsqueeze(-1).expand(-1, len(self.ball.origin))
@@ -99,7 +99,7 @@ class Distance(Goal):
         chosen = choose(self._local(halves, level.repeat(2)), visited.bounded, at)
         return torch.where(self._risen(level, visited.held["based"][at]), -1, chosen)
 
-    def _local(self, held: Records, level: Tensor) -> Setting:
+    def _local(self, held: Held, level: Tensor) -> Setting:
         """The setting of a batch: caps of the ball as far as it is still of interest, and bounds
         that hold in them."""
         whole = self.ball.within(self.reporter.goal())
@@ -205,7 +205,7 @@ class Distances:
         self._search.begin(first, self._goal.first(len(first.signs)))
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Split the lowest bundles until none is left or someone says stop."""
+        """Split the lowest bundles until none is left or `stop` says so."""
         goal, frontier = self._goal, self._search.frontier
 
         def enough() -> bool:
@@ -235,7 +235,7 @@ def _caps_of(setting: Setting) -> Caps:
     return caps
 
 
-def _flat(bounds: LayerBounds, like: Tensor) -> Records:
+def _flat(bounds: LayerBounds, like: Tensor) -> Held:
     """Bounds of all layers side by side, for as many bundles as there are in `like`."""
     none = like.new_zeros(len(like), 0)
     sides = (("lower", bounds.lower), ("upper", bounds.upper))

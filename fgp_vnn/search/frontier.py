@@ -23,6 +23,7 @@ class Frontier:
 
     @property
     def lowest(self) -> float:
+        """The lowest key, or infinity if nothing is held."""
         return float(self._fields["key"][: self._size].min()) if self._size else float("inf")
 
     def push(self, key: Tensor, **fields: Tensor) -> None:
@@ -80,6 +81,7 @@ class Frontier:
 
     @property
     def bytes(self) -> int:
+        """The memory of what is held."""
         fields = self._fields.values()
         return self._size * sum(held.stride(0) * held.element_size() for held in fields)
 

@@ -35,7 +35,7 @@ def sharpen_layers(
     strategy: Strategy,
     keep: KeepCover = forget,
 ) -> LayerBounds:
-    """Bounds that are at least as tight, layer by layer from the second on; as many neurons at a
+    """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     for k in range(1, len(lower)):

@@ -8,7 +8,7 @@ unstable in the box it came from.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -22,29 +22,28 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
+from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import combine
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
-from fgp_vnn.strategy import Descent, Inputs
-
-DESCEND_EVERY = 8  # batches; the centres of the lowest boxes are where an attack starts best
-DESCENT = Descent(steps=12, first_step=0.1, last_step=0.002)
+from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.strategy import Strategy
 
 
 @dataclass(frozen=True)
 class Subdivision:
     """How to split boxes."""
 
-    batch: int = 256
     coarse: bool = True  # in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
+    strategy: Strategy = field(default_factory=Strategy)
 
 
-# Takes boxes that are proved, their corners [boxes, inputs], and the weights [boxes, rows] of the
-# rows in the sums that prove it.
-KeepBoxes = Callable[[Tensor, Tensor, Tensor], None]
+# Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
+# prove those of them that are closed, and which ones are [boxes].
+KeepBoxes = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 
 class _Bounded(NamedTuple):
@@ -61,7 +60,7 @@ def split_inputs(
     confirm: Confirm,
     budget: Budget,
     subdivision: Subdivision,
-    keep: KeepBoxes | None = None,
+    keep: KeepBoxes = forget,
 ) -> Outcome:
     """Search the query's box, halving sides until every part is decided.
 
@@ -69,33 +68,41 @@ def split_inputs(
     once more in the query's own precision.
     """
     # Forms carried forward add up rounding errors over the layers: too many for float32.
-    forward = Forward(query.network) if pays(query.network) else None
+    numbers, attack = subdivision.strategy.inputs, subdivision.strategy.attack
+    factor = subdivision.strategy.slopes.forward_factor
+    forward = Forward(query.network) if pays(query.network, factor) else None
     in_float32 = subdivision.coarse and forward is None
     coarse = query.to(query.network.device, torch.float32) if in_float32 else query
     box = coarse.domain
     if not isinstance(box, Box):
         raise TypeError("inputs are split in boxes only")
     frontier = Frontier(budget.waiting)
-    fit = min(subdivision.batch, boxes_at_once(query.network, budget.at_once))
+    fit = min(numbers.batch, boxes_at_once(query.network, budget.at_once))
     signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
     parts = Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
     statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if subdivision.lp else {})}
     batches, reasons = 0, list[str]()
     while True:
         statistics["boxes"] += len(parts.lower)
-        bounded = _bound(coarse, parts, forward, budget, clipped=subdivision.clip)
-        bounded = _exact(query, coarse, parts, bounded, budget, clipped=subdivision.clip)
-        if keep is not None:
-            keep(*(t[bounded.closed] for t in (parts.lower, parts.upper, bounded.weights)))
+        bounded = _bound(coarse, parts, forward, budget, subdivision)
+        bounded = _exact(query, coarse, parts, bounded, budget, subdivision)
+        keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
         points = bounded.points.flatten(0, 1)
-        found = offer(coarse, confirm, points, coarse.network(points))
+        found = offer(coarse, confirm, points, coarse.network(points), attack.in_boxes.offer)
         batches += 1
-        if found is None and batches % DESCEND_EVERY == 0:
+        if found is None and batches % attack.box_batches == 0:
+            # The centres of the lowest boxes are where an attack starts best.
             starts = ((parts.lower + parts.upper) / 2).repeat(query.disjuncts, 1)
-            found = descend(coarse, confirm, budget, DESCENT, starts)
+            found = descend(coarse, confirm, budget, attack.in_boxes, starts)
         if found is None and subdivision.lp:
-            rest = last_boxes(box, bounded.left, bounded.closed, Inputs())
-            found = walk_boxes(query, bounded.left, rest, confirm, budget, statistics, reasons)
+            rest = last_boxes(box, bounded.left, bounded.closed, numbers)
+            boxes = Parts(*(part[rest] for part in bounded.left))
+            walk = Walk(
+                lp=True,
+                numbers=subdivision.strategy.walk,
+                projections=subdivision.strategy.projections,
+            )
+            found = walk_boxes(query, boxes, confirm, budget, walk, statistics, reasons)
             bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
@@ -117,7 +124,7 @@ def split_inputs(
 
 
 def _bound(
-    query: Query, parts: Parts, forward: Forward | None, budget: Budget, *, clipped: bool
+    query: Query, parts: Parts, forward: Forward | None, budget: Budget, subdivision: Subdivision
 ) -> _Bounded:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
@@ -138,14 +145,15 @@ def _bound(
         rounding=Rounding(network, box, bounds),
     )
     passed = _whole(passed, len(parts.lower))
-    combined = combine(query, box, passed)
+    numbers = subdivision.strategy.inputs
+    combined = combine(query, box, passed, numbers)
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
     left, closed = box, combined.closed
-    if clipped:
+    if subdivision.clip:
         left, closed = clip(query, box, passed, closed)
-    pull = _loss(query, box, bounds, passed, combined.weights)
+    pull = _loss(query, box, bounds, passed, combined.weights, numbers.corners)
     signs = _signs(bounds, parts.signs)
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
@@ -165,7 +173,12 @@ def _whole(passed: Backward, count: int) -> Backward:
 
 
 def _exact(
-    query: Query, coarse: Query, parts: Parts, bounded: _Bounded, budget: Budget, *, clipped: bool
+    query: Query,
+    coarse: Query,
+    parts: Parts,
+    bounded: _Bounded,
+    budget: Budget,
+    subdivision: Subdivision,
 ) -> _Bounded:
     """Bound again in float64 the boxes that only rounding, or the range of float32, kept open."""
     if coarse is query:
@@ -175,14 +188,22 @@ def _exact(
     if not len(again):
         return bounded
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
-    exact = _bound(query, Parts(lower, upper, parts.signs[again]), None, budget, clipped=clipped)
+    boxes = Parts(lower, upper, parts.signs[again])
+    exact = _bound(query, boxes, None, budget, subdivision)
     return bounded._replace(
         closed=bounded.closed.index_copy(0, again, exact.closed),
         weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),
     )
 
 
-def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights: Tensor) -> Tensor:
+def _loss(
+    query: Query,
+    box: Box,
+    bounds: LayerBounds,
+    passed: Backward,
+    weights: Tensor,
+    corners: float,
+) -> Tensor:
     """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
 
     A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
@@ -194,7 +215,7 @@ def _loss(query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights
     columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
     before = network.preactivations(box.center)
     # Where nothing is lost, rows that are least at different corners still keep a box open.
-    total = 1e-3 * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
+    total = corners * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
     for k, layer in enumerate(network.layers):
         moved = layer.linear([columns[s] for s in layer.sources])  # [boxes, inputs, n_k]
         if k + 1 in passed.coefficients:

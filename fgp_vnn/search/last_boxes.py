@@ -46,20 +46,20 @@ def last_boxes(root: Box, parts: Parts, closed: Tensor, numbers: Inputs) -> Tens
 def walk_boxes(
     query: Query,
     parts: Parts,
-    at: Tensor,
     confirm: Confirm,
     budget: Budget,
+    walk: Walk,
     statistics: dict[str, int],
     reasons: list[str],
 ) -> Counterexample | None:
-    """Walk through the regions of the boxes numbered `at`, in the query's own precision; the
+    """Walk through the regions of boxes, in the query's own precision; the
     reasons of those that stay open are added.
 
     Single precision has rounded the domain outwards: what lies outside of it is cut off again.
     """
     dtype, root = query.network.dtype, query.domain.box()
-    walk = Walk(lp=True, alternate=False)  # one box at a time: an LP is over before projections are
-    for lower, upper, signs in zip(*(part[at] for part in parts), strict=True):
+    walk = replace(walk, alternate=False)  # one box at a time: an LP is over before projections are
+    for lower, upper, signs in zip(*parts, strict=True):
         if budget.expired():
             statistics["stuck"] += 1
             continue

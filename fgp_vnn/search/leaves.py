@@ -27,7 +27,7 @@ from fgp_vnn.strategy import Projections
 def leaf_effort(projections: Projections, lp: bool) -> Effort:
     """What is spent on a region that bounds leave open."""
     steps = projections.before_program if lp else projections.leaf
-    return Effort(steps, lp, projections.look)
+    return Effort(steps, lp, projections)
 
 
 class Decided(NamedTuple):
@@ -99,7 +99,7 @@ def settle_regions(
     spaces = layer_spaces(query, forms, signs, disjunct, open_)
 
     def hand_over(points: Tensor) -> Counterexample | None:
-        return offer(query, confirm, points, network(points))
+        return offer(query, confirm, points, network(points), effort.how.offer)
 
     def proves(case: int, multipliers: Tensor) -> bool:
         return refuter(signs[open_[case]], multipliers)

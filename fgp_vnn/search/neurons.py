@@ -37,7 +37,7 @@ class Decide(Goal):
     setting: Setting
     confirm: Confirm
     effort: Effort  # for a region that bounds leave open
-    press: Ascent  # for a region that a certificate has to hold
+    longer: Ascent  # for a region that a certificate has to hold
     found: Counterexample | None = None
     unsettled: int = 0
     gaps: list[Gap] = field(default_factory=list)  # of the unsettled
@@ -52,7 +52,8 @@ class Decide(Goal):
         query = self.setting.query
         bounded = bound(self.setting, batch.bundles)
         points = bounded.result.points.flatten(0, 1)
-        self.found = offer(query, self.confirm, points, query.network(points))
+        outputs, how = query.network(points), self.effort.how.offer
+        self.found = offer(query, self.confirm, points, outputs, how)
         # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
         strict = query.strict[self.setting.rows.argmax(-1)].all(-1)[batch.bundles.disjunct]
         least = bounded.result.least.squeeze(-1)
@@ -62,9 +63,9 @@ class Decide(Goal):
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Those that a longer ascent closes are returned; the rest are decided by projections."""
         bundles = visited.bounded.bundles
-        pressed = bundles.at(at[:0])
+        proved = bundles.at(at[:0])
         if self.setting.ascent.storable:
-            pressed, at = self._press(bundles, at)
+            proved, at = self._prove_by_slopes(bundles, at)
         if len(at):
             decided = decide_regions(
                 self.setting.query,
@@ -80,13 +81,13 @@ class Decide(Goal):
             self.lps += decided.lps
             self.unsettled += decided.unsettled
             self.gaps += decided.gaps
-        return pressed
+        return proved
 
-    def _press(self, bundles: Bundles, at: Tensor) -> tuple[Bundles, Tensor]:
+    def _prove_by_slopes(self, bundles: Bundles, at: Tensor) -> tuple[Bundles, Tensor]:
         """Those of the bundles numbered `at` that a longer ascent closes, and the numbers of the
         others: projections settle a region without multipliers that could be kept."""
-        longer = replace(self.press, storable=True)
-        bounded = bound(replace(self.setting, ascent=longer), bundles.at(at))
+        ascent = replace(self.longer, storable=True)
+        bounded = bound(replace(self.setting, ascent=ascent), bundles.at(at))
         closed = positive(bounded.result.least.squeeze(-1))
         return bounded.bundles.at(torch.nonzero(closed).flatten()), at[~closed]
 

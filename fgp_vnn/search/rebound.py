@@ -59,7 +59,7 @@ def empty_ones(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
 
 
 def uncrossed(bounds: LayerBounds) -> LayerBounds:
-    """The same where it is consistent; what is empty anyway gets bounds that do no harm."""
+    """The same bounds; where lower > upper (an empty bundle), upper is raised to lower."""
     pairs = list(zip(bounds.lower, bounds.upper, strict=True))
     upper = tuple(torch.maximum(low, up) for low, up in pairs)
     return LayerBounds(bounds.lower, upper)

@@ -17,11 +17,10 @@ from fgp_vnn.attack.lowest import Lowest
 from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.regions.extreme_points import Programs, lowest_points
 from fgp_vnn.regions.forms import affine_forms
-from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Records, Visited
+from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Visited
 from fgp_vnn.search.bundles import Bundles, Setting, bound
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.strategy import Neurons
-from fgp_vnn.strategy import Programs as Effort
+from fgp_vnn.strategy import Extremes, Neurons
 
 
 class Value(Goal):
@@ -62,7 +61,7 @@ class Value(Goal):
         self._close(regions.disjunct, visited.level[at])
         return regions
 
-    def take(self, frontier: Frontier, count: int) -> Records:
+    def take(self, frontier: Frontier, count: int) -> Held:
         """The lowest bundles of each row in which no closed one is as low, as many of each."""
         waiting = frontier.everything()
         row, level = waiting["disjunct"], waiting["key"]
@@ -94,7 +93,7 @@ class Least(Value):
     steps: their points are looked at, and their multipliers give its level.
     """
 
-    def __init__(self, setting: Setting, lowest: Lowest, gap: Tensor, effort: Effort) -> None:
+    def __init__(self, setting: Setting, lowest: Lowest, gap: Tensor, effort: Extremes) -> None:
         super().__init__(setting)
         self.lowest, self.gap, self.effort = lowest, gap, effort
         self.regions = 0  # that were settled

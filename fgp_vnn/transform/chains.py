@@ -4,12 +4,6 @@ Layer by layer every neuron is written as an affine form of t = x - center and o
 neurons before it: those that are stably on pass their forms on, those that are off vanish. Back
 substitution of the few unstable neurons then gives the same linear bounds as a backward pass
 through the whole network, and the forms of the unstable neurons are the collapsed network.
-
-Rounding. Let e_k be the error of the computed forms over the domain, for neurons that are on; an
-unstable neuron stands for itself and has none. Then e_k <= |W| e_(k-1) + local_k, but that grows
-with the product of the |W|. The same in the 2-norm, |e_k| <= |W|_2 |e_(k-1)| + |local_k| with W cut
-to the neurons that are on, grows far less, and the smaller of the two is taken. What an entry of a
-form loses to underflow counts times the size of its column.
 """
 
 from __future__ import annotations
@@ -18,55 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import above, below, unit
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.budget.capacity import parts
-from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.regions.triangular import farthest
 from fgp_vnn.strategy import Shrinking
-
-_COPIES = 8  # of a neuron's form that its bounds take
-
-
-class _Group(NamedTuple):
-    """The unstable neurons of one layer; they are the columns from `begin` on."""
-
-    begin: int
-    neurons: Tensor  # [n] their places among all neurons
-    forms: Forms
-    lower: Tensor  # [n]
-    upper: Tensor  # [n]
-    slope: Tensor  # [n] of the line below
-    chord: Tensor  # [n] slope of the line above
-    cut: Tensor  # [n] its value at 0
-
-
-class Forms(NamedTuple):
-    """Rows over the columns t, 1 and the unstable neurons so far."""
-
-    rows: Tensor  # [n, columns]
-    error: Tensor  # [n] how far rounding may have moved them in the domain
-    size: Tensor  # [n] at least what the terms of each add up to
-
-    def at(self, index: Tensor) -> Forms:
-        return Forms(self.rows[index], self.error[index], self.size[index])
-
-
-class _Passed(NamedTuple):
-    """What a layer passes on: its active neurons, those that are on before the unstable ones."""
-
-    active: Tensor  # [active] positions
-    forms: Forms  # of the active neurons
-    on: int  # how many of them are stably on
-    norm: Tensor | None  # [] bound of the 2-norm of their errors, in deep networks
+from fgp_vnn.transform.chain_forms import ChainForms
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +57,7 @@ def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | 
     """Bound all layers of a chain and leave the stable neurons out; None when time is up."""
     chain = [m for m in query.network.maps if isinstance(m, Dense)]
     deep = len(chain) > shrinking.deep
-    work = _Work(query.domain, chain[0], budget, chunk=shrinking.chunk, deep=deep)
+    work = ChainForms(query.domain, chain[0], budget, chunk=shrinking.chunk, deep=deep)
     forms = work.first(chain[0])
     for affine, following in pairwise(chain):
         if budget.expired():
@@ -119,200 +74,3 @@ def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | 
     none = torch.zeros(0, dtype=torch.long, device=query.domain.center.device)
     neurons = torch.cat([none, *(group.neurons for group in work.groups)])
     return Condensed(work.least(forms), LayerBounds(lower, upper), neurons, make)
-
-
-class _Work:
-    """The columns and groups found so far."""
-
-    def __init__(
-        self, domain: Domain, first: Dense, budget: Budget, *, chunk: int, deep: bool
-    ) -> None:
-        self.domain, self.budget, self.chunk, self.deep = domain, budget, chunk, deep
-        self.inputs = len(domain.center)
-        self.unit = unit(first.bias.dtype)
-        far = farthest(domain)
-        self.sizes = torch.cat([far, far.new_ones(1)])  # [columns] of t, 1, unstable neurons
-        self.groups: list[_Group] = []
-        self.seen = 0  # neurons of the layers so far
-        self.passed: _Passed | None = None
-
-    def first(self, affine: Dense) -> Forms:
-        """The forms of the first map."""
-        weight, center = affine.weights[0], self.domain.center
-        rows = torch.cat([weight, (weight @ center + affine.bias).unsqueeze(1)], 1)
-        sizes = self.sizes[:-1] + center.abs()
-        return self._with_error(affine, rows, affine.magnitude([sizes]), sizes, 0)
-
-    def next(self, affine: Dense, passed: _Passed) -> Forms:
-        """The forms of a map, from those of the neurons that are active before it."""
-        active, before, on, norm = passed
-        weight = affine.weights[0][:, active]
-        rows = weight @ before.rows
-        rows[:, self.inputs] += affine.bias
-        if affine.terms is None:
-            size = weight.abs() @ before.size + affine.bias.abs()
-        else:
-            size = affine.terms[0][:, active] @ before.size + affine.terms[1]
-        faulty = weight[:, :on]
-        carried = faulty.abs() @ before.error[:on]
-        if norm is not None:
-            by_norm = self._length(faulty) * norm
-            carried = torch.minimum(carried, by_norm)
-        return self._with_error(affine, rows, size, before.size, carried)
-
-    def _with_error(
-        self, affine: Dense, rows: Tensor, size: Tensor, read: Tensor, carried: Tensor | int
-    ) -> Forms:
-        """Forms of a map that reads what is at most `read`, and what errors before make of them."""
-        whole = carried if affine.defect is None else carried + affine.defect
-        error = self.unit.grow(affine.operations + 8) * whole + self._local(affine, size, read)
-        return Forms(rows, error, size)
-
-    def _local(self, affine: Dense, size: Tensor, read: Tensor) -> Tensor:
-        """What a map's own roundings do to its forms; its defect is not among them."""
-        small = (affine.lost([read]).forward + 4) * (1 + self.sizes.sum())
-        return self.unit.share(affine.operations + 8) * size + self.unit.lost * small
-
-    def _length(self, rows: Tensor) -> Tensor:
-        """Upper bound on the 2-norm of each row [..., n]."""
-        count = rows.shape[-1]
-        length: Tensor = torch.linalg.vector_norm(rows, dim=-1) + self.unit.root(count)
-        return self.unit.grow(count + 4) * length
-
-    def layer(self, forms: Forms, affine: Dense) -> _Passed:
-        """Bound a layer and sort its neurons: on, off, or a group of unstable ones."""
-        lower, upper = self._interval(forms)
-        crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
-        if len(crossing) and self.groups:
-            fit = min(self.budget.at_once, self.chunk) // (8 * _COPIES * forms.rows.shape[1])
-            for some in parts(len(crossing), fit):
-                if self.budget.expired():
-                    break
-                at = crossing[some]
-                lower[at], upper[at] = self._bound(forms.at(at), lower[at], upper[at])
-        # A neuron without weights has bounds that only underflow keeps apart: relu(z) is nearly z.
-        zero = (lower < 0) & (lower >= -self.unit.nothing) & (upper > 0)
-        slack = torch.where(zero, -lower, 0.0)
-        forms = forms._replace(error=self.unit.grow(2) * (forms.error + slack))
-        crossing = torch.nonzero((lower < 0) & (upper > 0) & ~zero).flatten()
-        on = torch.nonzero((lower >= 0) | zero).flatten()
-        active = torch.cat([on, crossing])
-        norm = self._norm(forms, affine, on, slack[on]) if self.deep else None
-        columns, count = forms.rows.shape[1], len(crossing)
-        rows = forms.rows.new_zeros(len(active), columns + count)
-        rows[: len(on), :columns] = forms.rows[on]
-        size = self._terms(rows[: len(on), :columns])
-        if count:
-            rows[len(on) :, columns:].fill_diagonal_(1)
-            group = self._group(forms, crossing, lower[crossing], upper[crossing], columns)
-            size = torch.cat([size, group.upper])
-        kept = Forms(rows, forms.error[active], size)
-        self.seen += len(lower)
-        self.passed = _Passed(active, kept, len(on), norm)
-        return self.passed
-
-    def _group(
-        self, forms: Forms, crossing: Tensor, lower: Tensor, upper: Tensor, begin: int
-    ) -> _Group:
-        (lines,) = LayerBounds((lower.unsqueeze(0),), (upper.unsqueeze(0),)).lines()
-        places, chosen = self.seen + crossing, forms.at(crossing)
-        group = _Group(begin, places, chosen, lower, upper, *(line.flatten() for line in lines))
-        self.groups.append(group)
-        self.sizes = torch.cat([self.sizes, upper])
-        return group
-
-    def _norm(self, forms: Forms, affine: Dense, on: Tensor, slack: Tensor) -> Tensor:
-        """The 2-norm of the errors of the neurons that are on, each of them with its slack."""
-        own = self._length(forms.error[on])
-        before = self.passed
-        if before is None or before.norm is None:
-            return own
-        local = self._local(affine, forms.size, before.forms.size)[on] + slack
-        if affine.defect is not None:
-            local = local + affine.defect[on]
-        weight = affine.weights[0][on][:, before.active[: before.on]]
-        through = self._length(local) + _norm_bound(weight) * before.norm
-        return torch.minimum(own, self.unit.grow(4) * through)
-
-    def _interval(self, forms: Forms) -> tuple[Tensor, Tensor]:
-        """Bounds with each unstable neuron between 0 and its upper bound."""
-        n = self.inputs
-        middle = forms.rows[:, n]
-        reach = self.domain.reach(forms.rows[:, :n])
-        columns = forms.rows.shape[1]
-        slack = self.unit.share(2 * columns + 18) * self._terms(forms.rows)
-        slack = slack + self.unit.grow(8) * forms.error + self.unit.lost * (4 * columns + 8)
-        lower, upper = middle - reach - slack, middle + reach + slack
-        if self.groups:
-            tail, tops = forms.rows[:, n + 1 :], self.sizes[n + 1 :]
-            lower = lower + tail.clamp(max=0) @ tops
-            upper = upper + tail.clamp(min=0) @ tops
-        return below(lower), above(upper)
-
-    def _terms(self, rows: Tensor) -> Tensor:
-        return rows.abs() @ self.sizes[: rows.shape[1]]
-
-    def _bound(self, forms: Forms, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-        """The intervals sharpened by back substitution."""
-        both = Forms(*(torch.cat([part, part]) for part in forms))
-        both.rows[len(lower) :].neg_()
-        low, high = self.least(both).chunk(2)
-        return torch.maximum(lower, low), torch.minimum(upper, -high)
-
-    def least(self, forms: Forms) -> Tensor:
-        """Lower bounds of rows: the unstable neurons are replaced by lines, the last ones first."""
-        n, rows = self.inputs, forms.rows.clone()
-        terms, error = self._terms(rows), forms.error
-        most, columns = rows.shape[1], 1 + self.sizes.sum()
-        for group in reversed(self.groups):
-            count = len(group.lower)
-            coefficient = rows[:, group.begin : group.begin + count]
-            size = coefficient.abs()
-            slope = torch.where(coefficient > 0, group.slope, group.chord)
-            rows[:, n] += coefficient.clamp(max=0) @ group.cut
-            rows[:, : group.begin] += (coefficient * slope) @ group.forms.rows
-            error = error + size @ group.forms.error
-            small = (2 * count + 8 + size.sum(-1)) * columns
-            error = error + self.unit.lost * (small + size @ (4 + group.upper))
-            terms = terms + size @ (self._terms(group.forms.rows) + 2 * (group.upper - group.lower))
-        # All that was ever added to a row weighs at most `terms`. A group rounds it in a product
-        # with its slope, in two sums over the group and in two more; then comes a support.
-        steps = 2 * (most + 8) * (len(self.groups) + 2)
-        error = self.unit.grow(steps) * error + self.unit.share(steps) * terms
-        reach = self.domain.support(-rows[:, :n])
-        return below(rows[:, n] - reach - (error + self.unit.lost * (4 * most + 8)))
-
-    def dense(self, forms: Forms) -> Dense:
-        """Forms as a map of the condensed network: of x and of the groups that they read."""
-        n, center = self.inputs, self.domain.center
-        rows = forms.rows
-        groups = [g for g in self.groups if g.begin < rows.shape[1]]
-        weights = [rows[:, :n].contiguous()]
-        weights += [rows[:, g.begin : g.begin + len(g.lower)].contiguous() for g in groups]
-        shift = weights[0] @ center
-        total = weights[0].abs() @ center.abs() + rows[:, n].abs()
-        extra = self.unit.share(n + 4) * total
-        extra = extra + self.unit.lost * (2 * n + 4 + weights[0].abs().sum(-1))
-        sources = tuple(range(len(groups) + 1))
-        error = self.unit.grow(2) * (forms.error + extra)
-        return Dense(sources, tuple(weights), rows[:, n] - shift, error)
-
-
-def _norm_bound(weight: Tensor) -> Tensor:
-    """Upper bound on the 2-norm: that of M = W^T W is at most the 8th root of the trace of M^8.
-
-    M is off by at most as many roundings as W has rows, of the square of W's Frobenius norm, which
-    is the trace of M. Scaled to a Frobenius norm of 1, its powers are off by at most 3 times as
-    many as M has rows, and 8 of the scaling. A root is off by less than 8 ulps.
-    """
-    square = weight.T @ weight if weight.shape[0] > weight.shape[1] else weight @ weight.T
-    size_of, rows, long = unit(weight.dtype), len(square), max(weight.shape)
-    scale = torch.linalg.vector_norm(square).clamp(min=size_of.root(1))
-    power = square / scale
-    for _ in range(2):
-        power = power @ power
-    length = torch.linalg.vector_norm(power) + size_of.share(4 * rows + 32)
-    trace = size_of.share(long + rows + 8) * square.diagonal().sum()
-    power_bound: Tensor = scale * length**0.25 + trace
-    bound = size_of.grow(long + 32) * power_bound + size_of.root(long * rows)
-    return size_of.grow(8) * bound.sqrt()

@@ -94,7 +94,7 @@ class RowSpace:
     basis: Tensor  # [inputs, reduced], orthonormal columns
     inner: tuple[Tensor, ...]  # for each map that reads the input, in order
     left: tuple[Tensor, ...]
-    stretch: float  # at least the norm of the basis, as an operator
+    stretch: float  # upper bound on the operator norm of the basis
 
     def restrict(self, query: Query, ball: L2Ball) -> tuple[Query, Lift]:
         """The query about the ball's image, whose centre is 0."""

@@ -22,7 +22,6 @@ from typing import Any
 import torch
 
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.radius import find_radius
 from fgp_vnn.api.verify import asked_about, solve_property
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
@@ -212,16 +211,12 @@ def _certify(instance: Instance, engine: str) -> Ask:
 
 
 def _radius(instance: Instance, engine: str) -> Ask:
-    certifier, case = _opened(instance, "auto")
+    certifier, case = _opened(instance, engine)
     maximum = FARTHEST * float((case.upper - case.lower).max()) / 2
 
     def ask(strategy: Strategy) -> str:
-        found = find_radius(
-            replace(certifier, strategy=strategy),
-            (case.lower + case.upper) / 2,
-            maximum=maximum,
-            engine=engine,
-            timeout=instance.timeout,
+        found = replace(certifier, strategy=strategy).radius(
+            (case.lower + case.upper) / 2, maximum=maximum, timeout=instance.timeout
         )
         return f"{found.ended} {found.engine}"
 

@@ -82,8 +82,8 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "the coarse bound taken for the proved one",
         _ASCENT,
-        "best._replace(least=passed.least,",
-        "best._replace(least=best.least.to(passed.least.dtype),",
+        "return Ascended(passed.least, best",
+        "return Ascended(best.least.to(passed.least.dtype), best",
     ),
     (
         "emptiness without its reach",

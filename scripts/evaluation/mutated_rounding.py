@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutated_kernels import Tested
+from mutated_terms import TERMS
 
 _THEOREM: Tested = ("base/rounding.py", ("base/test_rounding.py", "base/test_rounding_domains.py"))
 _BACKWARD: Tested = (
@@ -14,7 +15,7 @@ _INTERVAL: Tested = ("bounds/backward.py", ("bounds/test_rounding.py", "base/tes
 _FORWARD: Tested = ("bounds/forward.py", ("base/test_rounding.py", "base/test_rounding_flushed.py"))
 _REGIONS: Tested = ("regions/forms.py", ("regions/test_forms.py", "base/test_rounding_flushed.py"))
 _WALK: Tested = ("regions/triangular.py", ("base/test_rounding.py", "search/walk/test_exact.py"))
-_CONDENSE: Tested = ("transform/chains.py", ("base/test_rounding.py",))
+_CONDENSE: Tested = ("transform/chain_forms.py", ("base/test_rounding.py",))
 _REDUCTION: Tested = ("transform/inputs.py", ("transform/test_inputs.py", "base/test_rounding.py"))
 _DOMAIN: Tested = ("domain/sets.py", ("base/test_rounding_domains.py", "domain/test_sets.py"))
 _CAPS: Tested = ("domain/caps.py", ("base/test_rounding_domains.py", "domain/test_caps.py"))
@@ -22,6 +23,7 @@ _DEPLOYED: Tested = ("network/onnx/roundings.py", ("transform/test_float32_under
 
 # The name, where, the text that is there, and what takes its place.
 ROUNDING: tuple[tuple[str, Tested, str, str], ...] = (
+    *TERMS,
     ("rounding: no underflow", _THEOREM, "return 8 * self.tiny", "return 0 * self.tiny"),
     ("rounding: no relative error", _THEOREM, "return operations * self.eps if", "return 0.0 if"),
     ("rounding: no sum is too long", _THEOREM, "<= 0.25 else inf", "<= 0.25 else 0.25"),

@@ -42,7 +42,7 @@ _POLYHEDRA = _in("regions/polyhedra.py", "search/test_leaves")
 _HALFSPACES = _in("regions/halfspaces.py", "regions/test_halfspaces")
 _OVERFLOW = _in("regions/halfspaces.py", "engine/test_overflow")
 _WALK = _in("search/walk/walk.py", "engine/test_overflow")
-_DOMAIN = _in("domain/sets.py", "domain/test_sets")
+_CLIPPED = _in("domain/clipped.py", "domain/test_sets")
 _LP = _in("regions/lp.py", "regions/test_lp")
 _FRONTIER = _in("search/frontier.py", "search/test_frontier")
 _QUERY = _in("query.py", "test_query", "search/test_neurons")
@@ -154,8 +154,8 @@ _CHANGES: tuple[tuple[str, Tested, str, str], ...] = (
     ),
     (
         "the box's part of a clipped ball dropped",
-        _DOMAIN,
-        " + _along(rest, room)",
+        _CLIPPED,
+        " + along(rest, room)",
         "",
     ),
     (

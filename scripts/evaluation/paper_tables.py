@@ -22,7 +22,7 @@ from rich.console import Console
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import read_points
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.records import Records
+from fgp_vnn.base.point_table import PointTable
 from fgp_vnn.cli.certify import COLUMNS, certify_point, run_settings, summarise
 from fgp_vnn.cli.point_runs import PointRun
 from markdown_tables import table_lines
@@ -31,7 +31,7 @@ from paper_results import NETWORKS, Published
 EPSILON = {"l2": 0.25, "linf": 0.01}
 CLIP: dict[str, tuple[float, float] | None] = {"l2": None, "linf": (0.0, 1.0)}
 WALK = {"engine": "walk"}
-PAPER = {**WALK, **dict.fromkeys(("alternate", "joint", "signed", "stable", "attack"), False)}
+PAPER = {**WALK, **dict.fromkeys(("alternate", "joint", "signed", "stable"), False)}
 TABLES: dict[str, dict[str, dict[str, Any]]] = {  # table -> column -> settings
     "l2": {"ours": {}, "ours, walk only": WALK},
     "linf": {"ours": {}, "ours, walk only": WALK},
@@ -97,12 +97,12 @@ def _run(
     options = {"norm": norm, "epsilon": EPSILON[norm], "clip": CLIP[norm], "timeout": args.budget}
     fixed = run_settings(model, data, options, settings)
     output = args.output / f"{table}-{name}-{slug}.csv"
-    records = Records(output, COLUMNS, resume=True, fixed=fixed)
+    results = PointTable(output, COLUMNS, resume=True, fixed=fixed)
     certifier = Certifier.of(model, **settings)
     points = read_points(data, certifier.network.inputs).first(args.points)
-    run = PointRun(certifier, points, records)
+    run = PointRun(certifier, points, results)
     new = run.new_rows(lambda number, _: certify_point(run, number, options))
-    return [*records.done, *new]
+    return [*results.done, *new]
 
 
 def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str], Rows]) -> str:

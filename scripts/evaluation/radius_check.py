@@ -65,7 +65,9 @@ def case(number: int, norm: Norm) -> Case:
     return Case(network, x, norm, clip, exact_radius(chain, x, norm, MAXIMUM[norm], clip))
 
 
-def results(made: Case, seconds: float, *, exact: bool = False) -> Iterator[tuple[str, Radius]]:
+def results(
+    made: Case, seconds: float | None, *, exact: bool = False
+) -> Iterator[tuple[str, Radius]]:
     """What each engine says of a case."""
     for way in WAYS:
         certifier = Certifier.of(made.network, engine="split" if way == LARGE else way)

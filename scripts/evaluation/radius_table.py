@@ -32,7 +32,7 @@ from rich.console import Console
 from fastlin import fastlin_radius
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import Points, read_points
-from fgp_vnn.base.records import Records
+from fgp_vnn.base.point_table import PointTable
 from fgp_vnn.cli.point_runs import PointRun, fixed_columns
 from fgp_vnn.cli.radius import COLUMNS, point_row
 from fgp_vnn.report.radius_set import PointRadius, read_row
@@ -157,10 +157,10 @@ def _run(
         model, args.out / POINTS, **shared, max=args.max, asked_engine=engine, seed=args.seed
     )
     output = args.out / f"{name}-{engine}.csv"
-    records = Records(output, COLUMNS, resume=True, fixed=settings)
-    run = PointRun(certifier, points.first(args.points), records)
+    results = PointTable(output, COLUMNS, resume=True, fixed=settings)
+    run = PointRun(certifier, points.first(args.points), results)
     new = run.new_rows(lambda number, note: point_row(run, number, options, note))
-    radii = sorted(map(read_row, [*records.done, *new]), key=lambda row: row.point)
+    radii = sorted(map(read_row, [*results.done, *new]), key=lambda row: row.point)
     return [row for row in radii if row.point < args.points]
 
 

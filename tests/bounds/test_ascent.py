@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.bounds.slopes import Ascended, Multipliers, ascend, carry, start
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry, start
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Network
@@ -57,17 +57,8 @@ def raise_bounds(
     rounding = Rounding(network, domain, bounds)
     target = len(network.layers)
     plain = backward(network, domain, target, rows, bounds.lines(), rounding=rounding)
-    raised = ascend(
-        network,
-        domain,
-        target,
-        rows,
-        bounds,
-        signs=signs,
-        begin=begin,
-        ascent=ascent,
-        done=never,
-    )
+    asked = Rows(network, domain, target, rows, bounds, signs)
+    raised = ascend(asked, begin=begin, ascent=ascent, done=never)
     return plain.least, raised
 
 
@@ -209,7 +200,7 @@ def test_it_stops_when_it_is_told_to() -> None:
         calls.append(least_)
         return len(calls) == 3
 
-    ascend(network, domain, 3, rows, bounds, ascent=Ascent(steps=50), done=done)
+    ascend(Rows(network, domain, 3, rows, bounds), ascent=Ascent(steps=50), done=done)
     assert len(calls) == 3
 
 
@@ -239,11 +230,7 @@ def test_steps_in_single_precision_give_bounds_that_are_proved_in_full(
         domain = Box(box.lower + offset, box.upper + offset)
         bounds = root_bounds(network, domain, budget=UNLIMITED)
         raised = ascend(
-            network,
-            domain,
-            3,
-            output_rows(network),
-            bounds,
+            Rows(network, domain, 3, output_rows(network), bounds),
             coarse=(network.to("cpu", torch.float32), domain.to("cpu", torch.float32)),
             ascent=SHORT,
             done=never,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
-from fgp_vnn.bounds.slopes import Ascended, ascend, start
+from fgp_vnn.bounds.slopes import Ascended, Rows, ascend, start
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
@@ -25,11 +25,7 @@ def weighed(
     begin = start(network, rows[:, :1], bounds)._replace(weights=weights)
     single = network.to("cpu", torch.float32), domain.to("cpu", torch.float32)
     raised = ascend(
-        network,
-        domain,
-        len(network.layers),
-        rows,
-        bounds,
+        Rows(network, domain, len(network.layers), rows, bounds),
         begin=begin,
         coarse=single if coarse else None,
         ascent=SHORT,

@@ -96,8 +96,8 @@ def test_rounding_does_not_lose_the_exact_value(scale: float) -> None:
 
 
 def test_it_pays_for_wide_networks_of_few_inputs_only() -> None:
-    assert pays(random_network(0, inputs=2, widths=(900, 900, 900, 900)))
-    assert not pays(random_network(0, inputs=50, widths=(60, 50, 40)))
+    assert pays(random_network(0, inputs=2, widths=(900, 900, 900, 900)), 40)
+    assert not pays(random_network(0, inputs=50, widths=(60, 50, 40)), 40)
 
 
 def test_what_overflows_makes_no_neuron_stable() -> None:

@@ -94,6 +94,7 @@ def narrowed(name: str, folder: Path) -> tuple[bytes, int, float, float]:
     return content, inputs, reached, above
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_proof_is_accepted_and_none_of_what_is_false(name: str, tmp_path: Path) -> None:
     content, inputs, reached, above = narrowed(name, tmp_path)

@@ -142,8 +142,8 @@ def test_a_file_of_another_network_is_not_gone_on_with(
     ("name", "text", "words"),
     [
         ("out.csv", "a,b\n1,2\n", "begun with network not given"),
-        ("out.json", "5\n", "cannot be gone on with"),
-        ("out.json", "{]\n", "cannot be gone on with"),
+        ("out.json", "5\n", "cannot resume from this file"),
+        ("out.json", "{]\n", "cannot resume from this file"),
     ],
 )
 def test_a_file_of_something_else_is_not_gone_on_with(

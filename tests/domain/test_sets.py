@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from tests.helpers.random_networks import DOMAINS, generator, normal, random_domain, sample
 
 EXACT = ("box", "l2", "l1", "thin box")  # kinds whose support is no upper bound but the maximum

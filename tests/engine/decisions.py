@@ -18,7 +18,8 @@ from fgp_vnn.base.robustness import Norm
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
-from fgp_vnn.domain.sets import Box, Clipped, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask

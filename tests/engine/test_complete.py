@@ -81,6 +81,7 @@ def test_programs_are_counted_only_where_they_are_asked_for() -> None:
     assert "lps" in with_lp.statistics and "lps" not in without.statistics
 
 
+@pytest.mark.slow
 def test_what_the_papers_rules_leave_open_is_decided(shared_data: Path) -> None:
     """The points of mnist20x3 that the published algorithm leaves unknown, by its own rules."""
     points = read_points(shared_data / "paper" / "mnist100.npz", 784).x

@@ -12,8 +12,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, backward_neurons, interval_step
-from fgp_vnn.bounds.slopes import ascend
-from fgp_vnn.domain.sets import Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.bounds.slopes import Rows, ascend
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import ask
 from fgp_vnn.regions.forms import affine_forms, empty, gradient
@@ -106,16 +107,9 @@ def test_the_ascent_stays_on_its_device(kind: str, domain_kind: str) -> None:
     with fake_mode():
         network, domain = on_gpu(kind, domain_kind)
         signs = [torch.ones(2, n, dtype=torch.int8, device=GPU) for n in network.widths]
-        raised = ascend(
-            network,
-            domain,
-            2,
-            torch.ones(2, 3, 3, device=GPU),
-            bounds_of(network).within(signs),
-            signs=signs,
-            ascent=Ascent(steps=2),
-            done=lambda least: False,
-        )
+        bounds, ones = bounds_of(network).within(signs), torch.ones(2, 3, 3, device=GPU)
+        rows = Rows(network, domain, 2, ones, bounds, signs)
+        raised = ascend(rows, ascent=Ascent(steps=2), done=lambda least: False)
         is_there(raised.least, raised.points, *raised.multipliers.alpha, *raised.multipliers.beta)
 
 

@@ -17,7 +17,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Combination, Dense
 from fgp_vnn.query import Query
 from radius_check import case as radius_case
@@ -53,6 +54,7 @@ def exact_radii() -> str:
     return json.dumps({norm: radius_case(number, norm).exact for norm, number in RADII.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: "-".join(map(str, m)))
 def test_every_machine_decides_alike(machine: tuple[str, str, int]) -> None:
     if machine[0] == "AVX512" and torch.backends.cpu.get_cpu_capability() != "AVX512":

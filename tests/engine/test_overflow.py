@@ -11,7 +11,8 @@ import torch
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
@@ -58,6 +59,7 @@ def loud(query: Query, scale: float) -> Query:
     return replace(query, network=replace(query.network, output=grown))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", DOMAINS)
 @pytest.mark.parametrize("hidden", [0, 2])

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
-from fgp_vnn.domain.sets import Box, Clipped, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.clipped import Clipped
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.engine.classifier import margins
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query

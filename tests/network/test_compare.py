@@ -15,9 +15,12 @@ import torch
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network import load_network
 from fgp_vnn.network.model import Dense
-from fgp_vnn.network.onnx.compare import Reading, compare, sample
+from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
 from fgp_vnn.network.onnx.roundings import Loss
+from fgp_vnn.strategy import Loading
 from tests.helpers.network_models import Builder
+
+LOAD = import_module("fgp_vnn.network.onnx.load")
 
 INPUTS = 6
 
@@ -114,3 +117,37 @@ def test_rounding_is_no_difference(tmp_path: Path) -> None:
         return str(b.op("MatMul", end, b.random(300, 1)))
 
     load_network(saved(tmp_path, network))
+
+
+@pytest.mark.parametrize("bias", [-3000.0, -2.0, 0.0, 2.0, 3000.0, 2e5])
+def test_points_are_found_on_both_sides_of_every_layer(bias: float, tmp_path: Path) -> None:
+    """Also where the first points have the neurons of a layer all on one side."""
+    seen: list[Any] = []
+    b = Builder([1, INPUTS])
+    at = b.op("Relu", b.op("Gemm", "x", b.random(INPUTS, 8), b.const(np.full(8, bias))))
+    at = b.op("Relu", b.op("Gemm", at, b.random(8, 8), b.const(np.full(8, -bias))))
+    model = b.model(b.op("Gemm", at, b.random(8, 2), b.random(2)))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LOAD, "compare", lambda reading, runtime, inside, x: seen.append((inside, x)))
+        load_network(path)
+    ((inside, x),) = seen
+    assert len(inside) == 3 and len(x) <= 3 + 2 * Loading().turns
+    for values in list(inside.values())[:-1]:
+        assert len(values) == len(x)
+        assert ((values > 0).any(0) & (values < 0).any(0)).any()
+
+
+def test_points_are_added_only_where_a_layer_has_one_side() -> None:
+    def run(x: Any) -> list[Any]:
+        calls.append(len(x))
+        return [x + shift, x - 1e9]
+
+    x, calls, shift = sample(INPUTS), list[int](), 0.0
+    found, values = exercise(run, [0], x, Loading())
+    assert calls == [3] and np.array_equal(found, x) and len(values[0]) == 3
+    calls, shift = [], 1e30
+    found, values = exercise(run, [0], x, Loading(turns=2))
+    assert calls == [3, 2, 2] and len(found) == len(values[0]) == len(values[1]) == 7
+    assert np.array_equal(found[:3], x) and np.isfinite(found).all()

@@ -10,19 +10,21 @@ import numpy as np
 import pytest
 
 import hostile
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.certificate.checker.check import check_files
 from hostile_cases.case import Ball
-from hostile_cases.certificates import SHAPES, digests, small
+from hostile_cases.certificates import OVERFLOWING, SHAPES, digests, overflowing, small
 from hostile_cases.exact import ExactNetwork
 from hostile_cases.forging import pack, stamped
 from hostile_cases.formula import Formula
 from hostile_cases.kinds import KINDS
-from hostile_cases.oracle import Program, ball_segments, in_ball
+from hostile_cases.oracle import Oracle, Program, ball_segments, in_ball
 from hostile_cases.pool import Task, run_all
 from hostile_cases.tool import Answer, Options, Tool, fgp_vnn_tool
 from tests.helpers.network_models import Builder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the verifier, at such magnitudes
-ASKED = [kind for kind in KINDS if kind != "certificates"]
+ASKED = [kind for kind in KINDS if kind not in ("certificates", "radii")]
 
 
 def silent() -> Tool:
@@ -33,6 +35,7 @@ def silent() -> Tool:
         lambda model, ball, options: unknown,
         lambda certificate, model, prop: Answer("refused"),
         fgp_vnn_tool(30).prove,
+        lambda model, ball, options: unknown,
     )
 
 
@@ -87,6 +90,23 @@ def test_a_wrong_answer_about_a_ball_is_caught(status: str, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize("lie", ["lower", "upper", "crossed", "crash"])
+def test_a_wrong_end_of_a_radius_is_caught(lie: str, tmp_path: Path) -> None:
+    def radius(model: Path, ball: Ball, options: Options) -> Answer:
+        x = np.array(ball.center)
+        if lie == "crash":
+            return Answer("crash", reason="bug")
+        if lie == "lower":
+            return Answer("robust", ends=(ball.epsilon, np.inf))
+        ends = (2 * ball.epsilon, ball.epsilon) if lie == "crossed" else (0.0, ball.epsilon)
+        return Answer("unknown", x, Program(model.read_bytes())(x), ends=ends)
+
+    liar = replace(silent(), radius=radius)
+    assert hostile.main(["--kind", "radii", "--cases", "12", "--out", str(tmp_path)], liar) == 1
+    folder = sorted(tmp_path.iterdir())[0]
+    assert "fgp-vnn radius model.onnx point.csv" in (folder / "repeat.sh").read_text()
+
+
 @pytest.mark.parametrize("status", ["accepted", "crash"])
 def test_a_bad_checker_is_caught(status: str, tmp_path: Path) -> None:
     bad = replace(silent(), check=lambda *files: Answer(status, reason="bug"))
@@ -106,6 +126,28 @@ def test_forged_certificates_are_well_formed(tmp_path: Path) -> None:
         for path, part in zip(paths, (data, *other), strict=True):
             path.write_bytes(part)
         assert tool.check(*paths).status == "accepted"
+
+
+def test_a_checker_that_takes_an_overflow_for_a_proof_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate of the same form is made out to a claim whose bound is +inf, and false."""
+    tool = fgp_vnn_tool(30)
+    true, arrays = small(OVERFLOWING, False, tool.prove)
+    case = overflowing(np.random.default_rng(0))
+    claim = case.network, case.property
+    assert Oracle(case).real is not None
+    data = pack(stamped(arrays, digests(true), digests(claim)))
+    assert "bound -inf, which" in refusal(data, claim)
+    for module in ("check", "unsafe", "bounds"):
+        monkeypatch.setattr(f"fgp_vnn.certificate.checker.{module}.proved", lambda bound: bound)
+    assert "bound inf, which" in refusal(data, claim)
+
+
+def refusal(data: bytes, claim: tuple[bytes, bytes]) -> str:
+    with pytest.raises(InputError) as refused:
+        check_files(data, *claim)
+    return str(refused.value)
 
 
 def test_a_dead_process_costs_its_own_case(capfd: pytest.CaptureFixture[str]) -> None:

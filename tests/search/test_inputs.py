@@ -15,6 +15,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.strategy import Inputs, Strategy
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
 from tests.helpers.random_cases import exact_confirm, random_case, sliver, tie, wrong
 from tests.helpers.random_networks import (
@@ -34,8 +35,12 @@ def random_query(seed: int, domain_kind: str = "box") -> Query:
     return ask(network, random_domain(seed, domain_kind), moved)
 
 
+def batches_of(boxes: int) -> Strategy:
+    return Strategy(inputs=Inputs(batch=boxes))
+
+
 def split(query: Query, budget: Budget | None = None, batch: int = 256) -> Outcome:
-    subdivision = Subdivision(batch=batch)
+    subdivision = Subdivision(strategy=batches_of(batch))
     return split_inputs(query, confirm_in(query), budget or Budget.of(30, None), subdivision)
 
 
@@ -114,7 +119,7 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
             case.query,
             exact_confirm(case.query),
             Budget.of(0.1, None),
-            Subdivision(batch=64, coarse=coarse),
+            Subdivision(coarse=coarse, strategy=batches_of(64)),
         )
         assert not wrong(outcome.status, case.truth)
         decided += outcome.status in ("sat", "unsat")
@@ -165,7 +170,9 @@ def test_little_memory_changes_no_verdict(batch: int) -> None:
     for seed in range(10):
         query = random_query(seed)
         little = replace(Budget.of(10, None), memory=0)
-        outcome = split_inputs(query, confirm_in(query), little, Subdivision(batch=batch))
+        outcome = split_inputs(
+            query, confirm_in(query), little, Subdivision(strategy=batches_of(batch))
+        )
         if abs(least_worst(query, polytope(query.domain))) > 1e-3:
             assert outcome.status == split(query).status
             seen.add(outcome.status)

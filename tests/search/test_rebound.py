@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import L2Ball
+from fgp_vnn.network.model import Dense
 from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
 from tests.domain.test_caps import in_ball, normals
 from tests.helpers.small_networks import random_network, random_point
@@ -63,3 +66,19 @@ def test_bounds_that_contradict_each_other_are_empty_and_do_no_harm() -> None:
     mended = uncrossed(bounds)
     assert bool((mended.lower[0] <= mended.upper[0]).all())
     assert torch.equal(mended.upper[0][0], upper[0])
+
+
+def test_a_defect_of_the_first_layer_widens_its_bounds_over_caps() -> None:
+    caps, before, after = example(0)
+    network = random_network((3, 9, 8, 2), 0)
+    first = network.layers[0]
+    assert isinstance(first, Dense)
+    unsure = replace(first, defect=torch.full_like(first.bias, 1e-3))
+    network = replace(network, layers=(unsure, *network.layers[1:]))
+    wide = LayerBounds(
+        tuple(b - 1 for b in before.lower), tuple(b + 1 for b in before.upper)
+    )  # so that nothing but the caps bounds the neurons
+    at = torch.tensor([0, 1])
+    known = over_caps(network, caps, wide, at, UNLIMITED)
+    assert bool((known.upper[0][at] >= after.upper[0][at] + 0.9e-3).all())
+    assert bool((known.lower[0][at] <= after.lower[0][at] - 0.9e-3).all())

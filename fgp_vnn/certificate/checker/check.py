@@ -49,8 +49,11 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def check_files(certificate: bytes, network: bytes, prop: bytes) -> Checked:
-    """Check a certificate against a network and a property, all as the contents of files."""
+def check_files(
+    certificate: bytes, network: bytes, prop: bytes, watch: Callable[[], None] = lambda: None
+) -> Checked:
+    """Check a certificate against a network and a property, all as the contents of files; `watch`
+    is called now and then, and may raise to end it."""
     claimed = decode(certificate)
     for what, content, name in (
         ("network", network, claimed.network),
@@ -58,7 +61,7 @@ def check_files(certificate: bytes, network: bytes, prop: bytes) -> Checked:
     ):
         if digest(content) != name:
             raise InputError(f"it is about another {what}, with the SHA-256 {name[:64]}")
-    return check(claimed, understood(network), parse_property(prop))
+    return check(claimed, understood(network), parse_property(prop), watch)
 
 
 def understood(network: bytes) -> Network:

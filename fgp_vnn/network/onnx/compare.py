@@ -7,7 +7,7 @@ one operator computes, however large, hides what another one does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.model import AffineMap, Network
 from fgp_vnn.network.onnx.roundings import LARGEST, UNIT, Loss
 from fgp_vnn.network.onnx.runtime import Floats, Runtime
+from fgp_vnn.strategy import Loading
 
 _SCALES = (1.0, 1000.0)  # of inputs on either side of 0
 _EXPONENTIAL = 16  # roundings of an exponential and a logarithm
@@ -38,6 +39,35 @@ def sample(inputs: int) -> Floats:
     random = np.random.default_rng(0)
     around = [scale * (2 * random.random((1, inputs)) - 1) for scale in _SCALES]
     return np.concatenate([random.random((1, inputs)), *around]).astype(np.float32)
+
+
+def exercise(
+    run: Callable[[Floats], list[Floats]], hidden: Sequence[int], x: Floats, how: Loading
+) -> tuple[Floats, list[Floats]]:
+    """Points [points, inputs] that begin with x, and what `run` gives at them, [points, entries]
+    each: more are added until enough entries of each of the `hidden` results, which ReLUs read,
+    have been on both sides of 0."""
+    values, random = run(x), np.random.default_rng(1)
+    for turn in range(how.turns):
+        if all(_on_both_sides(values[k]) >= how.both for k in hidden):
+            break
+        more = _mixed(random, x, _SCALES[-1] * 10**turn) if turn else -x[1:3]
+        values = [np.concatenate(pair) for pair in zip(values, run(more), strict=True)]
+        x = np.concatenate([x, more])
+    return x, values
+
+
+def _on_both_sides(z: Floats) -> float:
+    """The share of the entries of z [points, entries] that are above 0 once, and below it once."""
+    return float(((z > 0).any(0) & (z < 0).any(0)).mean())
+
+
+def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
+    """Two points: one with coordinates of two of x, such as the corners of a box that is asked
+    about, and one of this size."""
+    first, second = x[random.integers(len(x), size=2)]
+    mixed = np.where(random.random(x.shape[1]) < 0.5, first, second)
+    return np.stack([mixed, size * random.normal(size=x.shape[1])]).astype(np.float32)
 
 
 def compare(reading: Reading, runtime: Runtime, inside: Mapping[str, Floats], x: Floats) -> None:

@@ -10,17 +10,24 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
+from fgp_vnn.base.errors import (
+    InputError,
+    OutOfMemoryError,
+    UnsupportedError,
+    one_line,
+    ran_out_of_memory,
+)
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
-from fgp_vnn.network.onnx.compare import Reading, compare, sample
+from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
 from fgp_vnn.network.onnx.graph import read_graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
-from fgp_vnn.network.onnx.runtime import Floats, Runtime, run_inside
+from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
+from fgp_vnn.strategy import Loading
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +61,8 @@ def load_network(
     except InputError as error:
         raise type(error)(f"{path}: {error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
+        if ran_out_of_memory(error):
+            raise OutOfMemoryError(error) from error
         reason = one_line(f"{type(error).__name__}: {error}")
         raise UnsupportedError(f"{path}: the network cannot be loaded: {reason}") from error
 
@@ -76,7 +85,9 @@ def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwo
     reading = Reading(network, tuple(ends), tuple(lost[end] for end in ends), softmax)
     made = {name for node in given.graph.node for name in node.output}
     names = [name for name in dict.fromkeys(ends) if name in made]
-    values = run_inside(given, data, x.reshape(-1, *graph.input_shape), names)
+    hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
+    inside = open_inside(given, data, names, graph.input_shape)
+    x, values = exercise(inside, hidden, x, Loading())
     compare(reading, runtime, dict(zip(names, values, strict=True)), x)
     return LoadedNetwork(
         network,

@@ -16,7 +16,7 @@ from fgp_vnn.network.onnx.normalise import Array, check_normalisation
 
 
 def load_module(module: nn.Module, input_shape: tuple[int, ...] | None = None) -> LoadedNetwork:
-    """The network of a module in evaluation mode; witnesses are confirmed on what was exported.
+    """The network of a module in evaluation mode; what was exported confirms counterexamples.
 
     The shape of one input, with its batch dimension of 1, is only needed where the first layer
     does not tell it.

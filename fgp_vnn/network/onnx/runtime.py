@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,20 +49,28 @@ class Runtime:
         return _results(self._program, self._input, x)[0]
 
 
-def run_inside(model: ModelProto, data: bytes, x: Floats, names: Sequence[str]) -> list[Floats]:
-    """What the named tensors of a model hold at x [points, *shape], each as [points, entries].
+def open_inside(
+    model: ModelProto, data: bytes, names: Sequence[str], shape: tuple[int, ...]
+) -> Callable[[Floats], list[Floats]]:
+    """What gives the values that the named tensors of a model hold at x [points, inputs], each as
+    [points, entries].
 
     The model's bytes with a few behind them are read as one model that has more outputs.
     """
     if not names:  # onnxruntime would take that for all
-        return []
+        return lambda x: []
     given = {output.name for output in model.graph.output}
     more = [ValueInfoProto(name=name) for name in names if name not in given]
     extension = ModelProto(graph=GraphProto(output=more))
     program = _open(data + extension.SerializeToString(), as_written=True)
     read = program.get_inputs()[0].name
-    rows = [_results(program, read, row, list(names)) for row in x]
-    return [np.stack([value.reshape(-1) for value in column]) for column in zip(*rows, strict=True)]
+
+    def run(x: Floats) -> list[Floats]:
+        rows = [_results(program, read, row.reshape(shape), list(names)) for row in x]
+        columns = zip(*rows, strict=True)
+        return [np.stack([value.reshape(-1) for value in column]) for column in columns]
+
+    return run
 
 
 def _open(data: bytes, *, as_written: bool = False) -> Any:

@@ -39,6 +39,7 @@ class Boundaries:
 
     @property
     def open(self) -> int:
+        """How many boundaries are not settled."""
         return self._unsettled + self._waits
 
     def meet(self, regions: Regions, disjunct: Tensor, region: Tensor) -> Counterexample | None:
@@ -105,7 +106,8 @@ class Boundaries:
 
     def _offer(self, points: Tensor) -> Counterexample | None:
         query = self._ground.query
-        return offer(query, self._confirm, points, query.network(points))
+        how = self._first.how.offer
+        return offer(query, self._confirm, points, query.network(points), how)
 
     def _count(self, name: str, count: int) -> None:
         self.statistics[name] = self.statistics.get(name, 0) + count

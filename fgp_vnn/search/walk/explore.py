@@ -87,7 +87,7 @@ Measured = TypeVar("Measured", bound=Met)
 class Order(Protocol[Measured]):
     """Which regions come next, and what is of interest in them."""
 
-    def goes_on(self, explored: int) -> bool:
+    def has_more(self, explored: int) -> bool:
         """Whether there is more to explore after so many regions; boundaries that come first are
         settled before."""
 
@@ -108,7 +108,7 @@ class Order(Protocol[Measured]):
 def explore(ground: Ground, order: Order[Measured]) -> int:
     """Walk until the order ends it; how many regions were explored."""
     explored = 0
-    while order.goes_on(explored):
+    while order.has_more(explored):
         words = order.take(ground.batch)
         if not len(words):
             continue

@@ -18,7 +18,7 @@ from torch import Tensor
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import polyhedra_at_once
 from fgp_vnn.regions.halfspaces import part_of
-from fgp_vnn.regions.joint import press
+from fgp_vnn.regions.joint import join_constraints
 from fgp_vnn.regions.triangular import Triangular
 from fgp_vnn.search.ball import Ball, Reporter, distances
 from fgp_vnn.search.frontier import Frontier
@@ -69,7 +69,7 @@ class _Nearest:
         """Nothing farther is of interest."""
         return self.ball.holding(self.reporter.goal())
 
-    def goes_on(self, explored: int) -> bool:
+    def has_more(self, explored: int) -> bool:
         while True:
             limit, boundary = self._limit, self._boundaries.lowest
             region = self._waiting.lowest
@@ -157,5 +157,5 @@ def _region_distance(system: Triangular, regions: Regions) -> Tensor:
     """A lower bound [regions] of each region's own distance."""
     if not system.neurons:
         return regions.sign.new_zeros(regions.sign.shape[1])
-    pressed = press(system, regions.forms, regions.sign)
-    return part_of(pressed.q - pressed.slack, system.domain.support(pressed.p))
+    joint = join_constraints(system, regions.forms, regions.sign)
+    return part_of(joint.q - joint.slack, system.domain.support(joint.p))

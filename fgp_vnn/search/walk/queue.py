@@ -20,9 +20,11 @@ class PatternQueue:
 
     @property
     def bytes(self) -> int:
+        """The memory of the patterns that wait."""
         return self._size * self._words * 8
 
     def put(self, patterns: Tensor) -> None:
+        """Add patterns [patterns, words] at the end."""
         self._chunks.append(patterns)
         self._size += len(patterns)
 

@@ -17,7 +17,7 @@ from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.query import Query
-from fgp_vnn.regions.joint import excluded, misses, press
+from fgp_vnn.regions.joint import excluded, join_constraints, misses
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.walk.boundaries import Boundaries
 from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
@@ -64,10 +64,10 @@ def _efforts(walk: Walk) -> tuple[Effort, Effort | None]:
     numbers, steps = walk.projections, 0
     if walk.alternate:
         steps = numbers.before_program if walk.lp else numbers.long
-    last = Effort(steps, walk.lp, numbers.look)
+    last = Effort(steps, walk.lp, numbers)
     if walk.variant == "first-boundary" or not walk.alternate:
         return last, None  # there is nothing that is worth a wait
-    return Effort(numbers.quick, look=numbers.look), last
+    return Effort(numbers.quick, how=numbers), last
 
 
 class _Breadth:
@@ -84,7 +84,7 @@ class _Breadth:
         self._found: Counterexample | None = None
         self._stopped: Outcome | None = None  # before the end
 
-    def goes_on(self, explored: int) -> bool:
+    def has_more(self, explored: int) -> bool:
         boundaries, waiting = self._boundaries, self._walk.numbers.waiting
         self._found = self._found or boundaries.settle_rest(above=waiting)
         if self._found is not None or not len(self._queue):
@@ -120,8 +120,8 @@ class _Breadth:
             crossed &= alive
             meets &= alive
         if self._walk.joint and count:
-            pressed = press(system, forms, sign)
-            free = ~excluded(system, forms, pressed) & ~misses(system.domain, pressed)
+            joint = join_constraints(system, forms, sign)
+            free = ~excluded(system, forms, joint) & ~misses(system.domain, joint)
             crossed &= free[:count]
             meets &= free[count:]
         return Met(crossed, meets)

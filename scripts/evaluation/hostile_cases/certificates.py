@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hostile_cases.branches import PAIRS, pairs
-from hostile_cases.case import box_property
+from hostile_cases.case import Case, box_property
 from hostile_cases.exact import ExactNetwork, rational
 from hostile_cases.forging import Arrays, forged, stamped, unpack
 from hostile_cases.magnitudes import DEEP, chain
@@ -30,6 +30,7 @@ SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = (
     (1, (2, 2, 2, 1)), (1, (2,) * PAIRS + (1,)),
 )  # fmt: skip
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
+OVERFLOWING = SHAPES.index((1, (2, 2, 2, 1)))
 BENCHMARK = ROOT / "vnncomp" / "benchmark"
 BUNDLED = ("dense_16x2_standard", "dense_24x3_pgd")
 MOST = 2 << 20  # kilobytes of memory
@@ -71,7 +72,9 @@ def digests(claim: Claim) -> tuple[str, str]:
 def _false(random: np.random.Generator, index: int) -> tuple[Claim, str]:
     """A network of the same shape with hostile numbers, and a property that it breaks."""
     inputs, widths = SHAPES[index]
-    if widths[:-1] in (((2,) * 3), (2,) * PAIRS) and random.random() < 0.8:
+    if index == OVERFLOWING and random.random() < 0.4:
+        case = overflowing(random)
+    elif widths[:-1] in (((2,) * 3), (2,) * PAIRS) and random.random() < 0.8:
         case = pairs(random, inputs, len(widths) - 1, rows=1)
     elif len(widths) == 1:  # of any depth, without a ReLU
         case = chain(random, inputs, [1] * int(random.integers(1, DEEP)), relus=0, rows=1)
@@ -81,6 +84,24 @@ def _false(random: np.random.Generator, index: int) -> tuple[Claim, str]:
     if found is None:
         raise Redraw("the claim may be true")
     return (case.network, case.property), f"in real arithmetic {shown(*found)}"
+
+
+def overflowing(random: np.random.Generator) -> Case:
+    """y = relu(b - relu(1 + relu(1 + x))) - c is below 0 at the end of the box, with a factor so
+    large that b times it is infinite, and what is taken away, layer by layer, is not."""
+    end, least = float(random.uniform(0.1, 0.3)), float(random.uniform(0.01, 0.1))
+    top = 2 + end + least
+    below = least + end * 10.0 ** random.uniform(-3, -1)
+    factor = float(np.finfo(np.float64).max) / top * random.uniform(1.02, 1.2)
+    builder, at, unit = Builder([1, 1]), "x", np.array([[1.0, 0.0], [0.0, 0.0]])
+    layers = ((unit[:1], 1.0), (unit, 1.0), (-unit, top))
+    for weight, bias in layers:
+        offset = builder.const(np.array([bias, 0.0]))
+        at = builder.op("Relu", builder.op("Gemm", at, builder.const(weight), offset))
+    at = builder.op("Gemm", at, builder.const(unit[:, :1]), builder.const(np.array([-below])))
+    network = builder.model(at).SerializeToString()
+    prop = box_property([0.0], [end], 1, f"(<= (* {factor!r} Y_0) 0.0)")
+    return Case("overflowing", network, prop, ((0.0,), (end,)))
 
 
 @cache

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hostile_cases import branches, certificates, magnitudes, operators, properties, spikes
+from hostile_cases import branches, certificates, magnitudes, operators, properties, radii, spikes
 from hostile_cases.case import Case
 from hostile_cases.networks import TRIES, Redraw
 from hostile_cases.tool import ENGINES, Tool
@@ -47,4 +47,5 @@ KINDS: dict[str, Try] = {
     "operators": _asked(operators.make, ("bounds", "split"), most=3),
     "properties": _asked(properties.make, ("default",), most=3),
     "certificates": certificates.attempt,
+    "radii": radii.attempt,
 }

@@ -9,6 +9,7 @@ box, the output has to be the one that onnxruntime gives, and unsafe, all with n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise, product
@@ -114,11 +115,29 @@ class Oracle:
             return ""
         rows = " ".join(f"(>= Y_{k} Y_{label})" for k in others)
         formula = Formula.of(f"(assert (or {rows}))".encode())
-        exact = ExactNetwork(self.case.network)
-        for start, end in ball_segments(ball):
+        exact, center = ExactNetwork(self.case.network), rational(ball.center)
+        planted = [(center, rational(p)) for p in self.case.points if in_ball(np.array(p), ball)]
+        for start, end in [*planted, *ball_segments(ball)]:
             if found := exact.witness(formula, start, end):
                 return f"robust with class {label}, but in real arithmetic {shown(*found)}"
         return ""
+
+    def radius_fault(self, ball: Ball, answer: Answer) -> str:
+        """What is wrong with the ends of a radius: nothing nearer than the lower one has another
+        class over the real numbers, and the counterexample at the upper one has one in float32."""
+        if answer.status == "crash":
+            return answer.reason
+        lower, upper = answer.ends
+        if not 0 <= lower <= upper:
+            return f"the ends are {lower!r} and {upper!r}"
+        if lower > 0:
+            inside = replace(ball, epsilon=float(np.nextafter(lower, 0)))
+            if fault := self.ball_fault(inside, Answer("robust")):
+                return f"the lower end is {lower!r}: {fault}"
+        if upper == np.inf:
+            return ""
+        label = int(self.program(ball.center).argmax())
+        return self._witness_fault(replace(ball, epsilon=upper), answer, label)
 
     def _witness_fault(self, ball: Ball, answer: Answer, label: int) -> str:
         if answer.x is None or answer.y is None:

@@ -1,4 +1,4 @@
-"""The verifier under test: three functions, so that a wrong one can be put in its place."""
+"""The verifier under test: a few functions, so that a wrong one can be put in its place."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Answer:
     x: Array | None = None
     y: Array | None = None
     reason: str = ""
+    ends: tuple[float, float] = (0.0, np.inf)  # of a radius
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Tool:
     certify: Callable[[Path, Ball, Options], Answer]
     check: Callable[[Path, Path, Path], Answer]
     prove: Callable[[Path, Path, Path], bool]  # write a certificate of an unsat
+    radius: Callable[[Path, Ball, Options], Answer]  # up to the ball's
 
 
 def fgp_vnn_tool(limit: float) -> Tool:
@@ -78,9 +80,24 @@ def fgp_vnn_tool(limit: float) -> Tool:
         verdict = fgp_vnn.verify(model, prop, timeout=30, certificate=certificate)
         return bool(verdict.certificate)
 
+    def radius(model: Path, ball: Ball, options: Options) -> Answer:
+        center = np.array([ball.center])
+        result = fgp_vnn.radius(
+            model, center, ball.norm, maximum=ball.epsilon, timeout=limit, **options
+        )
+        first = result[0] if isinstance(result, list) else result
+        found = first.counterexample
+        x, y = (found.x, found.y) if found else (None, None)
+        status = "robust" if first.lower > 0 else "unknown"
+        return Answer(status, x, y, ends=(first.lower, first.upper))
+
     refused = (fgp_vnn.InputError,)
     return Tool(
-        _guarded(verify, refused), _guarded(certify, refused), _guarded(check, refused), prove
+        _guarded(verify, refused),
+        _guarded(certify, refused),
+        _guarded(check, refused),
+        prove,
+        _guarded(radius, refused),
     )
 
 

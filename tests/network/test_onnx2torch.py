@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from network_models import Builder
 from torch import fx, nn
 
 from fgp_vnn.base.errors import UnsupportedError
@@ -17,6 +16,7 @@ from fgp_vnn.base.program import open_program
 from fgp_vnn.network.maps.kinds import kind
 from fgp_vnn.network.onnx.convert import CONVERTED, convert
 from fgp_vnn.network.onnx.graph import Graph, read_graph
+from tests.helpers.network_models import Builder
 
 IMAGE, VECTOR = (1, 2, 5, 4), (1, 6)
 _RANDOM = np.random.default_rng(7)

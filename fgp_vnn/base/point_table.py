@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import check_writable
+from fgp_vnn.base.files import check_writable, cut_unfinished_line
 
 SUFFIXES = (".csv", ".json", ".jsonl")
 
 
-class Records:
+class PointTable:
     """A file with one line per point, complete after each: an interruption loses nothing.
 
-    `fixed` is what all lines have in common, such as the settings; a file that has other values
-    there is not gone on with.
+    `fixed` is what all lines have in common, such as the settings: a run cannot resume from a file
+    that has other values there.
     """
 
     def __init__(
@@ -32,26 +32,25 @@ class Records:
     ) -> None:
         check_output(path, resume=resume)
         self._path, self._columns, self._fixed = path, columns, dict(fixed or {})
-        self.done = read_records(path) if path.exists() else []
-        for record in self.done:
-            begun = {name: record.get(name) for name in self._fixed}
+        self.done = read_rows(path) if path.exists() else []
+        for row in self.done:
+            begun = {name: row.get(name) for name in self._fixed}
             agree(path, begun, self._fixed, "choose another name")
-            if path.suffix == ".csv" and tuple(record) != columns:
+            if path.suffix == ".csv" and tuple(row) != columns:
                 raise InputError(f"{path}: has other columns; choose another name")
-        if path.exists():
-            _cut_unfinished(path)
+        cut_unfinished_line(path)
         if path.suffix == ".csv" and not (path.exists() and path.stat().st_size):
             self._write(",".join(columns) + "\n")
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Append one point and flush it."""
-        record = {**record, **self._fixed}
+    def add(self, row: dict[str, Any]) -> None:
+        """Append the row of one point and flush it to the file."""
+        row = {**row, **self._fixed}
         if self._path.suffix != ".csv":
-            self._write(json.dumps(record) + "\n")
+            self._write(json.dumps(row) + "\n")
             return
         text = io.StringIO()
         writer = csv.DictWriter(text, self._columns, extrasaction="ignore", lineterminator="\n")
-        writer.writerow({name: _cell(record.get(name)) for name in self._columns})
+        writer.writerow({name: _cell(row.get(name)) for name in self._columns})
         self._write(text.getvalue())
 
     def _write(self, text: str) -> None:
@@ -74,31 +73,25 @@ def agree(where: Path, begun: Mapping[str, Any], now: Mapping[str, Any], otherwi
 
 
 def check_output(path: Path, *, resume: bool) -> None:
-    """Refuse a file that `Records` would not write, before the work."""
+    """Refuse a file that `PointTable` would not write, before the work."""
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
     check_writable(path, "output file")
     if path.exists() and not resume:
-        raise InputError(f"{path} exists already; go on with --resume or choose another name")
+        raise InputError(
+            f"{path} exists already; resume from it with --resume or choose another name"
+        )
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """The points of a file that `Records` wrote; a line that was cut off is left out."""
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The points of a file that `PointTable` wrote; a line that was cut off is left out."""
     try:
         lines = path.read_text().split("\n")[:-1]
         if path.suffix == ".csv":
             return [row for row in csv.DictReader(lines) if None not in row.values()]
         return [dict(json.loads(line)) for line in lines if line]
     except (OSError, TypeError, ValueError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be gone on with: {error}") from error
-
-
-def _cut_unfinished(path: Path) -> None:
-    """Drop what follows the last whole line."""
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        path.write_bytes(data[:whole])
+        raise InputError(f"{path}: cannot resume from this file: {error}") from error
 
 
 def _cell(value: Any) -> Any:

@@ -1,0 +1,91 @@
+"""Balls cut by a box: the domain of inputs near a point whose values have a range of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball, along, norm_of
+
+BISECTIONS = 26  # the level is then known to 8 digits, and the bound at it to twice as many
+
+
+@dataclass(frozen=True, eq=False)
+class Clipped(Domain):
+    """The points of a ball that also lie in a box, which holds the ball's centre."""
+
+    ball: L2Ball | L1Ball
+    clip: Box
+
+    @property
+    def center(self) -> Tensor:  # type: ignore[override]
+        return self.ball.center
+
+    def support(self, rows: Tensor) -> Tensor:
+        """The smaller of the two supports: an upper bound, tight where one of the sets binds."""
+        return torch.minimum(self.ball.support(rows), along(rows.abs(), self._room(rows)))
+
+    def sharp_support(self, rows: Tensor) -> Tensor:
+        """The least of h_ball(u) + h_clip(row - u) over all u.
+
+        Every u gives an upper bound, whatever rounding has made of it; row - u may lose something
+        to underflow, times the room. The best one is min(|row|,
+        t) for l1 and min(|row|, t room) for l2, with signs as in the row and one number t.
+        """
+        size, room = rows.abs(), self._room(rows)
+        if isinstance(self.ball, L1Ball):
+            part = torch.minimum(size, _l1_level(size, room, self.ball.radius))
+        else:
+            part = torch.minimum(size, room * _l2_level(size, room, self.ball.radius))
+        rest = size - part + unit(rows.dtype).lost
+        return torch.fmin(self.support(rows), self.ball.support(part) + along(rest, room))
+
+    def _room(self, rows: Tensor) -> Tensor:
+        """How far the clip box reaches from the centre to the side that each row points to."""
+        return torch.where(rows > 0, self.clip.upper - self.center, self.center - self.clip.lower)
+
+    def outer_support(self, rows: Tensor) -> Tensor:
+        return self.ball.support(rows)
+
+    def reach(self, rows: Tensor) -> Tensor:
+        return torch.maximum(self.support(rows), self.support(-rows))
+
+    def maximiser(self, rows: Tensor) -> Tensor:
+        """The ball's maximiser moved into both sets: a good point, not always the best one."""
+        return self.project(self.ball.maximiser(rows))
+
+    def project(self, points: Tensor) -> Tensor:
+        """Into the ball, then into the box, which never moves a point away from the centre."""
+        return self.clip.project(self.ball.project(points))
+
+    def contains(self, points: Tensor) -> Tensor:
+        return self.ball.contains(points) & self.clip.contains(points)
+
+    def box(self) -> Box:
+        outer = self.ball.box()
+        lower = torch.maximum(outer.lower, self.clip.lower)
+        return Box(lower, torch.minimum(outer.upper, self.clip.upper))
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Clipped:
+        return Clipped(self.ball.to(device, dtype), self.clip.to(device, dtype))
+
+
+def _l1_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
+    """The |row_i| [..., 1] at which the ball is used up by larger ones, each with all its room."""
+    size, order = size.sort(dim=-1, descending=True)
+    used = room.gather(-1, order).cumsum(-1) >= radius
+    return torch.where(used, size, torch.zeros_like(size)).amax(-1, keepdim=True)
+
+
+def _l2_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
+    """The t [..., 1] for which row / t, cut to the room, has the length of the radius, or 0."""
+    low = torch.zeros_like(size[..., :1])
+    high = norm_of(size, keepdim=True) / max(radius, torch.finfo(size.dtype).tiny)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        more = norm_of(torch.minimum(size, middle * room), keepdim=True) > middle * radius
+        low, high = torch.where(more, middle, low), torch.where(more, high, middle)
+    return high

@@ -1,0 +1,150 @@
+"""The mutations of single terms of a bound on rounding: each has to be missed by itself."""
+
+from __future__ import annotations
+
+from mutated_kernels import Tested
+
+_TESTS = ("base/test_rounding_terms.py",)
+_THEOREM: Tested = ("base/rounding.py", _TESTS)
+_BACKWARD: Tested = ("bounds/rounding.py", _TESTS)
+_HALFSPACES: Tested = ("regions/halfspaces.py", _TESTS)
+_CONJUNCTIONS: Tested = ("search/conjunctions.py", ("search/test_conjunctions.py",))
+_REBOUND: Tested = ("search/rebound.py", ("search/test_rebound.py",))
+
+# The name, where, the text that is there, and what takes its place.
+TERMS: tuple[tuple[str, Tested, str, str], ...] = (
+    ("term: sums are no larger", _THEOREM, "return 1 + self.share(operations)", "return 1.0"),
+    ("term: everything is a neuron", _THEOREM, "sqrt(self.lost / self.eps)", "0.0"),
+    ("term: a centre does not move", _THEOREM, ".double()).abs()\n", ".double()).abs() * 0\n"),
+    ("term: a moved centre is free", _THEOREM, "(radius + moved) *", "radius *"),
+    (
+        "term: a larger radius is rounded",
+        _THEOREM,
+        "(radius + moved) * unit(torch.float64).grow(inputs + 8)",
+        "radius + moved",
+    ),
+    (
+        "term: a radius underflows to 0",
+        _THEOREM,
+        "max(radius, unit(dtype).tiny) if radius else radius",
+        "radius",
+    ),
+    ("term: sizes of 0", _BACKWARD, "size.shape[-1]) + lost for", "size.shape[-1]) for"),
+    ("term: a map's defect", _BACKWARD, "self._unit.grow(steps) * affine.defect", "0.0"),
+    ("term: a defect rounded down", _BACKWARD, "self._unit.grow(steps) * affine", "affine"),
+    ("term: sums of a map's outputs", _BACKWARD, "affine.operations + affine.outputs", "1"),
+    (
+        "term: what a map's coefficients lose",
+        _BACKWARD,
+        "(gone.backward + 4 * affine.outputs + _sum(terms))",
+        "(0 * gone.backward + 4 * affine.outputs + _sum(terms))",
+    ),
+    (
+        "term: products with a map's constants",
+        _BACKWARD,
+        "(gone.backward + 4 * affine.outputs + _sum(terms))",
+        "(gone.backward + _sum(terms))",
+    ),
+    (
+        "term: what a weighed error loses",
+        _BACKWARD,
+        "(gone.backward + 4 * affine.outputs + _sum(terms))",
+        "(gone.backward + 4 * affine.outputs)",
+    ),
+    (
+        "term: floors of a map",
+        _BACKWARD,
+        "_wide(self._terms[index])) + self._floors[index]",
+        "_wide(self._terms[index]))",
+    ),
+    (
+        "term: floors of single neurons",
+        _BACKWARD,
+        "terms.gather(-1, neurons) + self._floors[index]",
+        "terms.gather(-1, neurons)",
+    ),
+    (
+        "term: terms of single neurons",
+        _BACKWARD,
+        "terms.gather(-1, neurons) + self._floors[index]",
+        "0 * terms.gather(-1, neurons) + self._floors[index]",
+    ),
+    ("term: ReLUs do not round", _BACKWARD, "(share + lost) * sizes", "lost * sizes"),
+    ("term: coefficients are not flushed", _BACKWARD, "* sizes + 4 * lost", "* sizes"),
+    ("term: the map below a ReLU", _BACKWARD, "terms = self._terms[layer - 1] +", "terms ="),
+    ("term: floors below a ReLU", _BACKWARD, "floor = self._floors[layer - 1] +", "floor ="),
+    (
+        "term: coefficients that are lost at a ReLU",
+        _BACKWARD,
+        "lost * (4 * _sum(sizes) + 4 * width + _sum(terms))",
+        "lost * (4 * width + _sum(terms))",
+    ),
+    (
+        "term: intercepts that are lost at a ReLU",
+        _BACKWARD,
+        "lost * (4 * _sum(sizes) + 4 * width + _sum(terms))",
+        "lost * (4 * _sum(sizes) + _sum(terms))",
+    ),
+    (
+        "term: weighed errors that are lost at a ReLU",
+        _BACKWARD,
+        "lost * (4 * _sum(sizes) + 4 * width + _sum(terms))",
+        "lost * (4 * _sum(sizes) + 4 * width)",
+    ),
+    (
+        "term: the centre does not round",
+        _BACKWARD,
+        "self._unit.share(inputs + 6) * self._sizes[0] + lost",
+        "0 * self._sizes[0] + lost",
+    ),
+    (
+        "term: the centre is not flushed",
+        _BACKWARD,
+        "self._unit.share(inputs + 6) * self._sizes[0] + lost",
+        "self._unit.share(inputs + 6) * self._sizes[0]",
+    ),
+    ("term: the support is sure", _BACKWARD, " + self.domain.unsure(weight, reach)", ""),
+    (
+        "term: products at the input",
+        _BACKWARD,
+        "error + lost * (4 * inputs + 4 + _sum(terms))",
+        "error",
+    ),
+    (
+        "term: errors of constraints",
+        _HALFSPACES,
+        "size_of.grow(steps) * errors + size_of.lost * moves",
+        "size_of.lost * moves",
+    ),
+    (
+        "term: constraints are not flushed",
+        _HALFSPACES,
+        "size_of.grow(steps) * errors + size_of.lost * moves",
+        "size_of.grow(steps) * errors",
+    ),
+    (
+        "term: errors of constraints rounded down",
+        _HALFSPACES,
+        "size_of.grow(steps) * errors +",
+        "errors +",
+    ),
+    (
+        "term: sums of constraints do not round",
+        _HALFSPACES,
+        "size_of.share(steps) * (values.abs() + domain.outer_support(rows))",
+        "0 * values.abs()",
+    ),
+    (
+        "term: sums of constraints are not flushed",
+        _HALFSPACES,
+        "return weighed + size_of.lost * (6 * count + 8) * moves",
+        "return weighed",
+    ),
+    (
+        "term: errors of weighed rows",
+        _CONJUNCTIONS,
+        "size_of.grow(steps) * rounding +",
+        "0 * rounding +",
+    ),
+    ("term: a defect over caps", _REBOUND, "error + size_of.grow(4) * first.defect", "error"),
+)
