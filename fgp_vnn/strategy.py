@@ -155,18 +155,12 @@ class Projections:
     offer_looks: int = 10  # looks after which a point is offered wherever it lies [-]
     # slack of the constraints, in lengths of rows, up to which it is at once [-]
     inside: float = 1e-7
+    extreme: int = 6000  # primal and dual steps towards the least value in a region [-]
+    extreme_look: int = 50  # of them, between two looks at what has been reached [-]
+    restart: int = 4  # looks between two restarts from the mean [-]
     clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces [n 0.83 0.80]
     offer: Offer = Offer()
     programs: Programs = Programs()
-
-
-@dataclass(frozen=True)
-class Extremes:
-    """Primal and dual steps towards the least value in a region."""
-
-    steps: int = 6000  # for a region [-]
-    look: int = 50  # steps between two looks at what has been reached [-]
-    restart: int = 4  # looks between two restarts from the mean [-]
 
 
 @dataclass(frozen=True)
@@ -193,7 +187,7 @@ class Walk:
 
     breadth: Batch = Batch(most=4096, workspace=1 << 20, least=16)  # regions, breadth first
     nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
-    # to get across in float32 [w 1.01 1.01]
+    # across, in float32 [w 1.01 1.01]
     overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)
     waiting: int = 256  # boundaries that wait at most [w 0.94 1.01]
     # unstable neurons up to which the walk comes first in `verify` [v 0.98 0.83]
@@ -242,18 +236,13 @@ class Inputs:
     many: int = 1000
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
-    # of the time for values of networks with `few` inputs: of 5 networks of 100 neurons, 3 were
-    # done in 1 to 3 s by boxes, and not in 6 s by neurons [-]
-    value_share: float = 0.8
-    mixing: int = (
-        16  # rounds of weighing the rows of a conjunction against each other [a 1.01 1.08]
-    )
-    mixing_rate: float = (
-        4.0  # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
-    )
-    corners: float = (
-        1e-3  # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
-    )
+    value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
+    # rounds of weighing the rows of a conjunction against each other [a 1.01 1.08]
+    mixing: int = 16
+    # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
+    mixing_rate: float = 4.0
+    # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
+    corners: float = 1e-3
     # part of the root's sides, from which on a box may be walked through [-]
     small: float = 2.0**-10
     smallest: float = 2.0**-20  # and from which on it is, whatever is unstable in it [-]
@@ -268,8 +257,7 @@ class Radius:
     rough: float = 0.1
     fine: float = 1e-3  # and where a search does not end soon [-]
     # Shares of the time, and the part of the tree that has to be closed by then: a proof at the
-    # goal that has less does not look as if it would end.
-    # [r 1.05 1.00]
+    # goal that has less does not look as if it would end. [r 1.05 1.00]
     promising: tuple[tuple[float, float], ...] = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
     grow_share: float = 0.05  # of the time, for a radius that is tried first [-]
     step: float = 1.3  # factor from the largest radius that is proved to the next one [-]
@@ -300,7 +288,6 @@ class Strategy:
     shrinking: Shrinking = Shrinking()
     slopes: Slopes = Slopes()
     projections: Projections = Projections()
-    extremes: Extremes = Extremes()
     walk: Walk = Walk()
     neurons: Neurons = Neurons()
     short: Neurons = Neurons(most=2000, trial=300)  # the first search

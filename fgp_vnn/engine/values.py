@@ -121,7 +121,7 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
     strategy, budget = problem.strategy, problem.budget
     ascent, candidates = strategy.slopes.bundles, strategy.neurons.candidates
     setting, root = set_out(problem.query, problem.bounds, budget, ascent, candidates)
-    search = LeastSearch(Least(setting, lowest, gap, strategy.extremes), strategy.neurons)
+    search = LeastSearch(Least(setting, lowest, gap, strategy.projections), strategy.neurons)
     search.begin(root)
     some = problem.query.network.inputs <= strategy.inputs.some
     by_boxes = isinstance(problem.query.domain, Box) and some

@@ -17,7 +17,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine
 from fgp_vnn.regions.projections import along, scaled, step_length
-from fgp_vnn.strategy import Extremes
+from fgp_vnn.strategy import Projections
 
 
 class Programs(NamedTuple):
@@ -34,7 +34,7 @@ def lowest_points(
     programs: Programs,
     look: Callable[[Tensor], Tensor],
     budget: Budget,
-    effort: Extremes,
+    effort: Projections,
 ) -> Tensor:
     """Multipliers [cases, constraints] with high lower bounds.
 
@@ -55,12 +55,12 @@ def lowest_points(
     begun, weight = (multipliers, point), torch.ones_like(length)
     sums, count = (multipliers, point), 0
     best, bound = multipliers, torch.full_like(programs.constant, -torch.inf)
-    for number in range(1, effort.steps + 1):
+    for number in range(1, effort.extreme + 1):
         new = _inside(domain, point - weight * step * (cost + combine(multipliers, now.rows)))
         slack = along(now.rows, 2 * new - point) + now.values
         multipliers, point = torch.addcmul(multipliers, step / weight, slack).clamp_(min=0), new
         sums, count = (sums[0] + multipliers, sums[1] + point), count + 1
-        if number % effort.look and number != effort.steps:
+        if number % effort.extreme_look and number != effort.extreme:
             continue
         mean = sums[0] / count, sums[1] / count
         for tried in (multipliers, mean[0]):
@@ -73,7 +73,7 @@ def lowest_points(
         proved = length.squeeze(-1) * bound + programs.constant
         if bool((proved > needed).all()) or budget.expired():
             break
-        if number % (effort.restart * effort.look) == 0:
+        if number % (effort.restart * effort.extreme_look) == 0:
             multipliers, point = mean
             weight, begun = _balanced(weight, begun, mean), mean
             sums, count = (torch.zeros_like(multipliers), torch.zeros_like(point)), 0

@@ -20,7 +20,7 @@ from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Visited
 from fgp_vnn.search.bundles import Bundles, Setting, bound
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.strategy import Extremes, Neurons
+from fgp_vnn.strategy import Neurons, Projections
 
 
 class Value(Goal):
@@ -93,7 +93,7 @@ class Least(Value):
     steps: their points are looked at, and their multipliers give its level.
     """
 
-    def __init__(self, setting: Setting, lowest: Lowest, gap: Tensor, effort: Extremes) -> None:
+    def __init__(self, setting: Setting, lowest: Lowest, gap: Tensor, effort: Projections) -> None:
         super().__init__(setting)
         self.lowest, self.gap, self.effort = lowest, gap, effort
         self.regions = 0  # that were settled
