@@ -78,9 +78,4 @@ def _ball(ball: Ball, opened: Opened) -> InputSet:
     asked = read_near(opened, ball.norm, ball.clip, ball.mask)
     center, radius = asked.at(given.points[0], 0, ball.epsilon)
     points = BallPoints(center.x, center.reach(radius), center.norm, *center.box(radius))
-
-    def inside(point: Doubles) -> Doubles | None:
-        found = points.inside(point)
-        return None if found is None else found.astype(np.float64)
-
-    return InputSet(center.ball(radius, torch.device("cpu")), inside)
+    return InputSet(center.ball(radius, torch.device("cpu")), points.inside)

@@ -17,7 +17,7 @@ from fgp_vnn.base.verdict import Counterexample
 
 @dataclass(frozen=True, eq=False)
 class BallPoints:
-    """The float32 points of a ball that lie in a box, by exact arithmetic."""
+    """The points of a ball that lie in a box, by exact arithmetic."""
 
     center: Doubles  # [inputs]
     epsilon: float | Doubles  # in the l-infinity norm perhaps one for each input
@@ -25,13 +25,14 @@ class BallPoints:
     lower: Doubles  # [inputs] of the ball's box, cut to the clip box
     upper: Doubles  # [inputs]
 
-    def inside(self, point: Doubles) -> Floats | None:
-        """The point as float32, moved towards the centre until it lies in the ball."""
+    def inside(self, point: Doubles) -> Doubles | None:
+        """The point as float32 values, moved towards the centre until it lies in the ball; where an
+        input has no float32 between its bounds, as one that does not move, it is a float64."""
         if not np.isfinite(point).all():
             return None
         for shrink in (1.0, 1.0 - 1e-7, 1.0 - 1e-6, 1.0 - 1e-5):
             moved = self.center + shrink * self._cut(point - self.center)
-            x = snap(moved, self.lower, self.upper).astype(np.float32)
+            x = snap(moved, self.lower, self.upper)
             if within(x, self.center, self.epsilon, self.norm) and self._boxed(x):
                 return x
         return None
@@ -42,7 +43,7 @@ class BallPoints:
         size = float(np.linalg.norm(offset, 2 if self.norm == "l2" else 1))
         return offset * (self.epsilon / size) if size > self.epsilon else offset
 
-    def _boxed(self, x: Floats) -> bool:
+    def _boxed(self, x: Doubles) -> bool:
         return bool(((self.lower <= x) & (x <= self.upper)).all())
 
 
@@ -61,9 +62,9 @@ class BallJudge(BallPoints):
             x = self.inside(point)
             if x is None:
                 continue
-            y = self.run(x)
+            y = self.run(x.astype(np.float32))
             if np.isfinite(y).all() and self._other(y) >= float(y[self.label]):
-                return Counterexample(x.astype(np.float64), y)
+                return Counterexample(x, y)
         return None
 
     def _other(self, y: Floats) -> float:
@@ -73,7 +74,7 @@ class BallJudge(BallPoints):
         return max(float(y[t]) for t in self.targets if t != self.label)
 
 
-def within(x: Floats, center: Doubles, epsilon: float | Doubles, norm: Norm) -> bool:
+def within(x: Floats | Doubles, center: Doubles, epsilon: float | Doubles, norm: Norm) -> bool:
     """Whether ||x - center|| <= epsilon, for the exact values of the floating-point numbers; in the
     l-infinity norm perhaps with an epsilon for each input.
 
@@ -102,7 +103,7 @@ def within(x: Floats, center: Doubles, epsilon: float | Doubles, norm: Norm) -> 
     return sum((a * a for a in exact), Fraction(0)) <= Fraction(radius) ** 2
 
 
-def _apart(a: np.float32, b: np.float64) -> Fraction:
+def _apart(a: float, b: float) -> Fraction:
     return abs(Fraction(float(a)) - Fraction(float(b)))
 
 
