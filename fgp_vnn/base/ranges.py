@@ -8,12 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.base.display import Shown
+
 Array = NDArray[np.float64]
 Stopped = Literal["gap", "method", "timeout", "inconclusive"]
 
 
-@dataclass(frozen=True, eq=False)
-class Bounds:
+@dataclass(frozen=True, eq=False, repr=False)
+class Bounds(Shown):
     """Certified ranges of values: nothing of the domain gives a value below `lower` or above
     `upper`. Points of the domain were seen to give `least_seen` and `greatest_seen`, up to
     rounding."""
@@ -33,22 +35,28 @@ class Bounds:
         result: Array = np.maximum(self.least_seen - self.lower, self.upper - self.greatest_seen)
         return result
 
-    def to_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         arrays = ("lower", "upper", "least_seen", "greatest_seen")
         result: dict[str, Any] = {name: getattr(self, name).tolist() for name in arrays}
         result |= {"method": self.method, "ended": self.ended, "seconds": self.seconds}
         return result | {"statistics": dict(self.statistics)}
 
-    def __repr__(self) -> str:
+    def title(self) -> str:
+        """The first ranges."""
         pairs = list(zip(self.lower.ravel(), self.upper.ravel(), strict=True))
         shown = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in pairs[:4])
-        more = f", ... ({len(pairs)})" if len(pairs) > 4 else ""
-        return f"Bounds({shown}{more}; {self.method}, {self.ended}, {self.seconds:.2f} s)"
+        return shown + (f", ... ({len(pairs)})" if len(pairs) > 4 else "")
+
+    def facts(self) -> dict[str, str]:
+        """How they were found, how tight they are, and the time."""
+        slack = f"{float(self.slack.max(initial=0.0)):.2g}"
+        facts = {"method": self.method, "ended": self.ended, "slack at most": slack}
+        return facts | {"time": f"{self.seconds:.3g} s"}
 
 
-@dataclass(frozen=True, eq=False)
-class Maximum:
+@dataclass(frozen=True, eq=False, repr=False)
+class Maximum(Shown):
     """The greatest value of an objective lies between `value`, proved of the input x, and `upper`,
     proved of all inputs; both hold in real arithmetic, whenever the search was stopped."""
 
@@ -70,7 +78,7 @@ class Maximum:
         """Whether the gap is as small as was asked for."""
         return self.ended == "gap"
 
-    def to_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         return {
             "value": self.value,
@@ -82,5 +90,10 @@ class Maximum:
             "y": np.asarray(self.y, dtype=np.float64).tolist(),
         }
 
-    def __repr__(self) -> str:
-        return f"Maximum({self.value:.8g} to {self.upper:.8g}; {self.ended}, {self.seconds:.2f} s)"
+    def title(self) -> str:
+        """Both ends."""
+        return f"{self.value:.8g} to {self.upper:.8g}"
+
+    def facts(self) -> dict[str, str]:
+        """How it ended, and the time."""
+        return {"ended": self.ended, "time": f"{self.seconds:.3g} s"}

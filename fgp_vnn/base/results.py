@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from typing import Any, TypeVar
 
@@ -30,6 +31,17 @@ class Results(list[Answer]):
         kinds = Counter(getattr(r, "status", getattr(r, "ended", "")) for r in self)
         counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
         return f"{len(self)} results: {counts}" if self else "no results"
+
+    def _repr_html_(self) -> str:
+        shown = "".join(result._repr_html_() for result in self[:10])  # type: ignore[attr-defined]
+        more = f"<p>... and {len(self) - 10} more</p>" if len(self) > 10 else ""
+        return f"<p>{html.escape(self.summary())}</p>{shown}{more}"
+
+    def show(self) -> None:
+        """Show the first of them."""
+        print(self.summary())
+        for result in self[:10]:
+            result.show()  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         shown = [f"  {number}: {result!r}" for number, result in enumerate(self[:10])]
