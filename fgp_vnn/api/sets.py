@@ -17,6 +17,7 @@ from fgp_vnn.attack.confirm import snap
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.property import Property
 from fgp_vnn.property.conditions import Condition
 from fgp_vnn.property.normal import to_cases
 
@@ -54,6 +55,12 @@ def read_sets(inputs: Any, opened: Opened) -> list[InputSet]:
         if not cases:
             raise InputError(f"inputs: {warnings[0]}")
         return [_box(case.lower, case.upper) for case in cases]
+    if isinstance(inputs, Property):
+        if inputs.inputs != opened.network.inputs:
+            raise InputError("the inputs are about another network")
+        if not inputs.cases:
+            raise InputError("inputs: no input meets the property's constraints")
+        return [_box(case.lower, case.upper) for case in inputs.cases]
     if isinstance(inputs, (tuple, list)) and len(inputs) == 2:
         count, shape = opened.network.inputs, opened.input_shape
         lower, upper = (
@@ -63,7 +70,9 @@ def read_sets(inputs: Any, opened: Opened) -> list[InputSet]:
         if not (lower <= upper).all():
             raise InputError("inputs: a lower bound is above its upper bound")
         return [_box(lower, upper)]
-    raise InputError("inputs are a condition on x, a pair (lower, upper) or a Ball")
+    raise InputError(
+        "inputs are a condition on x, a pair (lower, upper), a Ball, or a Property for its inputs"
+    )
 
 
 def _box(lower: Doubles, upper: Doubles) -> InputSet:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fgp_vnn.base.verdict import Verdict
 
 LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all of the time
+EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

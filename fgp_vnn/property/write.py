@@ -108,7 +108,7 @@ class _Writer:
         places = np.flatnonzero(row).tolist()
         if not limit and sorted(row[places].tolist()) == [-1.0, 1.0]:
             less, more = sorted(places, key=lambda i: -row[i])
-            return f"({sign} {self.y[less]} {self.y[more]})"
+            return f"({sign.replace('<', '>')} {self.y[more]} {self.y[less]})"
         # A limit such as 1/3 is no sum of floats: all is multiplied by what makes it one.
         scale = _odd_part(limit.denominator)
         terms = [self._term(float(row[i]), i, scale) for i in places]
