@@ -16,6 +16,7 @@ from fgp_vnn.api.opening import load_model
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
@@ -45,6 +46,7 @@ def verify(
     unsafe: Condition | None = None,
     timeout: float | None = None,
     certificate: str | Path | None = None,
+    progress: Callable[[Stage], None] | None = None,
     **settings: Any,
 ) -> Verdict:
     """Decide whether a network can break a property; settings are the fields of `Settings`.
@@ -54,9 +56,10 @@ def verify(
     network or a torch module.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
-    be done, the verdict's `certificate` stays empty and its `reason` says why.
+    be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
+    with a `Stage` at each step, and a few times a second in a search.
     """
-    with memory_errors():
+    with memory_errors(), listening(progress):
         return _verify(model, (prop, inputs, unsafe), timeout, certificate, settings)
 
 

@@ -9,6 +9,7 @@ import stat
 import tempfile
 import zlib
 from pathlib import Path
+from typing import IO
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 
@@ -89,6 +90,16 @@ def write_bytes(path: str | Path, data: bytes, what: str) -> None:
     except (OSError, ValueError, RuntimeError) as error:  # also a zero byte, a loop of links
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{what} {path} cannot be written: {reason}") from None
+
+
+def lock(file: IO[str]) -> None:
+    """Hold a file until it is closed; raises OSError if another process does. Windows has no such
+    locks, and none is held there."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _replace(target: Path, data: bytes) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, choose, halves
 from fgp_vnn.search.frontier import Frontier
 
@@ -128,7 +129,13 @@ class BestFirst:
 
     def run(self, until: Callable[[], bool]) -> None:
         """Split the lowest bundles until none is left, the goal is reached or `until` says so."""
+        teller = Teller()
         while len(self.frontier) and not self.goal.over and not until():
+            if teller.due():
+                left = self.goal.setting.budget.left()
+                known = None if left == torch.inf else left
+                told = len(self.frontier), self.frontier.lowest, known
+                tell(Stage(f"split, {self.bundles} bundles bounded", *told))
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
             if not len(taken["key"]):
                 break

@@ -20,7 +20,11 @@ from tests.helpers.small_networks import random_network, random_point, save_onnx
 METHODS = ("plain", "optimised", "split")
 
 
-@pytest.mark.parametrize("number", range(24))
+# All shapes in small boxes, and small ones in larger boxes: the others take the oracle too long.
+NUMBERS = (*range(12), 12, 13, 18, 19, 20, 24, 25, 30, 31, 36, 37, 38)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_maxima_and_ranges_agree_with_the_exact_oracle(number: int) -> None:
     made = values_check.case(number)
     exact = made.exact(120)
