@@ -77,6 +77,7 @@ __all__ = [
     "any_of",
     "bounds",
     "certify",
+    "load_model",
     "load_network",
     "load_property",
     "maximise",

@@ -6,16 +6,16 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
+from fgp_vnn.api.models import Model, check_single
 from fgp_vnn.api.nearness import read_near
-from fgp_vnn.api.opening import Opened, divide, open_model
+from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
@@ -28,12 +28,9 @@ from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import make_settings, unusual
-from fgp_vnn.network import LoadedNetwork, Network
+from fgp_vnn.network import Network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
-
-if TYPE_CHECKING:
-    from torch.nn import Module
 
 Answer = TypeVar("Answer")
 _STATUSES: dict[str, RobustnessStatus] = {
@@ -46,7 +43,7 @@ _ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
 def certify(
-    model: str | Path | LoadedNetwork | Network | Module | Certifier,
+    model: Model | Network | Certifier,
     x: ArrayLike,
     *,
     epsilon: Any,
@@ -69,7 +66,7 @@ def certify(
     - `progress`: called with the number of inputs that are done and of all; False for no bar.
     """
     asked, settings = divide(options, _ASKED)
-    certifier = Certifier.of(model, **settings)
+    certifier = Certifier.of(model, x, **settings)
     answer: Robustness | list[Robustness] = certifier.certify(
         x, epsilon=epsilon, norm=norm, **asked
     )
@@ -83,15 +80,20 @@ class Certifier(Classifier):
     opened: Opened
 
     @property
+    def note(self) -> str:
+        """How the network differs from the model that was given, if it does."""
+        return self.opened.loaded.note if self.opened.loaded else ""
+
+    @property
     def input_shape(self) -> tuple[int, ...]:
         return self.opened.input_shape
 
     @classmethod
-    def of(
-        cls, model: str | Path | LoadedNetwork | Network | Module | Certifier, **options: Any
-    ) -> Certifier:
-        """From an ONNX file, a loaded network or a torch module, or what was made of one before.
+    def of(cls, model: Model | Network | Certifier, x: Any = None, **options: Any) -> Certifier:
+        """From a model as `load_model` takes it, a network, or what was made of one before.
 
+        `x` is an input, from which shapes are taken that the model leaves open. A network with one
+        output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0.
         Options are `mean` and `std` of a normalisation in front of the network, and the fields of
         `Settings`.
         """
@@ -101,11 +103,12 @@ class Certifier(Classifier):
             return model
         front, settings = divide(options, ("mean", "std"))
         chosen = make_settings("certify", settings)
-        opened = open_model(model, **front)
-        network = opened.network
-        if network.outputs < 2:
-            raise InputError(f"the network has {network.outputs} output; classes need two")
-        network = network.to(pick_device(chosen.device, "float64"), torch.float64)
+        opened = open_model(model, x, **front)
+        if opened.loaded is not None:
+            check_single(opened.loaded)
+        if opened.network.outputs == 1:
+            opened = two_classes(opened)
+        network = opened.network.to(pick_device(chosen.device, "float64"), torch.float64)
         space = row_space(network) if chosen.reduce and network.layers else None
         return cls(network, opened.run, chosen, Strategy(), space, opened=opened)
 
@@ -220,6 +223,7 @@ class Certifier(Classifier):
             verdict.reason,
             time.perf_counter() - begin,
             verdict.statistics,
+            self.note,
             given.back(center.x),
         )
 
@@ -228,7 +232,9 @@ class Certifier(Classifier):
         if found := self.wrong(ends.center, 0.0):
             seconds = time.perf_counter() - begin
             x = given.back(ends.center.x)
-            return Radius(0.0, 0.0, label, given.answer(found), "gap", "class", seconds, {}, x)
+            return Radius(
+                0.0, 0.0, label, given.answer(found), "gap", "class", seconds, {}, self.note, x
+            )
         short = False
         try:
             with memory_errors():
@@ -244,6 +250,7 @@ class Certifier(Classifier):
             verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,
+            self.note,
             given.back(ends.center.x),
         )
 

@@ -1,18 +1,22 @@
-"""Whatever a model is given as, opened: the one place where the library's functions do it."""
+"""A model made ready for questions: the one place where the library's functions open one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import torch
 
 from fgp_vnn.api.arrays import real_array
+from fgp_vnn.api.models import Model, load_model
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, load_network
+from fgp_vnn.network.model import Combination
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +27,7 @@ class Opened:
     run: Callable[[Floats], Floats]  # [inputs] -> [outputs]
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
+    loaded: LoadedNetwork | None = None  # all that is known of a model that was loaded
 
 
 def divide(
@@ -33,54 +38,46 @@ def divide(
     return mine, {name: value for name, value in options.items() if name not in names}
 
 
-def open_model(model: Any, *, mean: Any = None, std: Any = None) -> Opened:
-    """From an ONNX file, a loaded network, a network in normal form or a torch module; with `mean`
-    or `std`, behind a normalisation of its input."""
-    if mean is not None or std is not None:
-        return _open(_normalised(model, mean, std))
-    return _open(model)
-
-
-def _normalised(model: Any, mean: Any, std: Any) -> Any:
-    """The model that takes pixels and gives (pixel - mean) / std to the one that is given."""
-    mean, std = (default if v is None else v for v, default in ((mean, 0.0), (std, 1.0)))
-    if isinstance(model, (str, Path)):
-        from fgp_vnn.network.onnx.normalise import load_normalised
-
-        return load_normalised(Path(model), real_array(mean, "mean"), real_array(std, "std"))
-    if isinstance(model, torch.nn.Module):
-        from fgp_vnn.network.onnx.module import Normalised
-
-        return Normalised(model, real_array(mean, "mean"), real_array(std, "std"))
-    raise InputError("mean and std need the network's file, or a torch module")
-
-
-def load_model(model: Any, points: Floats | None = None) -> LoadedNetwork:
-    """A network that has a program of its own, from an ONNX file, what was loaded before, or a
-    torch module; a file's network is compared with its program at the points [points, inputs]."""
-    if isinstance(model, LoadedNetwork):
-        return model
-    if isinstance(model, (str, Path)):
-        return load_network(Path(model), points=points)
-    if isinstance(model, torch.nn.Module):
-        from fgp_vnn.network.onnx.module import load_module
-
-        return load_module(model)
-    raise InputError(f"a model is an ONNX path, a network or a torch module, not {type(model)}")
-
-
-def _open(model: Any) -> Opened:
+def open_model(
+    model: Model | Network | Opened, x: Any = None, *, mean: Any = None, std: Any = None
+) -> Opened:
+    """From a model as `load_model` takes it, or a network in normal form; shapes that are left open
+    are those of the input x. With `mean` or `std` it is behind a normalisation of its input."""
     if isinstance(model, Opened):
         return model
-    if isinstance(model, Network):
-        shapes = (model.inputs,), (model.outputs,)
-        return Opened(model, _float_program(model), *shapes)
-    loaded = load_model(model)
-    return Opened(loaded.network, loaded.runtime.run, loaded.input_shape, loaded.output_shape)
+    if mean is not None or std is not None:
+        loaded = _normalised(model, x, 0.0 if mean is None else mean, 1.0 if std is None else std)
+    elif isinstance(model, Network):
+        return Opened(model, _float_program(model), (model.inputs,), (model.outputs,))
+    else:
+        loaded = load_model(model, x)
+    shapes = loaded.input_shape, loaded.output_shape
+    return Opened(loaded.network, loaded.runtime.run, *shapes, loaded)
+
+
+def load_asked(model: Model, points: Floats) -> LoadedNetwork:
+    """A model; one in ONNX is compared with its own program at the points [points, inputs]."""
+    if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
+        return load_network(model, points=points)
+    return load_model(model)
+
+
+def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
+    """The model that takes pixels and gives (pixel - mean) / std to the one that is given."""
+    values = real_array(mean, "mean"), real_array(std, "std")
+    if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
+        from fgp_vnn.network.onnx.normalise import load_normalised
+
+        return load_normalised(model, *values)
+    if isinstance(model, torch.nn.Module):
+        from fgp_vnn.network.onnx.normalise import Normalised
+
+        return load_model(Normalised(model, *values), x)
+    raise InputError("mean and std need the network's file, ONNX in memory or a torch module")
 
 
 def _float_program(network: Network) -> Callable[[Floats], Floats]:
-    """The network itself in float32: what confirms points where there is no other program."""
+    """The network itself in float32, to confirm points where there is no other program."""
     single = network.to("cpu", torch.float32)
 
     def run(x: Floats) -> Floats:
@@ -89,3 +86,15 @@ def _float_program(network: Network) -> Callable[[Floats], Floats]:
         return result
 
     return run
+
+
+def two_classes(opened: Opened) -> Opened:
+    """A network with one output y as one with two, the threshold and y."""
+    network, run = opened.network, opened.run
+    threshold = opened.loaded.threshold if opened.loaded else 0.0
+    bias = network.output.bias
+    rows, offset = bias.new_tensor([[0.0], [1.0]]), bias.new_tensor([threshold, 0.0])
+    first = np.full(1, threshold, dtype=np.float32)
+    wide = replace(network, output=Combination(network.output, rows, offset))
+    both = Opened(wide, lambda x: np.concatenate([first, run(x)]), opened.input_shape, (2,))
+    return replace(both, loaded=opened.loaded)

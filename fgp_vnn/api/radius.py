@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fgp_vnn.api.certify import Certifier
+from fgp_vnn.api.models import Model
 from fgp_vnn.api.opening import divide
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.engine.settings import make_settings
-from fgp_vnn.network import LoadedNetwork, Network
-
-if TYPE_CHECKING:
-    from torch.nn import Module
+from fgp_vnn.network import Network
 
 
 def radius(
-    model: str | Path | LoadedNetwork | Network | Module | Certifier,
+    model: Model | Network | Certifier,
     x: ArrayLike,
     norm: Any = "l2",
     *,
@@ -35,7 +32,7 @@ def radius(
     asked, settings = divide(options, ("y", "clip", "mask", "target", "timeout", "progress"))
     front, chosen = divide(settings, ("mean", "std"))
     make_settings("radius", chosen)
-    certifier = Certifier.of(model, **front, **chosen)
+    certifier = Certifier.of(model, x, **front, **chosen)
     answer: Radius | list[Radius] = certifier.radius(
         x, norm=norm, maximum=maximum, gap=gap, **asked
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -148,7 +148,7 @@ class _Asked:
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
         opened = open_model(model, **front)
         network = opened.network.to(pick_device(settings.device, "float64"), torch.float64)
-        opened = Opened(network, opened.run, opened.input_shape, opened.output_shape)
+        opened = replace(opened, network=network)
         heard = limits.get("progress") or (lambda *ends: None)
         return cls(opened, method, gap, budget, settings, heard, begin)
 

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fgp_vnn.api.opening import load_model
+from fgp_vnn.api.opening import load_asked
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
@@ -78,7 +79,7 @@ def _verify(
     if not is_file and (certificate is not None or chosen.float32_semantics):
         raise InputError("a certificate, and the float32 semantics, are about an ONNX file")
     asked, name = _property(*given)
-    loaded = load_model(model, points=asked_about(asked))
+    loaded = load_asked(model, asked_about(asked))
     check_fit(loaded, asked, str(model) if is_file else "the model", name)
     load = time.perf_counter() - begin
     budget = Budget.of(seconds, chosen.memory, since=moment)
@@ -96,15 +97,13 @@ def _verify(
         verdict = solve_property(loaded, asked, chosen, budget, new_log=new_log)
     if certificate is not None and verdict.status == "unsat":
         file = given[0] if isinstance(given[0], (str, Path)) else None
-        text = format_property(asked).encode() if file is None else _read(file, "property")
-        contents = _read(model, "network"), text
+        text = (
+            format_property(asked).encode() if file is None else read_bytes(Path(file), "property")
+        )
+        contents = read_model(Path(model)), text
         verdict = _with_certificate(verdict, logs, contents, asked, certificate, budget)
     spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=spent)
-
-
-def _read(path: str | Path, what: str) -> bytes:
-    return read_bytes(Path(path), what)
 
 
 def _property(

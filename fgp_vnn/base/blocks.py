@@ -23,6 +23,8 @@ def beside(pictures: Sequence[Any]) -> Table:
 
 def blocks(unit: Any) -> Text:
     """A picture in half blocks: the foreground is the upper pixel, the background the lower one."""
+    if unit.shape[2] not in (1, 3):
+        unit = unit.mean(axis=2, keepdims=True)
     step = -(-max(unit.shape[:2]) // _WIDEST)
     pixels = (np.broadcast_to(unit, (*unit.shape[:2], 3)) * 255).round().astype(int)[::step, ::step]
     text = Text()

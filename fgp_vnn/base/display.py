@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.images import Layout, image_layout, png_url, signed_colours, unit_pixels
 
-_SMALLEST_SQUARE = 8  # pixels a side of a flat input that is shown as an image
 _SHOWN = 96  # pixels a side of an image on a page, about
 _CELL = "padding:2px 12px 2px 0;text-align:left"
 
@@ -101,7 +100,7 @@ def _drawn(compared: tuple[Any, Any] | None) -> tuple[Any, Any, Any] | None:
         return None
     shape = tuple(int(size) for size in np.shape(compared[0]))
     before, after = (flat_values(x) for x in compared)
-    layout: Layout | None = image_layout(shape, before.size, _SMALLEST_SQUARE)
+    layout: Layout | None = image_layout(shape, before.size)
     if layout is None:
         return None
     limits = float(min(before.min(), after.min())), float(max(before.max(), after.max()))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_SMALLEST_SIDE = 8  # pixels of an input whose shape has a height and a width
-SMALLEST_SQUARE = 12  # pixels a side of a flat input; a smaller square is rarely an image
+_SMALLEST_SIDE = 4  # pixels of an input whose shape has a height and a width
+_SMALLEST_SQUARE = 8  # pixels a side of a flat input; a smaller square is rarely an image
+_LARGEST_SIDE = 320  # pixels on a page; a larger image is reduced
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Layout:
 
     height: int
     width: int
-    channels: int  # 1 or 3
+    channels: int  # 1, 3 (colours), or any other number, which is shown by its mean
     channels_last: bool = False
 
     def pixels(self, x: Array) -> Array:
@@ -37,21 +38,19 @@ class Layout:
         return image
 
 
-def image_layout(
-    shape: tuple[int, ...], inputs: int, square: int = SMALLEST_SQUARE
-) -> Layout | None:
-    """Guess the layout from an input's shape or its size; None if it is not an image. A flat input
-    is one if it is a square of at least `square` pixels a side."""
+def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:
+    """Guess the layout from an input's shape or its size; None if it is not an image."""
     sizes = [size for size in shape if size != 1]
-    if len(sizes) == 3 and min(sizes) == 3:
-        last = sizes[0] != 3
-        height, width = sizes[:2] if last else sizes[1:]
-        return Layout(height, width, 3, last) if min(height, width) >= _SMALLEST_SIDE else None
+    if len(sizes) == 3 and (len(shape) == 3 or shape[0] == 1):
+        last = sizes[0] != 3 and sizes[2] < min(sizes[:2])
+        height, width, channels = sizes if last else (*sizes[1:], sizes[0])
+        fits = min(height, width) >= _SMALLEST_SIDE
+        return Layout(height, width, channels, last) if fits else None
     if len(sizes) == 2 and min(sizes) >= _SMALLEST_SIDE:
         return Layout(sizes[0], sizes[1], 1)
     for channels in (1, 3):
         side = isqrt(inputs // channels)
-        if len(sizes) == 1 and side >= square and channels * side * side == inputs:
+        if len(sizes) == 1 and side >= _SMALLEST_SQUARE and channels * side * side == inputs:
             return Layout(side, side, channels)
     return None
 
@@ -74,12 +73,17 @@ def unit_pixels(layout: Layout, x: Array, limits: tuple[float, float]) -> Array:
 
 
 def png_url(unit: Array) -> str:
-    """Encode pixels [height, width, 1 or 3] between 0 and 1 as a PNG in a `data:` URL."""
+    """Encode pixels [height, width, channels] between 0 and 1 as a PNG in a `data:` URL."""
     return "data:image/png;base64," + base64.b64encode(png(unit)).decode()
 
 
 def png(unit: Array) -> bytes:
-    """The bytes of a PNG file of pixels [height, width, 1 or 3] between 0 and 1."""
+    """The bytes of a PNG file of pixels [height, width, channels] between 0 and 1, made smaller by
+    leaving out pixels if it is too large."""
+    if unit.shape[2] not in (1, 3):
+        unit = unit.mean(axis=2, keepdims=True)
+    step = -(-max(unit.shape[:2]) // _LARGEST_SIDE)
+    unit = unit[::step, ::step]
     pixels = (unit * 255).round().astype(np.uint8)
     height, width, channels = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)

@@ -25,6 +25,7 @@ class Radius(Shown):
     engine: str = "auto"  # what the lower bound is from
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    note: str = ""  # how the network that was verified differs from the model, if it does
     input: Any = None  # the centre, as it was given
 
     @property
@@ -42,6 +43,7 @@ class Radius(Shown):
         facts = {"class": str(self.label), "ended": self.ended}
         if self.counterexample is not None:
             facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
+        facts |= {"note": self.note} if self.note else {}
         return facts | {"time": f"{self.seconds:.3g} s"}
 
     def compared(self) -> tuple[Any, Any] | None:
@@ -55,6 +57,8 @@ class Radius(Shown):
         result: dict[str, Any] = {name: getattr(self, name) for name in names}
         result["upper"] = self.upper if math.isfinite(self.upper) else None
         result["statistics"] = dict(self.statistics)
+        if self.note:
+            result["note"] = self.note
         if self.counterexample is not None:
             result["counterexample"] = {
                 "label": other_class(self.counterexample.y, self.label),

@@ -29,6 +29,7 @@ class Robustness(Shown):
     reason: str = ""  # why nothing was decided
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    note: str = ""  # how the network that was verified differs from the model, if it does
     input: Any = None  # the centre, as it was given
 
     def title(self) -> str:
@@ -42,6 +43,7 @@ class Robustness(Shown):
         if self.counterexample is not None:
             facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
         facts |= {"reason": self.reason} if self.reason else {}
+        facts |= {"note": self.note} if self.note else {}
         return facts | {"time": f"{self.seconds:.3g} s"}
 
     def compared(self) -> tuple[Any, Any] | None:
@@ -54,6 +56,8 @@ class Robustness(Shown):
         names = ("status", "label", "decided_by", "reason", "seconds")
         result: dict[str, Any] = {name: getattr(self, name) for name in names}
         result["statistics"] = dict(self.statistics)
+        if self.note:
+            result["note"] = self.note
         if self.counterexample is not None:
             result["counterexample"] = {
                 "label": other_class(self.counterexample.y, self.label),

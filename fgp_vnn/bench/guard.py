@@ -59,6 +59,14 @@ class GuardedWorker:
 
     def run(self, instance: Instance) -> Answer:
         self.start()
+        begin = self._log.stat().st_size if self._log else 0
+        answer = self._solved(instance)
+        if self._log and (name := _keep_log(self._log, begin, instance)):
+            answer = replace(answer, log=name)
+        return answer
+
+    def _solved(self, instance: Instance) -> Answer:
+        """Return the answer of the worker, or why there is none."""
         start = time.perf_counter()
         job = {
             "networks": list(instance.network_files),
@@ -212,6 +220,21 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
     """Kill the worker and all that it started, unless it was waited for: its id may be reused."""
     if process is not None and process.returncode is None:
         kill_group(process.pid)
+
+
+def _keep_log(log: Path, begin: int, instance: Instance) -> str:
+    """Copy what a worker has printed since `begin` (bytes) to a file named after the instance.
+
+    Return its name; empty if nothing was printed.
+    """
+    with log.open("rb") as file:
+        file.seek(begin)
+        said = file.read()
+    if not said.strip():
+        return ""
+    name = f"{file_name(instance.key)}.txt"
+    (log.parent / name).write_bytes(said)
+    return name
 
 
 def _last_line(log: Path | None) -> str:

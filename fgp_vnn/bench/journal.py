@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
@@ -18,13 +17,15 @@ from fgp_vnn.base.errors import InputError, one_line
 from fgp_vnn.base.files import cut_unfinished_line, lock, write_bytes
 from fgp_vnn.base.point_table import agree
 from fgp_vnn.bench.record import Record, record_from_dict
-from fgp_vnn.bench.tables import Key
+from fgp_vnn.bench.tables import Key, file_name
 
 JSON_LINES = "results.jsonl"
 TABLE = "results.csv"
 SETTINGS = "run.json"
 COUNTEREXAMPLES = "counterexamples"
 CERTIFICATES = "certificates"
+LOGS = "logs"
+RUNS = "runs"  # in SETTINGS: where, when and how each part of the results was made
 
 _SYNC_SECONDS = 1.0  # a power cut loses at most the results of so many seconds; a kill loses none
 
@@ -36,8 +37,11 @@ class Journal:
     in the competition's format; it is written anew whenever a run is resumed.
     """
 
-    def __init__(self, folder: Path, records: Iterable[Record]) -> None:
+    def __init__(
+        self, folder: Path, records: Iterable[Record], made: Mapping[str, Any] | None
+    ) -> None:
         self.folder = folder
+        self._made = made
         self.records: dict[Key, Record] = {record.key: record for record in records}
         _write(folder / TABLE, map(_row, self.records.values()))
         self._lines: IO[str] = (folder / JSON_LINES).open("a", encoding="utf-8")
@@ -52,8 +56,13 @@ class Journal:
 
     def _append(self, record: Record, counterexample: str) -> Record:
         """Write the counterexample first, so that no line names a missing file."""
+        if self._made is not None:
+            content = read_settings(self.folder)
+            content[RUNS] = [*content.get(RUNS, []), dict(self._made)]
+            _write(self.folder / SETTINGS, [json.dumps(content, indent=2) + "\n"])
+            self._made = None
         if counterexample:
-            name = hashlib.sha256("\0".join(record.key).encode()).hexdigest()[:16] + ".txt"
+            name = f"{file_name(record.key)}.txt"
             (self.folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
             path = self.folder / COUNTEREXAMPLES / name
             path.write_text(counterexample, encoding="utf-8")
@@ -62,6 +71,8 @@ class Journal:
         if record.certificate:  # its file is there: the worker has written it
             record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
             self._unsynced.append(self.folder / record.certificate)
+        if record.log:
+            record = replace(record, log=f"{LOGS}/{record.log}")
         self._lines.write(_line(record))
         self._lines.flush()
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
@@ -87,11 +98,16 @@ class Journal:
 
 @contextmanager
 def open_journal(
-    folder: Path, settings: Mapping[str, Any], *, retry_errors: bool = False
+    folder: Path,
+    settings: Mapping[str, Any],
+    *,
+    retry_errors: bool = False,
+    made: Mapping[str, Any] | None = None,
 ) -> Iterator[Journal]:
     """Open a new or an interrupted run for writing; `settings` must be those it began with.
 
-    With `retry_errors`, results that are errors are forgotten, so that they run again.
+    With `retry_errors`, results that are errors are forgotten, so that they run again. `made` says
+    where, when and how results are made; with the first of them it joins the settings.
     """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +119,7 @@ def open_journal(
             if retry_errors:
                 records = [record for record in records if record.result != "error"]
                 write_results(folder, records)
-            journal = Journal(folder, records)
+            journal = Journal(folder, records, made)
         try:
             yield journal
         finally:
@@ -177,7 +193,8 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
             raise InputError(f"{folder}: has results but no {SETTINGS}; give another --out")
         _write(folder / SETTINGS, [json.dumps(dict(settings), indent=2) + "\n"])
         return
-    agree(folder, read_settings(folder), settings, "give another --out")
+    begun = {name: value for name, value in read_settings(folder).items() if name != RUNS}
+    agree(folder, begun, settings, "give another --out")
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
+    "demo": "verify the bundled benchmark and compare every verdict with the ground truth",
     "verify": "decide one VNN-LIB property of one ONNX network",
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
@@ -86,7 +87,8 @@ def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
     """The parser with the options of the commands that are named."""
     asked = list(sys.argv[1:] if argv is None else argv)
     parser = whole_parser([name for name in COMMANDS if name in asked])
-    parser.set_defaults(own_process=argv is None)  # or a call from somebody else's
+    own = argv is None  # or a call from somebody else's process
+    parser.set_defaults(own_process=own, command_line=["fgp-vnn", *asked])
     return parser
 
 

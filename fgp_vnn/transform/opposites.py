@@ -125,15 +125,14 @@ def _without(
     _put(terms, k + 1, torch.zeros_like(terms[k + 1]).index_add(1, pairs.kept, moved.abs()))
     offset = offset + through.abs() @ own_offset[pairs.kept]
     defect = torch.zeros_like(offset) if affine.defect is None else affine.defect
-    size_of, count = unit(offset.dtype), len(pairs.gone)
-    grow = size_of.grow(count + most.shape[-1] + 4)
+    size_of, count, width = unit(offset.dtype), len(pairs.gone), most.shape[-1]
     if layer.defect is not None:
         each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
-        defect = defect + grow * moved.abs() @ each
+        defect = defect + (moved.abs() + size_of.lost) @ (each + size_of.lost)
     left = weights[k + 1].abs() <= rounded_away * terms[k + 1]
     gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + 2 * count * size_of.lost
-    dropped = torch.where(left, gone, 0.0)
-    defect = defect + grow * dropped @ most + size_of.lost * (4 * most.shape[-1] + 4 * count)
+    defect = defect + torch.where(left, gone, 0.0) @ most
+    defect = size_of.grow(count + width + 8) * defect + 4 * (count + width) * size_of.lost
     weights[k + 1] = torch.where(left, 0.0, weights[k + 1])
     terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
     # A matrix counts the roundings of its entries by its columns; there may be more of pairs. What

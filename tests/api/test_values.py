@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import fgp_vnn
+import values_check
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.network import Dense, Network
-from scripts.evaluation import values_check
 from tests.helpers.small_networks import random_network, random_point, save_onnx
 
 METHODS = ("plain", "optimised", "split")

@@ -37,15 +37,21 @@ def test_every_benchmark_is_named_here(shared_data: Path) -> None:
     assert folders == {*BENCHMARKS, *REFUSED, *PARTLY}
 
 
+def networks_in(folder: Path) -> list[Path]:
+    found = list(find_networks(folder))
+    assert found
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_benchmark_loads(shared_data: Path, benchmark: str) -> None:
-    for path in find_networks(shared_data / "vnncomp" / benchmark):
+    for path in networks_in(shared_data / "vnncomp" / benchmark):
         assert_loads(path)
 
 
 def test_networks_of_the_paper_load(shared_data: Path) -> None:
-    for path in find_networks(shared_data / "paper"):
+    for path in networks_in(shared_data / "paper"):
         assert_loads(path)
 
 
@@ -53,7 +59,7 @@ def test_networks_of_the_paper_load(shared_data: Path) -> None:
 def test_benchmark_that_is_not_piecewise_linear_is_refused(
     shared_data: Path, benchmark: str
 ) -> None:
-    for path in find_networks(shared_data / "vnncomp" / benchmark):
+    for path in networks_in(shared_data / "vnncomp" / benchmark):
         with pytest.raises(UnsupportedError, match=REFUSED[benchmark]):
             load_network(path)
 

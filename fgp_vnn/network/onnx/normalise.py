@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import torch
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
 
 Array = NDArray[Any]
 
 
-def load_normalised(path: Path, mean: Array, std: Array) -> LoadedNetwork:
-    """The network of a file, given (x - mean) / std; numbers, or one for each channel."""
+def load_normalised(
+    source: str | Path | bytes | onnx.ModelProto, mean: Array, std: Array
+) -> LoadedNetwork:
+    """The network of a file or of ONNX in memory, given (x - mean) / std; numbers, or one for each
+    channel."""
+    if isinstance(source, onnx.ModelProto):
+        return load_network(normalised(source, mean, std))
+    data = source if isinstance(source, bytes) else read_model(Path(source))
     try:
-        model = onnx.ModelProto.FromString(read_bytes(path, "network"))
-    except InputError:
-        raise
+        model = onnx.ModelProto.FromString(data)
     except Exception:  # protobuf's DecodeError, whose module differs between versions
-        raise InputError(f"{path}: not an ONNX file, or a truncated one") from None
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / path.name.removesuffix(".gz")
-        made.write_bytes(normalised(model, mean, std).SerializeToString())
-        try:
-            return load_network(made)
-        except InputError as error:
-            raise type(error)(str(error).replace(str(made), str(path))) from None
+        raise InputError("not an ONNX file, or a truncated one") from None
+    return load_network(normalised(model, mean, std))
 
 
 def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelProto:
@@ -72,3 +71,27 @@ def spread_channels(value: Array, axes: int) -> Array:
     if value.ndim == 1 and axes > 2:
         return value.reshape(-1, *[1] * (axes - 2))
     return value
+
+
+class Normalised(nn.Module):
+    """A module that is given (x - mean) / std; numbers, or one for each channel."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, module: nn.Module, mean: Array, std: Array) -> None:
+        super().__init__()
+        check_normalisation(mean, std)
+        self.module = module
+        for name, value in (("mean", mean), ("std", std)):
+            self.register_buffer(name, torch.from_numpy(np.asarray(value, dtype=np.float32)))
+        self.train(module.training)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The module's output at the normalised input."""
+        mean, std = (
+            v.view(-1, *[1] * (x.ndim - 2)) if v.ndim == 1 and x.ndim > 2 else v
+            for v in (self.mean, self.std)
+        )
+        result: Tensor = self.module((x - mean) / std)
+        return result
