@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def open_model(
     elif isinstance(model, Network):
         return Opened(model, _float_program(model), (model.inputs,), (model.outputs,))
     else:
-        loaded = load_model(model, x)
+        loaded = _load(model, x)
     shapes = loaded.input_shape, loaded.output_shape
     return Opened(loaded.network, loaded.runtime.run, *shapes, loaded)
 
@@ -60,6 +61,21 @@ def load_asked(model: Model, points: Floats) -> LoadedNetwork:
     if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
         return load_network(model, points=points)
     return load_model(model)
+
+
+def _load(model: Model, x: Any) -> LoadedNetwork:
+    """A model with the shapes of an input; one whose first layer tells them also takes an input in
+    another shape, such as an image in front of a linear layer."""
+    if x is not None and not isinstance(x, (tuple, dict)):
+        x = real_array(x, "inputs").astype(np.float32)
+    if x is None or not isinstance(model, torch.nn.Module):
+        return load_model(model, x)
+    try:
+        return load_model(model, x)
+    except InputError as error:
+        with suppress(InputError):
+            return load_model(model)
+        raise error
 
 
 def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
@@ -72,7 +88,7 @@ def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
     if isinstance(model, torch.nn.Module):
         from fgp_vnn.network.onnx.normalise import Normalised
 
-        return load_model(Normalised(model, *values), x)
+        return _load(Normalised(model, *values), x)
     raise InputError("mean and std need the network's file, ONNX in memory or a torch module")
 
 
