@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier as Certifier
     from fgp_vnn.api.certify import certify as certify
+    from fgp_vnn.api.models import load_model as load_model
     from fgp_vnn.api.properties import output_range as output_range
     from fgp_vnn.api.properties import robustness as robustness
     from fgp_vnn.api.properties import variables as variables
@@ -50,6 +51,7 @@ _HOMES = {
     "any_of": "fgp_vnn.property.conditions",
     "bounds": "fgp_vnn.api.values",
     "certify": "fgp_vnn.api.certify",
+    "load_model": "fgp_vnn.api.models",
     "load_network": "fgp_vnn.network",
     "load_property": "fgp_vnn.property",
     "maximise": "fgp_vnn.api.values",
