@@ -82,13 +82,15 @@ def png(unit: Array) -> bytes:
     leaving out pixels if it is too large."""
     if unit.shape[2] not in (1, 3):
         unit = unit.mean(axis=2, keepdims=True)
-    step = -(-max(unit.shape[:2]) // _LARGEST_SIDE)
-    unit = unit[::step, ::step]
+    scale = min(1.0, _LARGEST_SIDE / max(unit.shape[:2]))
+    kept = (max(1, round(size * scale)) for size in unit.shape[:2])
+    rows, columns = (np.arange(k) * n // k for k, n in zip(kept, unit.shape, strict=False))
+    unit = unit[rows][:, columns]
     pixels = (unit * 255).round().astype(np.uint8)
     height, width, channels = pixels.shape
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b""))
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
 
 

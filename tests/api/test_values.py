@@ -106,7 +106,7 @@ def test_ends_are_rounded_outwards(factor: float) -> None:
     top = 3 * (Fraction(factor) * Fraction(0.3) + Fraction(0.7)) + Fraction(0.1)
     at = 3 * (Fraction(factor) * Fraction(float(found.x[0])) + Fraction(0.7)) + Fraction(0.1)
     assert Fraction(found.value) <= at <= top <= Fraction(found.upper)
-    ranges = fgp_vnn.bounds(network, ([-1.0], [0.3]))
+    ranges = fgp_vnn.bounds(network, ([-1.0], [0.3]), timeout=5)
     assert Fraction(float(ranges.lower[0])) <= Fraction(0.7)
     assert Fraction(float(ranges.upper[0])) >= Fraction(factor) * Fraction(0.3) + Fraction(0.7)
 
