@@ -15,7 +15,7 @@ import fgp_vnn
 from tests.helpers.places import BENCHMARK
 from tests.helpers.small_networks import random_network, save_onnx
 
-README = Path(fgp_vnn.__file__).parents[1] / "README.md"
+README = Path(fgp_vnn.__file__).parents[1] / "docs" / "howto" / "python.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -65,7 +65,7 @@ def test_the_examples_run_one_after_the_other(
         "batch": points,
         "labels": [0, 1, 2, 0],
     }
-    assert len(BLOCKS) >= 6 and BENCHMARK.is_dir()
+    assert len(BLOCKS) >= 3 and BENCHMARK.is_dir()
     for block in BLOCKS:
         if "two_heads" in block:
             own = dict(given, fgp_vnn=fgp_vnn, x=torch.rand(1, 6))

@@ -17,7 +17,7 @@ from fgp_vnn.api.models import Model, check_single
 from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
 from fgp_vnn.api.progress import counted
-from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.results import Results
 from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
@@ -143,6 +143,8 @@ class Certifier(Classifier):
             raise InputError(f"the maximum is {maximum}; it must be a positive number")
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
+        if smooth := self.network.smooth:
+            raise UnsupportedError(f"radii are for piecewise-linear networks; this has {smooth}")
         for name in ("mask", "target"):
             if asked.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fgp_vnn.api.opening import Opened, divide, open_model
 from fgp_vnn.api.sets import InputSet, read_sets
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.budget.budget import Budget, check_seconds
@@ -147,6 +147,8 @@ class _Asked:
         settings = make_settings("bounds", chosen)
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
         opened = open_model(model, **front)
+        if smooth := opened.network.smooth:
+            raise UnsupportedError(f"bounds are for piecewise-linear networks; this has {smooth}")
         network = opened.network.to(pick_device(settings.device, "float64"), torch.float64)
         opened = replace(opened, network=network)
         heard = limits.get("progress") or (lambda *ends: None)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from fgp_vnn.api.opening import load_asked
+from fgp_vnn.api.cases import asked_about, check_fit, combine, load_for
+from fgp_vnn.api.opaque import attack_refused
+from fgp_vnn.api.opening import divide, load_asked
 from fgp_vnn.attack.confirm import Judge
-from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.story import Stage, listening
@@ -22,6 +23,7 @@ from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.many import proved_at_once
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
@@ -30,13 +32,9 @@ from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition, property_of
-from fgp_vnn.property.write import format_property
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
-
-# A property, or conditions on inputs and outputs.
-Given = tuple[str | Path | Property | None, Condition | None, Condition | None]
 
 
 def verify(
@@ -45,106 +43,122 @@ def verify(
     *,
     inputs: Condition | None = None,
     unsafe: Condition | None = None,
-    timeout: float | None = None,
     certificate: str | Path | None = None,
     progress: Callable[[Stage], None] | None = None,
-    **settings: Any,
+    **options: Any,
 ) -> Verdict:
-    """Decide whether a network can break a property; settings are the fields of `Settings`.
+    """Decide whether a network can break a property.
 
     The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
-    which inputs are meant, and which outputs are unsafe. The model is an ONNX file, a loaded
-    network or a torch module.
+    which inputs are meant, and which outputs are unsafe. The model is an ONNX file, or what
+    `load_model` takes. Options are `timeout` in seconds and the fields of `Settings`.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
     with a `Stage` at each step, and a few times a second in a search.
     """
-    with memory_errors(), listening(progress):
-        return _verify(model, (prop, inputs, unsafe), timeout, certificate, settings)
+    limits, settings = divide(options, ("timeout",))
+    timeout = limits.get("timeout")
+    with listening(progress):
+        if isinstance(model, (str, Path)) and isinstance(prop, (str, Path)):
+            if inputs is not None or unsafe is not None:
+                raise InputError("verify takes a property, or both inputs and unsafe")
+            return _verify_files(model, prop, timeout, certificate, settings)
+        if certificate is not None or settings.get("float32_semantics"):
+            raise InputError("a certificate, and the float32 semantics, are about two files")
+        return _verify_asked(model, _property(prop, inputs, unsafe), timeout, settings)
 
 
-def _verify(
-    model: Any,
-    given: Given,
-    timeout: float | None,
-    certificate: str | Path | None,
-    settings: dict[str, Any],
+def _verify_asked(
+    model: Any, prop: Property, timeout: float | None, settings: dict[str, Any]
 ) -> Verdict:
+    """The verdict on a model and a property that are not both files."""
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
-    is_file = isinstance(model, (str, Path))
-    if certificate is not None:
-        check_certificate(chosen)
-    if not is_file and (certificate is not None or chosen.float32_semantics):
-        raise InputError("a certificate, and the float32 semantics, are about an ONNX file")
-    asked, name = _property(*given)
-    loaded = load_asked(model, asked_about(asked))
-    check_fit(loaded, asked, str(model) if is_file else "the model", name)
-    load = time.perf_counter() - begin
-    budget = Budget.of(seconds, chosen.memory, since=moment)
-    logs: list[ProofLog] = []
-
-    def new_log(query: Query, case: int) -> NullLog:
-        logs.append(ProofLog(query, case))
-        return logs[-1]
-
-    if chosen.float32_semantics:
-        verdict = _solve_deployed(model, loaded, asked, chosen, budget)
-    elif certificate is None:
-        verdict = solve_property(loaded, asked, chosen, budget)
-    else:
-        verdict = solve_property(loaded, asked, chosen, budget, new_log=new_log)
-    if certificate is not None and verdict.status == "unsat":
-        file = given[0] if isinstance(given[0], (str, Path)) else None
-        text = (
-            format_property(asked).encode() if file is None else read_bytes(Path(file), "property")
-        )
-        contents = read_model(Path(model)), text
-        verdict = _with_certificate(verdict, logs, contents, asked, certificate, budget)
+    with memory_errors():
+        loaded = load_asked(model, asked_about(prop))
+        check_fit(loaded, prop, "the model", "the property")
+        load = time.perf_counter() - begin
+        budget = Budget.of(seconds, chosen.memory, since=moment)
+        verdict = solve_property(loaded, prop, chosen, budget)
     spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
     return replace(verdict, seconds=spent)
 
 
 def _property(
     prop: str | Path | Property | None, inputs: Condition | None, unsafe: Condition | None
-) -> tuple[Property, str]:
-    """The property that is asked about, and its name in a message."""
+) -> Property:
+    """The property that is asked about."""
     if inputs is not None and unsafe is not None and prop is None:
-        return property_of(inputs, unsafe), "the property"
+        return property_of(inputs, unsafe)
     if prop is None or inputs is not None or unsafe is not None:
         raise InputError("verify takes a property, or both inputs and unsafe")
-    if isinstance(prop, Property):
-        return prop, "the property"
-    return load_property(Path(prop)), str(prop)
+    return prop if isinstance(prop, Property) else load_property(Path(prop))
 
 
-def asked_about(prop: Property) -> NDArray[np.float32]:
-    """A few inputs [points, inputs] that a property is about: the ends and the middle of a box."""
-    boxes = [(case.lower, case.upper) for case in prop.cases[:1]]
-    rows = [[low, high, low / 2 + high / 2] for low, high in boxes]
-    with np.errstate(over="ignore"):
-        points = np.reshape(rows, (-1, prop.inputs)).astype(np.float32)
-    return points[np.isfinite(points).all(1)]
+def _verify_files(
+    model: str | Path,
+    prop: str | Path,
+    timeout: float | None,
+    certificate: str | Path | None,
+    settings: dict[str, Any],
+) -> Verdict:
+    """The verdict on two files."""
+    begin, moment = time.perf_counter(), time.monotonic()
+    seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
+    if certificate is not None:
+        check_certificate(chosen)
+    limit = partial(Budget.of, seconds, chosen.memory, since=moment)
+    files = Path(model), Path(prop)
+    with memory_errors():
+        asked = load_property(files[1], limit().memory)
+        try:
+            with memory_errors():
+                verdict = _verify(files, asked, certificate, chosen, limit)
+        except (UnsupportedError, OutOfMemoryError) as error:
+            verdict = attack_refused(files, asked, chosen, limit(), error)
+    return replace(verdict, seconds=verdict.seconds | {"total": time.perf_counter() - begin})
 
 
-def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> None:
-    """Refuse a property that is about another network."""
-    network = loaded.network
-    for what, has, wants in (
-        ("inputs", network.inputs, prop.inputs),
-        ("outputs", network.outputs, prop.outputs),
-    ):
-        if has != wants:
-            raise InputError(
-                f"{path} is about a network with {wants} {what}, but {model} has {has}: "
-                "the two files do not belong together"
-            )
-    if loaded.comparisons_only and not _compares_only(prop):
-        raise UnsupportedError(
-            f"{model} ends in a softmax, so only comparisons of outputs with each other can be "
-            f"decided; {path} asks for more"
-        )
+def _verify(
+    files: tuple[Path, Path],
+    prop: Property,
+    certificate: str | Path | None,
+    settings: Settings,
+    limit: Callable[[], Budget],
+) -> Verdict:
+    """The verdict on the files of a network and of its property; `limit` begins a budget."""
+    logs: list[ProofLog] = []
+
+    def new_log(query: Query, case: int) -> NullLog:
+        logs.append(ProofLog(query, case))
+        return logs[-1]
+
+    verdicts: list[Verdict] = []
+    begin = time.perf_counter()
+    # What a certificate or a deployment is about is read from the file, for all inputs.
+    whole = certificate is not None or settings.float32_semantics
+    for loaded, part in load_for(files, prop, whole=whole):
+        load, budget = time.perf_counter() - begin, limit()
+        if settings.float32_semantics:
+            verdict = _solve_deployed(files[0], loaded, part, settings, budget)
+        elif certificate is None:
+            verdict = solve_property(loaded, part, settings, budget)
+        else:
+            verdict = solve_property(loaded, part, settings, budget, new_log=new_log)
+        verdicts.append(replace(verdict, seconds={"load": load, **verdict.seconds}))
+        if verdict.status == "sat":
+            break
+        begin = time.perf_counter()
+    verdict = combine(verdicts)
+    if certificate is not None and verdict.status == "unsat":
+        verdict = _with_certificate(verdict, logs, files, prop, certificate, limit())
+    return verdict
+
+
+def no_log(query: Query, case: int) -> NullLog:
+    """The log of a query that no certificate is asked for."""
+    return NullLog(query)
 
 
 def solve_property(
@@ -153,7 +167,7 @@ def solve_property(
     settings: Settings,
     budget: Budget,
     deployment: Deployment | None = None,
-    new_log: Callable[[Query, int], NullLog] = lambda query, case: NullLog(query),
+    new_log: Callable[[Query, int], NullLog] = no_log,
     strategy: Strategy | None = None,
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are.
@@ -165,7 +179,22 @@ def solve_property(
     dtype = getattr(torch, settings.precision)
     network = loaded.network.to(device, dtype)
     verdicts: list[Verdict] = []
+    strategy = strategy or Strategy()
+    together = settings.engine != "attack" and deployment is None and new_log is no_log
+    begin = time.perf_counter()
+    if together and len(prop.cases) >= strategy.inputs.cases:
+        proved = proved_at_once(network, prop.cases, budget, strategy)
+        seconds, statistics = {"bounds": time.perf_counter() - begin}, {"boxes": len(prop.cases)}
+        if any(proved):
+            verdicts.append(Verdict("unsat", "bounds", seconds=seconds, statistics=statistics))
+    else:
+        proved = [False] * len(prop.cases)
     for number, case in enumerate(prop.cases):
+        if proved[number]:
+            continue
+        if number and budget.expired():
+            verdicts.append(Verdict("timeout", reason=f"time is up before box {number + 1}"))
+            break
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
         if deployment is not None:
             domain = received(domain)
@@ -175,11 +204,11 @@ def solve_property(
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         log = new_log(query, number)
-        problem = Problem(query, judge, settings, budget, strategy or Strategy(), log)
+        problem = Problem(query, judge, settings, budget, strategy, log)
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break
-    return _combine(verdicts)
+    return combine(verdicts)
 
 
 def _solve_deployed(
@@ -197,7 +226,7 @@ def _solve_deployed(
 def _with_certificate(
     verdict: Verdict,
     logs: list[ProofLog],
-    contents: tuple[bytes, bytes],
+    files: tuple[Path, Path],
     prop: Property,
     path: str | Path,
     budget: Budget,
@@ -210,7 +239,7 @@ def _with_certificate(
             raise NoCertificateError("time was up before the proof was checked")
 
     begin = time.perf_counter()
-    network, text = contents
+    network, text = read_model(files[0]), read_bytes(files[1], "property")
     try:
         if gaps := [log.gap for log in logs if log.gap]:
             raise NoCertificateError(gaps[0])
@@ -221,31 +250,3 @@ def _with_certificate(
     write_bytes(path, data, "certificate")
     seconds = verdict.seconds | {"certificate": time.perf_counter() - begin}
     return replace(verdict, certificate=str(path), seconds=seconds)
-
-
-def _combine(verdicts: list[Verdict]) -> Verdict:
-    if not verdicts:
-        return Verdict("unsat", "property", reason="the input set is empty")
-    order = ("sat", "timeout", "unknown", "unsat")
-    chosen = min(verdicts, key=lambda verdict: order.index(verdict.status))
-    if chosen.status == "unsat":
-        chosen = max(verdicts, key=lambda verdict: sum(verdict.seconds.values()))
-    seconds: dict[str, float] = {}
-    statistics: dict[str, int] = {}
-    for verdict in verdicts:
-        for name, value in verdict.seconds.items():
-            seconds[name] = seconds.get(name, 0.0) + value
-        for name, count in verdict.statistics.items():
-            statistics[name] = statistics.get(name, 0) + count
-    return replace(chosen, seconds=seconds, statistics=statistics)
-
-
-def _compares_only(prop: Property) -> bool:
-    """Whether each row is y_i - y_j against 0, which a softmax does not change."""
-    for case in prop.cases:
-        for conjunction in case.unsafe:
-            if conjunction.limits.any() or conjunction.rows.sum(axis=1).any():
-                return False
-            if ((conjunction.rows != 0).sum(axis=1) > 2).any():
-                return False
-    return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import first_points, step_down
+from fgp_vnn.attack.descent import starts, step_down
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts, points_at_once
 from fgp_vnn.query import Query
@@ -51,6 +51,6 @@ def lowest_by_descent(query: Query, lowest: Lowest, budget: Budget, attack: Desc
             lowest.look(x, query)
             return False
 
-        step_down(part, look, budget, attack, first_points(part.domain, part.disjuncts, attack))
+        step_down(part, look, budget, attack, starts(part.domain, part.disjuncts, attack))
         if budget.expired():
             return

@@ -22,7 +22,7 @@ class Answer:
     counterexample: str = ""  # the text of a results file
     confirmed: bool | None = None
     standings: Mapping[str, Standing] = field(default_factory=dict)  # by year
-    log: str = ""  # what was printed meanwhile: a file in the folder of logs
+    log: str = ""  # what was printed meanwhile
     certificate: str = ""  # where its proof is, in the folder of certificates
     certified: bool | None = None  # by the checker; None: there was nothing to check
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -73,7 +73,6 @@ def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
         expected=expected,
         confirmed=answer.confirmed,
         standings=answer.standings,
-        log=answer.log,
         certificate=answer.certificate,
         certified=answer.certified,
         seconds=answer.seconds,

@@ -16,13 +16,12 @@ from fgp_vnn.bench.answer import Answer, as_record
 from fgp_vnn.bench.check import Judgement, OnnxFile, judge_results
 from fgp_vnn.bench.facts import machine
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.bench.journal import LOGS, SETTINGS, open_journal, write_results
+from fgp_vnn.bench.journal import SETTINGS, open_journal, write_results
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.rules import RULES
 from fgp_vnn.bench.tables import (
     COLUMNS,
     Key,
-    file_name,
     instance_key,
     read_result_rows,
     result_word,
@@ -83,7 +82,8 @@ def compare(
                     answer = replace(_answer(tool, instance, files, out), machine=facts)
                     record = as_record(instance, answer, truth.get(instance.key, ""))
                     done += 1
-                    stored = journals[tool.name].append(record, answer.counterexample)
+                    texts = answer.counterexample, answer.log
+                    stored = journals[tool.name].append(record, *texts)
                     yield Step(tool.name, stored, done, total)
 
 
@@ -165,14 +165,10 @@ def _in_turn(tools: Sequence[Tool], turn: int) -> list[Tool]:
 def _answer(tool: Tool, instance: Instance, files: Files, out: Path) -> Answer:
     """Run a tool on an instance; return its answer, its counterexample judged, its log kept."""
     folder = (out / tool.name).absolute()
-    (folder / LOGS).mkdir(exist_ok=True)
-    log = folder / LOGS / f"{file_name(instance.key)}.txt"
+    log = folder / "log.txt"
     log.unlink(missing_ok=True)
     answer = run_tool(tool, instance, files, folder / "results.txt", log)
-    if log.stat().st_size:
-        answer = replace(answer, log=log.name)
-    else:
-        log.unlink()
+    answer = replace(answer, log=log.read_text(encoding="utf-8", errors="replace"))
     return _checked(answer, folder / "results.txt", instance)
 
 

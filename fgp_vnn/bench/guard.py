@@ -25,6 +25,7 @@ from fgp_vnn.budget.host import held_memory
 
 _START_SECONDS = 300.0  # a cold disk may take long over torch
 _POLL_SECONDS = 0.05
+_LOG_BYTES = 1 << 20  # of what is printed about one instance
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,7 @@ class GuardedWorker:
         self.start()
         begin = self._log.stat().st_size if self._log else 0
         answer = self._solved(instance)
-        if self._log and (name := _keep_log(self._log, begin, instance)):
-            answer = replace(answer, log=name)
-        return answer
+        return replace(answer, log=_printed(self._log, begin)) if self._log else answer
 
     def _solved(self, instance: Instance) -> Answer:
         """Return the answer of the worker, or why there is none."""
@@ -222,19 +221,11 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
         kill_group(process.pid)
 
 
-def _keep_log(log: Path, begin: int, instance: Instance) -> str:
-    """Copy what a worker has printed since `begin` (bytes) to a file named after the instance.
-
-    Return its name; empty if nothing was printed.
-    """
+def _printed(log: Path, begin: int) -> str:
+    """Return what a worker has printed since its log had `begin` bytes: at most the end of it."""
     with log.open("rb") as file:
-        file.seek(begin)
-        said = file.read()
-    if not said.strip():
-        return ""
-    name = f"{file_name(instance.key)}.txt"
-    (log.parent / name).write_bytes(said)
-    return name
+        file.seek(max(begin, log.stat().st_size - _LOG_BYTES))
+        return file.read().decode(errors="replace")
 
 
 def _last_line(log: Path | None) -> str:

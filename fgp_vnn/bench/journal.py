@@ -49,30 +49,26 @@ class Journal:
         self._synced = -_SYNC_SECONDS
         self._unsynced: list[Path] = []
 
-    def append(self, record: Record, counterexample: str = "") -> Record:
+    def append(self, record: Record, counterexample: str = "", log: str = "") -> Record:
         """Write one result; return it with the names of the files that belong to it."""
         with _writing(self.folder):
-            return self._append(record, counterexample)
+            return self._append(record, counterexample, log)
 
-    def _append(self, record: Record, counterexample: str) -> Record:
-        """Write the counterexample first, so that no line names a missing file."""
+    def _append(self, record: Record, counterexample: str, log: str) -> Record:
+        """Write the texts first, so that no line names a missing file."""
         if self._made is not None:
             content = read_settings(self.folder)
             content[RUNS] = [*content.get(RUNS, []), dict(self._made)]
             _write(self.folder / SETTINGS, [json.dumps(content, indent=2) + "\n"])
             self._made = None
         if counterexample:
-            name = f"{file_name(record.key)}.txt"
-            (self.folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
-            path = self.folder / COUNTEREXAMPLES / name
-            path.write_text(counterexample, encoding="utf-8")
-            self._unsynced.append(path)
-            record = replace(record, counterexample=f"{COUNTEREXAMPLES}/{name}")
+            name = self._keep(COUNTEREXAMPLES, record.key, counterexample)
+            record = replace(record, counterexample=name)
+        if log.strip():
+            record = replace(record, log=self._keep(LOGS, record.key, log))
         if record.certificate:  # its file is there: the worker has written it
             record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
             self._unsynced.append(self.folder / record.certificate)
-        if record.log:
-            record = replace(record, log=f"{LOGS}/{record.log}")
         self._lines.write(_line(record))
         self._lines.flush()
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
@@ -81,6 +77,15 @@ class Journal:
         self._table.flush()
         self.records[record.key] = record
         return record
+
+    def _keep(self, folder: str, key: Key, text: str) -> str:
+        """Write a text about an instance to a file named after it; return the file's name."""
+        name = f"{folder}/{file_name(key)}.txt"
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self._unsynced.append(path)
+        return name
 
     def close(self) -> None:
         """Bring everything to the disk."""

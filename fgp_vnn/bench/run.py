@@ -73,7 +73,8 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
                         continue
                     expected = plan.truth.get(event.instance.key, "")
                     record = as_record(event.instance, event.answer, expected)
-                    shown.finished(event.slot, journal.append(record, event.answer.counterexample))
+                    texts = event.answer.counterexample, event.answer.log
+                    shown.finished(event.slot, journal.append(record, *texts))
         records = [record for key, record in journal.records.items() if key in wanted]
     return Summary(
         tally=Counter(record.result for record in records),

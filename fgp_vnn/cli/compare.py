@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from fgp_vnn.base.errors import InputError
@@ -134,7 +133,13 @@ def _run_all(
 ) -> None:
     """Run what has no result yet, and write down what the comparison consists of."""
     from fgp_vnn.bench.compare import compare, measure_startup, published, write_published
-    from fgp_vnn.bench.comparison import Comparison, earlier_runs, read_rules, write_comparison
+    from fgp_vnn.bench.comparison import (
+        Comparison,
+        earlier_runs,
+        machine_words,
+        read_rules,
+        write_comparison,
+    )
     from fgp_vnn.bench.facts import provenance, revision
 
     out = _out(args)
@@ -147,7 +152,7 @@ def _run_all(
     year = args.rules or read_rules(out).year
 
     def note() -> None:
-        timings = _timings(sources, tables, out)
+        timings = _timings(sources, tables, out, machine_words(made))
         content = Comparison(str(args.benchmark.resolve()), year, timings, revisions, runs)
         write_comparison(out, content)
 
@@ -166,16 +171,21 @@ def _run_all(
 
 
 def _timings(
-    sources: _Sources, tables: Mapping[str, Sequence[Record]], out: Path
+    sources: _Sources, tables: Mapping[str, Sequence[Record]], out: Path, here: str
 ) -> dict[str, Timing]:
-    """Return how each tool is timed: here and cold, or as a table says."""
+    """Return how each tool is timed: cold, where its results are from, or as a table says.
+
+    `here` is the machine of results that are still to come.
+    """
     from fgp_vnn.bench.compare import read_startup
     from fgp_vnn.bench.comparison import run_timing
 
     timings = {}
     for tool in sources.tools:
         measured = run_timing(out / tool.name)
-        timings[tool.name] = replace(measured, kind="cold", startup=read_startup(out / tool.name))
+        machine = measured.machine or here
+        startup = read_startup(out / tool.name)
+        timings[tool.name] = replace(measured, kind="cold", machine=machine, startup=startup)
     for name, records in tables.items():
         source = run_timing(sources.tables[name].parent)
         machine, _, limit = sources.about.get(name, "").partition(";")
@@ -199,7 +209,8 @@ def _concluded(args: argparse.Namespace, instances: Sequence[Instance], console:
     table, conflicts = scores(runs, rules), disagreements(runs, rules)
     write_bytes(out / "summary.csv", summary_csv(table).encode(), "summary")
     if not args.quiet:
-        console.print(summary_table(table))
+        for row in summary_lines(table):
+            console.print(row, soft_wrap=True)
         lines = [f"{rules}; {known_answers(runs, rules)} of {len(instances)} answers are known"]
         lines += [f"{tool}: {timing}" for tool, timing in timings.items()]
         first, *others = runs
@@ -211,16 +222,17 @@ def _concluded(args: argparse.Namespace, instances: Sequence[Instance], console:
     return 1 if any(conflict.wrong for conflict in conflicts) else 0
 
 
-def summary_table(table: Sequence[Score]) -> Table:
-    """Return the scores as a table for a terminal."""
-    result = Table()
-    result.add_column("tool")
-    for title in SCORE_TITLES.values():
-        result.add_column(title, justify="right")
-    for score in table:
-        style = "bold red" if score.wrong else None
-        result.add_row(score.tool, *score_texts(score).values(), style=style)
-    return result
+def summary_lines(table: Sequence[Score]) -> list[Text]:
+    """Return the scores as lines of a table, as wide as it has to be: no number is cut."""
+    rows = [["tool", *SCORE_TITLES.values()]]
+    rows += [[score.tool, *score_texts(score).values()] for score in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    styles = ["bold", *("bold red" if score.wrong else "" for score in table)]
+    lines = []
+    for row, style in zip(rows, styles, strict=True):
+        numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        lines.append(Text("  ".join([row[0].ljust(widths[0]), *numbers]), style=style))
+    return lines
 
 
 def summary_csv(table: Sequence[Score]) -> str:

@@ -21,7 +21,7 @@ from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.chains import Condensed
 from fgp_vnn.transform.inputs import Lift, reduce_inputs
 from fgp_vnn.transform.opposites import merge_opposites
-from fgp_vnn.transform.stable import collapse, undecided
+from fgp_vnn.transform.stable import collapse, left_over
 
 Through = Callable[[Tensor], Tensor]  # points [points, inputs] as points of another input space
 
@@ -83,7 +83,7 @@ class Problem:
         self.query, self.bounds = collapse(before, bounds, budget=self.budget)
         if self.query is not before:
             none = torch.zeros(0, dtype=torch.bool, device=before.network.device)
-            left = torch.nonzero(torch.cat([none, *undecided(bounds)])).flatten()
+            left = torch.nonzero(torch.cat([none, *left_over(before, bounds)])).flatten()
             self.log.names.keep_neurons(left)
 
     def shrink(self) -> None:

@@ -41,7 +41,8 @@ class Cell:
     value: float | None = None
     kind: str = ""  # CSS class
     measure: str = ""  # a number with its unit, behind the text
-    mark: str = ""  # a warning behind the text
+    mark: str = ""  # what is wrong, behind the text
+    warn: str = ""  # what a reader should know, though it is not wrong
     detail: str = ""  # small print behind it
     links: Mapping[str, str] = field(default_factory=dict)  # name -> file, relative to the page
 

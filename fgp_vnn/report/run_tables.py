@@ -28,7 +28,6 @@ from fgp_vnn.report.certificates import certificate_cell, has_certificates
 from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, facts_line
 
 _BEHIND = 1e9  # seconds added to what is not solved: it sorts behind all that is
-_MARKS = {"tolerated": "within tolerance", "invalid": "not valid"}
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,9 @@ def _result_cell(record: Record | None, folder: str, rules: Rules) -> Cell:
         return Cell("-", 2 * _BEHIND, "result")
     standing = record.standing(rules) or "valid"
     strict = record.confirmed is not False
-    mark = f"late: {record.late}" if record.late else _MARKS.get(standing, "")
+    warn = f"late: {record.late}" if record.late else ""
+    if standing == "tolerated":
+        warn = f"{warn} within tolerance".strip()
     detail = record.decided_by if record.solved and strict else record.reason
     files = {"counterexample": record.counterexample, "log": record.log}
     return Cell(
@@ -162,7 +163,8 @@ def _result_cell(record: Record | None, folder: str, rules: Rules) -> Cell:
         record.run_time if record.solved else _BEHIND + record.run_time,
         "result",
         measure=f"{record.run_time:.2f} s",
-        mark=mark,
+        mark="not valid" if standing == "invalid" and not record.late else "",
+        warn=warn,
         detail="" if record.late and strict else detail,
         links={name: folder + file for name, file in files.items() if file},
     )

@@ -7,6 +7,7 @@ whose sign becomes known this way are left out of the network for everything tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -39,12 +40,12 @@ def sharpen_layers(
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     for k in range(1, len(lower)):
-        known = LayerBounds(tuple(lower), tuple(upper))
+        known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
         for some in torch.split(neurons, _at_once(query, k, rounds, budget)):
             if budget.expired() or not len(some):
                 break
-            before = LayerBounds(known.lower[:k], known.upper[:k])
+            before = known.first(k)
             ascent, candidates = strategy.slopes.bundles, strategy.neurons.candidates
             asked = set_out(_ask_neurons(query, k, some), before, budget, ascent, candidates)
             least, cover = _least(*asked, rounds)
@@ -52,7 +53,7 @@ def sharpen_layers(
             low, high = least.chunk(2)
             lower[k][0, some] = torch.maximum(lower[k][0, some], low)
             upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
-    return LayerBounds(tuple(lower), tuple(upper))
+    return replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
 def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:

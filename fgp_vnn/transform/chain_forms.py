@@ -36,6 +36,7 @@ class _Group(NamedTuple):
     slope: Tensor  # [n] of the line below
     chord: Tensor  # [n] slope of the line above
     cut: Tensor  # [n] its value at 0
+    terms: Tensor  # [n] sum of the sizes of the terms of a form and of its lines
 
 
 class Forms(NamedTuple):
@@ -46,7 +47,10 @@ class Forms(NamedTuple):
     size: Tensor  # [n] upper bound on the sum of the sizes of its terms
 
     def at(self, index: Tensor) -> Forms:
-        return Forms(self.rows[index], self.error[index], self.size[index])
+        """Those of some neurons [m]; rows that are stored as columns are read in their order."""
+        by_columns = self.rows.stride(0) == 1
+        rows = self.rows.T[:, index].T.contiguous() if by_columns else self.rows[index]
+        return Forms(rows, self.error[index], self.size[index])
 
 
 class _Passed(NamedTuple):
@@ -62,11 +66,11 @@ class ChainForms:
     """The columns and the groups of unstable neurons found so far."""
 
     def __init__(
-        self, domain: Domain, first: Dense, budget: Budget, *, chunk: int, deep: bool
+        self, domain: Domain, dtype: torch.dtype, budget: Budget, *, chunk: int, deep: bool
     ) -> None:
         self.domain, self.budget, self.chunk, self.deep = domain, budget, chunk, deep
         self.inputs = len(domain.center)
-        self.unit = unit(first.bias.dtype)
+        self.unit = unit(dtype)
         far = farthest(domain)
         self.sizes = torch.cat([far, far.new_ones(1)])  # [columns] of t, 1, unstable neurons
         self.groups: list[_Group] = []
@@ -118,6 +122,26 @@ class ChainForms:
 
     def layer(self, forms: Forms, affine: Dense) -> _Passed:
         """Bound a layer and sort its neurons: on, off, or a group of unstable ones."""
+        lower, upper = self.bound(forms)
+        on, crossing, slack = self.sort(lower, upper)
+        forms = forms._replace(error=self.unit.grow(2) * (forms.error + slack))
+        active = torch.cat([on, crossing])
+        norm = self._norm(forms, affine, on, slack[on]) if self.deep else None
+        columns, count = forms.rows.shape[1], len(crossing)
+        rows = forms.rows.new_zeros(len(active), columns + count)
+        rows[: len(on), :columns] = forms.rows[on]
+        size = self._terms(rows[: len(on), :columns])
+        if count:
+            rows[len(on) :, columns:].fill_diagonal_(1)
+            self.add_group(forms.at(crossing), crossing, lower, upper)
+            size = torch.cat([size, upper[crossing]])
+        kept = Forms(rows, forms.error[active], size)
+        self.seen += len(lower)
+        self.passed = _Passed(active, kept, len(on), norm)
+        return self.passed
+
+    def bound(self, forms: Forms) -> tuple[Tensor, Tensor]:
+        """Bounds [n]: intervals, and back substitution for what these leave unstable."""
         lower, upper = self._interval(forms)
         crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
         if len(crossing) and self.groups:
@@ -127,36 +151,27 @@ class ChainForms:
                     break
                 at = crossing[some]
                 lower[at], upper[at] = self._bound(forms.at(at), lower[at], upper[at])
+        return lower, upper
+
+    def sort(self, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The neurons that are on, those that are unstable, and how far relu(z) may be from z."""
         # A neuron without weights has bounds that only underflow keeps apart: relu(z) is nearly z.
         zero = (lower < 0) & (lower >= -self.unit.nothing) & (upper > 0)
-        slack = torch.where(zero, -lower, 0.0)
-        forms = forms._replace(error=self.unit.grow(2) * (forms.error + slack))
-        crossing = torch.nonzero((lower < 0) & (upper > 0) & ~zero).flatten()
         on = torch.nonzero((lower >= 0) | zero).flatten()
-        active = torch.cat([on, crossing])
-        norm = self._norm(forms, affine, on, slack[on]) if self.deep else None
-        columns, count = forms.rows.shape[1], len(crossing)
-        rows = forms.rows.new_zeros(len(active), columns + count)
-        rows[: len(on), :columns] = forms.rows[on]
-        size = self._terms(rows[: len(on), :columns])
-        if count:
-            rows[len(on) :, columns:].fill_diagonal_(1)
-            group = self._group(forms, crossing, lower[crossing], upper[crossing], columns)
-            size = torch.cat([size, group.upper])
-        kept = Forms(rows, forms.error[active], size)
-        self.seen += len(lower)
-        self.passed = _Passed(active, kept, len(on), norm)
-        return self.passed
+        crossing = torch.nonzero((lower < 0) & (upper > 0) & ~zero).flatten()
+        return on, crossing, torch.where(zero, -lower, 0.0)
 
-    def _group(
-        self, forms: Forms, crossing: Tensor, lower: Tensor, upper: Tensor, begin: int
-    ) -> _Group:
+    def add_group(self, forms: Forms, crossing: Tensor, lower: Tensor, upper: Tensor) -> None:
+        """Take the unstable neurons [m] of a layer with the bounds [n] as columns, with their
+        forms [m]."""
+        lower, upper = lower[crossing], upper[crossing]
         (lines,) = LayerBounds((lower.unsqueeze(0),), (upper.unsqueeze(0),)).lines()
-        places, chosen = self.seen + crossing, forms.at(crossing)
-        group = _Group(begin, places, chosen, lower, upper, *(line.flatten() for line in lines))
+        places, begin = self.seen + crossing, len(self.sizes)
+        slope, chord, cut = (line.flatten() for line in lines[:3])
+        terms = self._terms(forms.rows) + 2 * (upper - lower)
+        group = _Group(begin, places, forms, lower, upper, slope, chord, cut, terms)
         self.groups.append(group)
         self.sizes = torch.cat([self.sizes, upper])
-        return group
 
     def _norm(self, forms: Forms, affine: Dense, on: Tensor, slack: Tensor) -> Tensor:
         """The 2-norm of the errors of the neurons that are on, each of them with its slack."""
@@ -211,7 +226,7 @@ class ChainForms:
             error = error + size @ group.forms.error
             small = (2 * count + 8 + size.sum(-1)) * columns
             error = error + self.unit.lost * (small + size @ (4 + group.upper))
-            terms = terms + size @ (self._terms(group.forms.rows) + 2 * (group.upper - group.lower))
+            terms = terms + size @ group.terms
         # All that was ever added to a row weighs at most `terms`. A group rounds it in a product
         # with its slope, in two sums over the group and in two more; then comes a support.
         steps = 2 * (most + 8) * (len(self.groups) + 2)

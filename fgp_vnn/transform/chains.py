@@ -40,8 +40,9 @@ class Condensed:
 
 
 def is_chain(network: Network) -> bool:
-    """Whether each map is a matrix that reads the layer before it."""
-    return all(isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
+    """Whether each map is a matrix that reads the layer before it, through ReLUs."""
+    chained = (isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
+    return network.piecewise_linear and all(chained)
 
 
 def fits(network: Network, budget: Budget) -> bool:
@@ -57,7 +58,8 @@ def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | 
     """Bound all layers of a chain and leave the stable neurons out; None when time is up."""
     chain = [m for m in query.network.maps if isinstance(m, Dense)]
     deep = len(chain) > shrinking.deep
-    work = ChainForms(query.domain, chain[0], budget, chunk=shrinking.chunk, deep=deep)
+    dtype = query.network.dtype
+    work = ChainForms(query.domain, dtype, budget, chunk=shrinking.chunk, deep=deep)
     forms = work.first(chain[0])
     for affine, following in pairwise(chain):
         if budget.expired():

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 
@@ -46,6 +47,8 @@ def merge_opposites(
 
 def _pairs(network: Network, k: int) -> _Pairs | None:
     layer = network.layers[k]
+    if network.activations[k] is not RELU:
+        return None
     if not all(isinstance(affine, Dense) for affine in network.maps[k:] if _reads(affine, k)):
         return None
     if not isinstance(layer, Dense) or not bool(layer.bias.abs().sort().values.diff().eq(0).any()):
@@ -101,8 +104,8 @@ def _merge(
     maps = [_columns(a, k, rest) if isinstance(a, Dense) and _reads(a, k) else a for a in maps]
     lower, upper = list(bounds.lower), list(bounds.upper)
     lower[k], upper[k] = lower[k][:, rest], upper[k][:, rest]
-    small = Network(tuple(maps[:-1]), maps[-1], network.inputs)
-    return replace(query, network=small), LayerBounds(tuple(lower), tuple(upper))
+    small = replace(network, layers=tuple(maps[:-1]), output=maps[-1])
+    return replace(query, network=small), replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
 def _without(

@@ -5,6 +5,8 @@ it. Composing those linear pieces leaves a network of the unstable neurons alone
 the input and all earlier unstable layers. It is equal to the old one on the domain, has the same
 linear bounds, and is often a hundred times smaller.
 
+A neuron that no output sees, by any way through the network, is left out as well.
+
 Where z >= l with l just below 0, relu(z) is z up to -l, and where z <= u just above 0 it is 0 up to
 u. So a neuron whose sign is known but for rounding is taken as stable, at the price of that defect.
 """
@@ -19,8 +21,10 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
+from fgp_vnn.bounds.cone import seen
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
 
@@ -32,8 +36,10 @@ def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Quer
     overflows, or where it would take more memory or more time than there is."""
     network = query.network
     signs = _signs(bounds)
-    unstable = [torch.nonzero(mask).flatten() for mask in undecided(bounds)]
+    unstable = [torch.nonzero(mask).flatten() for mask in left_over(query, bounds)]
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
+    if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
+        return query, bounds
     size = _size(network, unstable, kept)
     if size >= _entries(network) or _FORMS * 8 * size > budget.matrices:
         return query, bounds
@@ -49,23 +55,37 @@ def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Quer
         composed.append(small)
     lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
     upper = tuple(bounds.upper[k][:, unstable[k]] for k in kept)
-    network = Network(tuple(composed[:-1]), composed[-1], network.inputs)
-    return replace(query, network=network), LayerBounds(lower, upper)
+    activations = tuple(network.activations[k] for k in kept)
+    network = Network(tuple(composed[:-1]), composed[-1], network.inputs, activations)
+    return replace(query, network=network), LayerBounds(lower, upper, activations)
+
+
+def left_over(query: Query, bounds: LayerBounds) -> list[Tensor]:
+    """The neurons of each layer [n_k] that `collapse` keeps: undecided, and seen by an output."""
+    if not query.network.piecewise_linear:
+        return undecided(bounds)
+    return [mask & ways for mask, ways in zip(undecided(bounds), seen(query.network), strict=True)]
 
 
 def undecided(bounds: LayerBounds) -> list[Tensor]:
-    """The neurons of each layer [n_k] that are left: their signs are open by more than rounding."""
+    """The neurons of each layer [n_k] that are left: their signs are open by more than rounding, or
+    they are no ReLUs."""
     return [~(sign.on | sign.off) for sign in _signs(bounds)]
 
 
 def _signs(bounds: LayerBounds) -> list[_Signs]:
-    return [_Signs(lo[0], up[0]) for lo, up in zip(bounds.lower, bounds.upper, strict=True)]
+    triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
+    return [_Signs(lo[0], up[0], activation is RELU) for activation, lo, up in triples]
 
 
 class _Signs:
     """Which neurons of a layer are on and which off, and how far relu(z) may be from z and 0."""
 
-    def __init__(self, lower: Tensor, upper: Tensor) -> None:
+    def __init__(self, lower: Tensor, upper: Tensor, is_relu: bool) -> None:
+        if not is_relu:
+            self.on = self.off = torch.zeros_like(lower, dtype=torch.bool)
+            self.defect = torch.zeros_like(lower)
+            return
         size_of, none = unit(lower.dtype), torch.zeros_like(lower)
         nearly = 0.1 * size_of.eps**0.5
         known = lower.isfinite() & upper.isfinite()
@@ -97,7 +117,10 @@ def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
     for rows in torch.split(outputs, some):
         if pieces.budget.expired():
             return None
-        parts.append(_compose_rows(pieces, target, rows))
+        part = _compose_rows(pieces, target, rows)
+        if part is None:
+            return None
+        parts.append(part)
     if len(parts) == 1:
         return parts[0]
     weights = tuple(torch.cat(side) for side in zip(*(p.weights for p in parts), strict=True))
@@ -105,7 +128,9 @@ def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
     return Dense(parts[0].sources, weights, torch.cat([p.bias for p in parts]), defect)
 
 
-def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
+def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
+    """The same for as many outputs as fit into the memory; None where more than the unstable
+    neurons that are kept would be needed."""
     query, signs, rounding, unstable, kept = pieces[:5]
     maps = query.network.maps
     constant = maps[target].bias[outputs]
@@ -118,6 +143,13 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense:
         coefficient = waiting.pop(k, None)
         if coefficient is None:
             continue
+        if query.network.activations[k - 1] is not RELU:
+            sources.append(kept.index(k - 1) + 1)
+            weights.append(coefficient)
+            continue
+        dropped = coefficient[:, ~(signs[k - 1].on | signs[k - 1].off)].count_nonzero()
+        if dropped > coefficient[:, unstable[k - 1]].count_nonzero():
+            return None  # a neuron that was taken for one that no output sees
         if len(unstable[k - 1]):
             sources.append(kept.index(k - 1) + 1)
             weights.append(coefficient[:, unstable[k - 1]].contiguous())
@@ -141,12 +173,14 @@ def _numbers(small: Dense) -> tuple[Tensor, ...]:
 
 def _size(network: Network, unstable: list[Tensor], kept: list[int]) -> int:
     """The matrix entries of the collapsed network."""
-    counts = [len(unstable[k]) for k in kept] + [network.outputs]
+    values = [*network.value_widths, 0]
     before = network.inputs
     total = 0
-    for count in counts:
+    for k in (*kept, len(network.layers)):
+        count = network.outputs if k == len(network.layers) else len(unstable[k])
         total += count * before
-        before += count
+        smooth = k < len(network.layers) and network.activations[k] is not RELU
+        before += values[k] if smooth else count
     return total
 
 

@@ -8,7 +8,7 @@ _SIGNS = tested(
     "bounds/backward.py",
     "bounds/test_bundles::any_slopes_and_multipliers_give_a_bound_of_the_bundle",
 )
-_RELUS = tested("bounds/backward.py", "bounds/test_backward::a_plain_bound_holds_at_every_point")
+_PULL = tested("bounds/lines.py", "bounds/test_backward::a_plain_bound_holds_at_every_point")
 _PROVED = tested(
     "bounds/backward.py",
     "bounds/test_rounding::proved_bounds_are_below_the_real_network_at_its_corners",
@@ -47,7 +47,7 @@ KERNELS: tuple[Change, ...] = (
     ("sign of beta", _SIGNS, "through = through - multiplier", "through = through + multiplier"),
     (
         "chord and lower line swapped",
-        _RELUS,
+        _PULL,
         "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
         "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
     ),

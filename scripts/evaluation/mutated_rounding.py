@@ -18,6 +18,7 @@ _BACKWARD = tested("bounds/rounding.py", "base/test_rounding_terms", _LOSSES)
 _MAPS = tested(
     "network/model.py",
     _LOSSES,
+    "base/test_rounding_terms::what_a_coefficient_loses_counts_times_what_it_is_the_coefficient_of",
     "base/test_rounding::a_defect_is_cast_upwards",
     "base/test_rounding::bounds_in_float32_hold_for_weights_that_are_none",
 )
@@ -40,6 +41,9 @@ _REDUCTION = tested(
 _DOMAIN = tested("domain/sets.py", "base/test_rounding_domains")
 _CAPS = tested("domain/caps.py", "base/test_rounding_domains")
 _DEPLOYED = tested("network/onnx/roundings.py", "transform/test_float32_underflow")
+_COLUMNS = tested("transform/columns.py", "transform/test_columns_rounding")
+_PATCHES = tested("bounds/patches.py", "bounds/test_patches_rounding")
+_WINDOWS = tested("network/maps/patches.py", "bounds/test_patches")
 
 ROUNDING: tuple[Change, ...] = (
     ("rounding: no underflow", _THEOREM, "return 8 * self.tiny", "return 0 * self.tiny"),
@@ -146,6 +150,36 @@ ROUNDING: tuple[Change, ...] = (
         _CONDENSE,
         " * size + self.unit.lost * small",
         " * size",
+    ),
+    (
+        "rounding: forms by columns do not round",
+        _COLUMNS,
+        "self.unit.share(affine.operations + 8) * size",
+        "0 * size",
+    ),
+    (
+        "rounding: forms by columns do not underflow",
+        _COLUMNS,
+        " + 2 * self.unit.lost * small",
+        "",
+    ),
+    (
+        "rounding: a map by columns is what it is meant to be",
+        _COLUMNS,
+        "carried + affine.defect",
+        "carried",
+    ),
+    (
+        "rounding: rows in windows do not round",
+        _PATCHES,
+        "below(constant - reach - error)",
+        "below(constant - reach)",
+    ),
+    (
+        "windows: coefficients outside of a plane are kept",
+        _WINDOWS,
+        "patch.rows * mask[:, None, None]",
+        "patch.rows",
     ),
     (
         "rounding: fixed inputs do not round",

@@ -67,6 +67,6 @@ def test_table_has_60_models_all_opsets_and_weights_in_both_places() -> None:
         assert {row.beside for row in of} == {True, False}
 
 
-def test_readme_shows_the_table() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert as_markdown() in readme, "run `python -m tests.helpers.model_table`"
+def test_the_page_about_models_shows_the_table() -> None:
+    page = (ROOT / "docs" / "howto" / "model.md").read_text()
+    assert as_markdown() in page, "run `python -m tests.helpers.model_table`"

@@ -7,33 +7,18 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from fgp_vnn import verify
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.model_file import external_tensors, read_model
 from fgp_vnn.base.program import open_program
-from fgp_vnn.bench.instances import read_benchmark
-from fgp_vnn.bench.tools import unpacked
 from fgp_vnn.network import load_network
-from tests.helpers.bench_folders import PROPERTY
-from tests.helpers.command_line import MODEL, SAFE, UNSAFE, run
-from tests.helpers.network_models import Builder
-
-WEIGHTS = "weights.bin"
-
-
-def beside(model: Path, folder: Path, *, weights: str = WEIGHTS) -> Path:
-    """The network of a file with its weights in another one."""
-    path = folder / "network.onnx"
-    options: dict[str, Any] = {"save_as_external_data": True, "location": weights}
-    onnx.save_model(onnx.load(str(model)), str(path), size_threshold=0, **options)
-    return path
+from tests.helpers.command_line import MODEL
+from tests.helpers.network_models import WEIGHTS, Builder, beside
 
 
 def edited(folder: Path, edit: Callable[[onnx.TensorProto], None]) -> Path:
@@ -170,45 +155,3 @@ def test_onnxruntime_is_never_given_a_model_that_points_to_a_file(tmp_path: Path
         assert external_tensors(model)
         with pytest.raises(InputError, match="not in the model"):
             open_program(model.SerializeToString())
-
-
-def test_certificate_is_bound_to_the_bytes_of_the_weights(tmp_path: Path) -> None:
-    path, proof = beside(MODEL, tmp_path), tmp_path / "proof.npz"
-    verdict = verify(path, SAFE, certificate=proof)
-    assert verdict.certificate == str(proof)
-    assert run("check-certificate", proof, path, SAFE).returncode == 0
-    weights = bytearray((tmp_path / WEIGHTS).read_bytes())
-    weights[0] ^= 1  # the last bit of a weight
-    (tmp_path / WEIGHTS).write_bytes(weights)
-    checked = run("check-certificate", proof, path, SAFE)
-    assert checked.returncode == 1
-    assert "about another network" in checked.stdout
-
-
-def test_every_command_reads_the_weights_beside_a_network(tmp_path: Path) -> None:
-    path, results = beside(MODEL, tmp_path), tmp_path / "results.txt"
-    packed = tmp_path / "network.onnx.gz"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert run("supports", packed, SAFE).stdout == "supported\n"
-    found = run("verify", path, UNSAFE, "--results", results)
-    assert found.stdout.split()[0] == "sat", found.stderr
-    assert run("check", results, packed, UNSAFE).stdout == "valid\n"
-    assert verify(path, SAFE, float32_semantics=True).status == "unsat"
-
-
-def test_bench_and_compare_run_networks_whose_weights_lie_beside_them(tmp_path: Path) -> None:
-    builder = Builder((1, 2))
-    eye = builder.const(np.eye(2))
-    model = builder.save(tmp_path / "m.onnx", builder.op("Gemm", "x", eye))
-    folder = tmp_path / "set"
-    folder.mkdir()
-    path = beside(model, folder)
-    (folder / "network.onnx.gz").write_bytes(gzip.compress(path.read_bytes()))
-    path.unlink()
-    (folder / "p.vnnlib").write_text(PROPERTY)
-    (folder / "instances.csv").write_text("network.onnx,p.vnnlib,30\n")
-    assert run("bench", folder, "--out", tmp_path / "run", "--jobs", "1").returncode == 0
-    assert ",sat," in (tmp_path / "run" / "results.csv").read_text()
-    (instance,) = read_benchmark(folder).instances
-    with unpacked(instance, tmp_path / "unpacked") as files:  # what another tool is given
-        assert load_network(files.onnx).network.outputs == 2

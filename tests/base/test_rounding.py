@@ -23,7 +23,7 @@ from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import condense
 from fgp_vnn.transform.inputs import reduce_inputs
 from fgp_vnn.transform.opposites import merge_opposites
-from fgp_vnn.transform.stable import collapse, undecided
+from fgp_vnn.transform.stable import collapse, left_over
 from tests.helpers.extreme_networks import (
     DTYPES,
     Exact,
@@ -183,7 +183,7 @@ def test_collapsed_maps_are_within_their_defects_at_all_magnitudes(dtype: torch.
         bounds = root_bounds(network, box, budget=UNLIMITED)
         small, _ = collapse(query, bounds, budget=UNLIMITED)
         smaller += small is not query
-        masks = undecided(bounds) if small is not query else []
+        masks = left_over(query, bounds) if small is not query else []
         for x in corners(box) if masks else []:
             before, _ = evaluate(network, x)
             left = [

@@ -185,13 +185,11 @@ def test_numbers_out_of_range_are_refused(bench: Bench, tmp_path: Path, argument
         ("--engine auto --device cpu", {"device": "cpu"}),
         ("--lp --float32-semantics", {"device": "auto", "lp": True, "float32_semantics": True}),
         (
-            "--engine walk --variant first-boundary --seed 3 --no-attack --no-alternate "
-            "--precision float32",
+            "--engine walk --variant first-boundary --no-attack --no-alternate --precision float32",
             {
                 "device": "auto",
                 "engine": "walk",
                 "variant": "first-boundary",
-                "seed": 3,
                 "attack": False,
                 "alternate": False,
                 "precision": "float32",

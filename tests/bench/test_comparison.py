@@ -183,3 +183,20 @@ def test_files_about_an_instance_are_named_after_it(tmp_path: Path) -> None:
     assert first.log.startswith("logs/cat-0-x-prop-")
     assert (tmp_path / "out" / "t" / first.log).read_text() == "a line\n"
     assert second.log == ""  # it has printed nothing
+
+
+def test_no_number_of_the_summary_is_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_folder(tmp_path / "cat", ["x"] * 12, timeout=1000)
+    arguments = []
+    for name in ("a_long_name_one", "a_long_name_two", "a_long_name_three", "a_long_name_four"):
+        table = tmp_path / f"{name}.csv"
+        rows = [f"cat,onnx/{n}-x.onnx,vnnlib/prop.vnnlib,1.0,unsat,123.45\n" for n in range(12)]
+        table.write_text("".join(rows))
+        arguments += ["--results", f"{name}={table}"]
+    compare(tmp_path, folder, *arguments)
+    output = capsys.readouterr().out
+    assert "…" not in output
+    row = next(line for line in output.splitlines() if line.startswith("a_long_name_three"))
+    assert " ".join(row.split()[1:]) == "12 / 12 0 12 0 0 0 0 123.45 123.45 120"

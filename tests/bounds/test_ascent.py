@@ -161,11 +161,11 @@ def test_a_carried_minimiser_has_the_value_of_the_bound() -> None:
     torch.testing.assert_close(at, passed.least)
     z, _, arrived = carry(network, 3, points, lines, passed.coefficients)
     torch.testing.assert_close((arrived * rows).sum(-1), passed.least)
-    low, chord, intercept = lines[2]
+    low, chord, intercept, _ = lines[2]
     last = torch.where(passed.coefficients[3] >= 0, low * z[3], chord * z[3] + intercept)
     layers = [points]
     for k in (1, 2):
-        low, chord, intercept = lines[k - 1]
+        low, chord, intercept, _ = lines[k - 1]
         layers.append(
             torch.where(passed.coefficients[k] >= 0, low * z[k], chord * z[k] + intercept)
         )

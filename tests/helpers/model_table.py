@@ -1,4 +1,4 @@
-"""Small models of all common kinds, exported in all common ways: what README's table is made of.
+"""Small models of all kinds, exported in all ways, of which docs/howto/model.md has a table.
 
 `python -m tests.helpers.model_table` prints that table.
 """
@@ -186,7 +186,7 @@ def rows() -> list[Row]:
 
 
 def as_markdown() -> str:
-    """README's table: a line for each family."""
+    """The table of docs/howto/model.md: a line for each family."""
     lines = [
         f"| models | `{TRACED}`, opset | `{EXPORTED}`, opset |",
         "|---|---|---|",

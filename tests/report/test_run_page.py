@@ -15,6 +15,7 @@ import pytest
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.rules import Standing
 from fgp_vnn.bench.score import Disagreement
 from fgp_vnn.cli.main import main
 from fgp_vnn.report.page import Page, render
@@ -152,15 +153,15 @@ def test_a_row_links_to_the_files_of_its_instance(out: Path, text: str) -> None:
 def test_a_late_answer_and_one_within_tolerance_are_marked(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "cat", ["x", "y"])
     names = ("vnnlib/prop.vnnlib", 5.0)
-    near = {"2026": "tolerated"}
+    near: dict[str, Standing] = {"2026": "tolerated"}
     with open_journal(tmp_path / "out", {"benchmark": str(folder)}) as journal:
         journal.append(Record("cat", "onnx/0-x.onnx", *names, "timeout", 6.0, late="sat"))
         reason = "counterexample outside the box by 1.4e-08"
         sat = Record("cat", "onnx/1-y.onnx", *names, "sat", 1.0, reason=reason, confirmed=False)
         journal.append(replace(sat, standings=near))
     text = write_report(tmp_path / "out").read_text()
-    assert '<span class="wrong-mark">late: sat</span>' in text
-    assert '<span class="wrong-mark">within tolerance</span>' in text
+    assert '<span class="warn-mark">late: sat</span>' in text
+    assert '<span class="warn-mark">within tolerance</span>' in text
     assert "outside the box by 1.4e-08" in text
     assert "None among 2 instances." in text
 

@@ -185,3 +185,22 @@ def test_a_sign_known_but_for_rounding_is_taken_as_known_at_the_price_of_a_defec
 def _corner(query: Query, row: Tensor, sign: float) -> Tensor:
     """The point of the domain at which the row is least, or greatest."""
     return query.domain.maximiser(-sign * row.reshape(1, 1, -1)).reshape(1, -1)
+
+
+def test_neurons_that_no_output_sees_are_left_out() -> None:
+    query = stable_query(1, size=1.0)
+    network = query.network
+    bounds = root_bounds(network, query.domain, budget=UNLIMITED)
+    last = network.layers[-1]
+    open_ = torch.nonzero(bounds.unstable()[-1][0]).flatten()
+    assert len(open_) > 1
+    blind = torch.zeros(network.outputs, last.outputs, dtype=torch.float64)
+    blind[:, open_[0]] = 1  # the only one that is read
+    output = Dense((len(network.layers),), (blind,), torch.zeros_like(network.output.bias))
+    small, kept = collapse(
+        replace(query, network=replace(network, output=output)), bounds, budget=UNLIMITED
+    )
+    assert kept.lower[-1].shape[-1] == 1
+    x = sample(query.domain, 60, 1)
+    expected = network.preactivations(x)[-2][:, open_[:1]].clamp(min=0)
+    torch.testing.assert_close(small.network(x), expected.expand_as(small.network(x)))

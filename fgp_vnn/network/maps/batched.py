@@ -16,8 +16,11 @@ from torch import Tensor, fx, nn
 from fgp_vnn.network.maps.kinds import kind
 
 Shape = tuple[int, ...]
-_SIGNS = {"Add": 1, "Sub": -1}  # of the second operand
+SIGNS = {"Add": 1, "Sub": -1}  # of the second operand
 _MOVES = ("Identity", "Reshape")
+_RULED = ("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Pad")
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 class NoRuleError(Exception):
@@ -34,8 +37,8 @@ def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
         module.stride,
         module.padding,
         module.dilation,
-        False,
-        [0] * (len(shape) - 2),
+        module.transposed,
+        module.output_padding,
         module.groups,
         (True, False, False),
     )[0]
@@ -44,14 +47,58 @@ def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
 
 def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     """What was padded is cut off: padding by negative numbers."""
-    return nn.functional.pad(rows, [-width for width in module.padding])
+    return nn.functional.pad(rows, [-width for width in pads(module)])
+
+
+def pads(module: Any) -> list[int]:
+    """How many zeros a padding adds: before and after, of the last dimension first."""
+    return list(module.padding if hasattr(module, "padding") else module.pads)
+
+
+def is_padding(step: Any) -> bool:
+    """Whether a step adds zeros around what it reads."""
+    if isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d):
+        return bool(step.value == 0)
+    # What onnx2torch makes of a Pad whose widths are constant.
+    return hasattr(step, "pads") and step.mode == "constant" and step.constant_value == 0
+
+
+def pull_pooled(module: nn.AvgPool2d, rows: Tensor, shape: Shape) -> Tensor:
+    """Rows [batch, ...] of an average's result, as rows of what it reads."""
+    result: Tensor = torch.ops.aten.avg_pool2d_backward(
+        rows,
+        rows.new_empty(1).expand(len(rows), *shape[1:]),  # only its shape is read
+        pair(module.kernel_size),
+        pair(module.stride),
+        pair(module.padding),
+        module.ceil_mode,
+        module.count_include_pad,
+        module.divisor_override,
+    )
+    return result
+
+
+def pair(sizes: int | Sequence[int]) -> list[int]:
+    """A size for each of two dimensions."""
+    return [sizes, sizes] if isinstance(sizes, int) else list(sizes)
+
+
+def pull_scaled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+    """Of a normalisation by constants, whose mean and offset the linear part does not have."""
+    scale = module.weight / (module.running_var + module.eps).sqrt()
+    result: Tensor = rows * scale.reshape(1, -1, *[1] * (len(shape) - 2))
+    return result
 
 
 def _pull_step(step: nn.Module, rows: Tensor, shape: Shape) -> Tensor:
     """Rows of what a step gives as rows of what it reads, of that shape but for the batch."""
-    if isinstance(step, nn.Conv1d | nn.Conv2d):
+    if isinstance(step, _CONVOLUTIONS):
         return _pull_convolved(step, rows, shape)
-    if isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d):
+    if isinstance(step, nn.AvgPool2d):
+        return pull_pooled(step, rows, shape)
+    if isinstance(step, _NORMS):
+        return pull_scaled(step, rows, shape)
+    if is_padding(step):
         return _pull_padded(step, rows, shape)
     return rows.reshape(len(rows), *shape[1:])
 
@@ -67,24 +114,24 @@ class Batched:
         recorder.run(*(like.new_zeros(shape) for shape in shapes))
         if recorder.refused:
             raise NoRuleError
-        self._module = module
-        self._steps = recorder.steps
-        self._shapes = recorder.shapes
+        self.module = module
+        self.steps = recorder.steps
+        self.shapes = recorder.shapes
 
     def push(self, values: Sequence[Tensor]) -> Tensor:
         """One value [batch, n_s] per source to [batch, outputs]."""
-        return _Forward(self._module, self._shapes).run(*values).flatten(1)  # type: ignore[no-any-return]
+        return _Forward(self.module, self.shapes).run(*values).flatten(1)  # type: ignore[no-any-return]
 
     def pull(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Rows [batch, outputs] to one [batch, n_s] per source."""
         waiting: dict[fx.Node, Tensor] = {}
         found: list[Tensor] = []
-        for node in reversed(self._module.graph.nodes):
+        for node in reversed(self.module.graph.nodes):
             if node.op == "output":
                 end = node.args[0]
-                waiting[end] = rows.reshape(len(rows), *self._shapes[end][1:])
+                waiting[end] = rows.reshape(len(rows), *self.shapes[end][1:])
             elif node.op == "placeholder":
-                none = rows.new_zeros(len(rows), *self._shapes[node][1:])
+                none = rows.new_zeros(len(rows), *self.shapes[node][1:])
                 found.insert(0, waiting.get(node, none).flatten(1))
             elif node.op == "call_module" and node in waiting:
                 self._pull_through(node, waiting)
@@ -92,13 +139,13 @@ class Batched:
 
     def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Tensor]) -> None:
         rows = waiting.pop(node)
-        sign = _SIGNS.get(kind(node) or "")
+        sign = SIGNS.get(kind(node) or "")
         if sign is not None:
             first, second = node.args
             _add(waiting, first, rows)
             _add(waiting, second, rows if sign > 0 else -rows)
             return
-        for step, shape in reversed(self._steps[node]):
+        for step, shape in reversed(self.steps[node]):
             rows = _pull_step(step, rows, shape)
         _add(waiting, node.args[0], rows)
 
@@ -127,17 +174,19 @@ def _all_known(module: fx.GraphModule) -> bool:
     for node in module.graph.nodes:
         if node.op in ("call_function", "call_method"):
             return False
-        if node.op == "call_module" and kind(node) not in (*_SIGNS, *_MOVES):
+        if node.op == "call_module" and kind(node) not in (*SIGNS, *_MOVES):
             target = module.get_submodule(str(node.target))
-            if kind(node) != "Conv" or not all(map(_known, _steps(target))):
+            if kind(node) not in _RULED or not all(map(_known, _steps(target))):
                 return False
     return True
 
 
 def _known(step: nn.Module) -> bool:
-    if isinstance(step, nn.Conv1d | nn.Conv2d):
+    if isinstance(step, _CONVOLUTIONS):
         return isinstance(step.padding, tuple) and step.padding_mode == "zeros"
-    return isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d) and step.value == 0
+    if isinstance(step, _NORMS):
+        return not step.training and step.track_running_stats and step.affine
+    return isinstance(step, nn.AvgPool2d) or is_padding(step)
 
 
 def _steps(module: nn.Module) -> list[nn.Module]:
@@ -170,7 +219,7 @@ class _Recorder(fx.Interpreter):
     def _note(self, node: fx.Node) -> None:
         module: Any = self.module.get_submodule(str(node.target))
         varying = [a for a in node.args if isinstance(a, fx.Node) and a.op != "get_attr"]
-        if kind(node) in _SIGNS:
+        if kind(node) in SIGNS:
             if any(self.shapes[a] != self.shapes[node] for a in varying):
                 self.refused = True
             return
@@ -178,7 +227,9 @@ class _Recorder(fx.Interpreter):
         steps = _steps(module)
         self.steps[node] = []
         for step in steps:
-            if isinstance(step, nn.Conv1d | nn.Conv2d) and value.dim() != step.weight.dim():
+            if isinstance(step, _CONVOLUTIONS) and value.dim() != step.weight.dim():
+                self.refused = True
+            if isinstance(step, nn.AvgPool2d) and value.dim() != 4:
                 self.refused = True
             self.steps[node].append((step, tuple(value.shape)))
             value = step(value) if len(steps) > 1 else value

@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 from fgp_vnn.base.rounding import rounded_down
 from fgp_vnn.network.maps.batched import Batched, NoRuleError
 from fgp_vnn.network.maps.losses import Losses
+from fgp_vnn.network.maps.patches import PatchMap
 from fgp_vnn.network.model import AffineMap, Combination, Lost
 
 
@@ -40,12 +41,15 @@ class Operator(AffineMap):
 
     @cached_property
     def operations(self) -> int:
-        """Sums have at most as many terms as a source has entries, as there are weights for an
-        output or, on the way back, for an input, or as a sum without weights reads."""
+        """Sums have at most as many terms as there are weights for an output or, on the way back,
+        for an input, or as a sum without weights reads; where a module has no rule of its own, as
+        a source has entries."""
         tensors = self.module.state_dict().values()
         weights = [t for t in tensors if t.is_floating_point() and t.numel()]
         terms = sum(t.numel() // n for t in weights for n in (*t.shape[:2], *[1] * (not t.dim())))
-        terms += self._losses.summed + sum(prod(shape) for shape in self.shapes)
+        terms += self._losses.summed
+        if self._batched is None:
+            terms += sum(prod(shape) for shape in self.shapes)
         return int(terms) + len(self.module.graph.nodes)
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
@@ -68,6 +72,12 @@ class Operator(AffineMap):
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         return self._run(self.module, self._batched, values)
+
+    @cached_property
+    def patches(self) -> PatchMap | None:
+        """The way of patches back through the program, where all that it does is known there."""
+        found = None if self._batched is None else PatchMap(self._batched)
+        return found if found is not None and found.known() else None
 
     @cached_property
     def _batched(self) -> Batched | None:

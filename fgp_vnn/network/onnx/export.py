@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.jit._trace import TracerWarning
 
-from fgp_vnn.base.errors import UnsupportedError, one_line
+from fgp_vnn.base.errors import OutOfMemoryError, UnsupportedError, memory_errors, one_line
 from fgp_vnn.base.program import open_program
 from fgp_vnn.network.onnx.runs import Arguments, flat
 
@@ -59,14 +59,16 @@ def export(module: nn.Module, arguments: Arguments) -> Exported:
     values = tuple(arguments.values)
     names = list(arguments.outputs)
     try:
-        return Exported(_traced(flattened, values, arguments))
+        with memory_errors():
+            return Exported(_traced(flattened, values, arguments))
+    except OutOfMemoryError:
+        raise
     except Exception as error:  # whatever tracing a module can raise
         reason = one_line(error)
     if find_spec("onnxscript") is not None:
-        try:
+        # Whatever torch.export and onnxscript raise says less than the first reason, at length.
+        with suppress(Exception):
             return Exported(_by_torch_export(flattened, values, names))
-        except Exception as error:  # whatever torch.export and onnxscript can raise
-            one_line(error)  # says less than the first reason, at greater length
     layer = _failing(module, arguments)
     where = f": layer {layer}" if layer else ""
     raise UnsupportedError(f"the torch module cannot be exported to ONNX{where}: {reason}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import (
     InputError,
@@ -23,14 +24,17 @@ from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.choose import Choice, choose
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
+from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import read_graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
+from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
 
+Doubles = NDArray[np.float64]
 _SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
@@ -46,6 +50,7 @@ class LoadedNetwork:
     comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are kept
     threshold: float = 0.0  # a network with one output says yes above it
     note: str = ""  # how the network differs from the model that was given, if it does
+    bound: Mapping[int, float] = field(default_factory=dict)  # inputs that are these constants
 
     def __repr__(self) -> str:
         return f"Loaded{self.network!r}"
@@ -57,13 +62,15 @@ def load_network(
     dense_entries: int = 2_000_000,
     points: Floats | None = None,
     choice: Choice | None = None,
+    fixed: Doubles | None = None,
 ) -> LoadedNetwork:
     """Load an ONNX model from a file, plain or gzipped, or from memory; raises InputError only.
 
     Affine maps of up to `dense_entries` matrix entries become `Dense`, larger ones `Operator`. What
     they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
     they are inputs of this network. `choice` says which inputs and outputs are meant where there
-    are several.
+    are several. With `fixed` values [inputs], NaN for an input that moves, operands that have to be
+    constant may depend on inputs that do not.
     """
     if isinstance(source, str | Path):
         name, data = f"{source}: ", read_model(Path(source))
@@ -71,7 +78,7 @@ def load_network(
         name = ""
         data = bytes(source) if isinstance(source, bytes) else source.SerializeToString()
     try:
-        return _load(data, dense_entries, points, choice or Choice())
+        return _load(data, dense_entries, points, choice or Choice(), fixed)
     except InputError as error:
         raise type(error)(f"{name}{error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
@@ -81,8 +88,14 @@ def load_network(
         raise UnsupportedError(f"{name}the network cannot be loaded: {reason}") from error
 
 
-def _load(data: bytes, dense_entries: int, points: Floats | None, choice: Choice) -> LoadedNetwork:
-    whole = _parse(data)
+def _load(
+    data: bytes,
+    dense_entries: int,
+    points: Floats | None,
+    choice: Choice,
+    fixed: Doubles | None,
+) -> LoadedNetwork:
+    whole = parse(data)
     given = choose(whole, choice)
     if given is not whole:
         data = given.SerializeToString()
@@ -91,8 +104,10 @@ def _load(data: bytes, dense_entries: int, points: Floats | None, choice: Choice
     check_precision(graph)
     written = graph.output
     softmax = clean_graph(graph)
+    bound = {} if fixed is None else bind_fixed(graph, fixed)
+    write_out(graph)
     rewrite(graph)
-    check_affine(graph, rewritten=CLEANED | REWRITTEN)
+    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
     network, ends = normal_form(graph, dense_entries=dense_entries)
     runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(written, (network.outputs,))
@@ -105,8 +120,8 @@ def _load(data: bytes, dense_entries: int, points: Floats | None, choice: Choice
     names = [name for name in dict.fromkeys(ends) if name in made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
     inside = open_inside(given, data, names, graph.input_shape)
-    x, values = exercise(inside, hidden, x, Loading())
-    compare(reading, runtime, dict(zip(names, values, strict=True)), x)
+    x, values = exercise(lambda x: inside(_settled(x, bound)), hidden, x, Loading())
+    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound))
     return LoadedNetwork(
         network,
         runtime,
@@ -115,7 +130,15 @@ def _load(data: bytes, dense_entries: int, points: Floats | None, choice: Choice
         Counter(node.op_type for node in given.graph.node),
         softmax is not None,
         _threshold(given),
+        bound=bound,
     )
+
+
+def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
+    """The points x [points, inputs] with the values that some inputs are bound to."""
+    result: Floats = x.copy()
+    result[:, list(bound)] = list(bound.values())
+    return result
 
 
 def _threshold(model: onnx.ModelProto) -> float:
@@ -127,7 +150,8 @@ def _threshold(model: onnx.ModelProto) -> float:
     return 0.5 if name in makers and makers[name].op_type.endswith("Sigmoid") else 0.0
 
 
-def _parse(data: bytes) -> onnx.ModelProto:
+def parse(data: bytes) -> onnx.ModelProto:
+    """The model that the bytes of a file hold."""
     try:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions

@@ -10,7 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
+from fgp_vnn.base.errors import (
+    InputError,
+    OutOfMemoryError,
+    UnsupportedError,
+    memory_errors,
+    one_line,
+)
 from fgp_vnn.network.onnx.choose import Choice, Names
 from fgp_vnn.network.onnx.export import Exported, export, silence
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
@@ -51,8 +57,10 @@ def _ready(module: nn.Module) -> tuple[nn.Module, str]:
     if any(tensor.is_meta for tensor in tensors):
         raise InputError("the module has no weights: it is on the device 'meta'")
     try:
-        with silence():
+        with memory_errors(), silence():
             copy = deepcopy(module).to("cpu").float().eval()
+    except OutOfMemoryError:
+        raise
     except Exception as error:  # whatever a layer cannot have copied
         raise UnsupportedError(f"the torch module cannot be copied: {one_line(error)}") from error
     kinds = {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,10 @@ def _outputs(
 def _tried(module: nn.Module, keywords: tuple[str, ...], values: list[Tensor]) -> Any:
     with _watched(module) as (inside, entered), torch.no_grad():
         try:
-            return _call(module, keywords, values)
+            with memory_errors():
+                return _call(module, keywords, values)
+        except OutOfMemoryError:
+            raise
         except Exception as error:  # whatever a module's own code raises
             where = f"layer {inside[-1]}: " if inside else ""
             raise _FailedError(f"{where}{one_line(error)}", len(entered)) from error

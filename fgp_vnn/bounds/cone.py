@@ -1,0 +1,35 @@
+"""Which neurons the outputs of a network see at all."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.network.model import Network
+
+
+def seen(network: Network) -> tuple[Tensor, ...]:
+    """Which neurons [n_k] of each layer have a way to an output.
+
+    Found by one row of random positive numbers on its way back, in which terms that cancel are not
+    to be expected. A guess: good for choosing what to bound, not for a proof.
+    """
+    like = network.output.bias
+    chance = torch.Generator().manual_seed(0)
+
+    def random(width: int) -> Tensor:
+        drawn = 0.5 + torch.rand(width, generator=chance, dtype=torch.float64)
+        return drawn.to(like.device, like.dtype)
+
+    masks = [torch.zeros(width, dtype=torch.bool, device=like.device) for width in network.widths]
+    rows = {len(network.layers): torch.ones_like(like, dtype=torch.bool)}
+    for k in range(len(network.layers), -1, -1):
+        if k not in rows:
+            continue
+        affine = network.maps[k]
+        row = (rows[k] * random(affine.outputs)).reshape(1, -1)
+        for source, part in zip(affine.sources, affine.adjoint(row), strict=True):
+            if source:
+                masks[source - 1] |= part[0] != 0
+                rows[source - 1] = masks[source - 1]
+    return tuple(masks)

@@ -1,0 +1,226 @@
+"""Bounds of a convolution's neurons by backward rows that are patches.
+
+The formulas are those of `bounds.backward`, with a batch of places: the rows of the neurons at a
+place see the same window of every layer, and all that is known of its neurons is read from there.
+Where a window is nearly as large as its plane, rows over all neurons take over.
+
+Rounding: a row's coefficients are sums of the same terms as without windows, in another order, so
+the same bounds on their errors hold; what lies outside of a plane is 0 and counts as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import below
+from fgp_vnn.bounds.lines import Lines, pull
+from fgp_vnn.bounds.rounding import Rounding, dot
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.maps.batched import Shape
+from fgp_vnn.network.maps.operator import Operator
+from fgp_vnn.network.maps.patches import Patches, PatchMap, Windows
+from fgp_vnn.network.model import Network
+
+_LARGEST = 0.6  # of a plane: larger windows are no faster than rows over all of it
+_COPIES = 8  # of a window's rows that a pass holds at once
+_CACHED = 8 << 20  # bytes of these at once: more were seen to be slower
+
+
+# The least values [1, rows] of rows that have come down to a layer: rows [1, rows, n_k] over the
+# layers k that wait, constants and errors [1, rows].
+Rest = Callable[[int, dict[int, Tensor], Tensor, Tensor], Tensor]
+
+
+class _Group(NamedTuple):
+    """Neurons that are bounded together: the same number of them at each place."""
+
+    places: Tensor  # [places, 2]
+    neurons: Tensor  # [places, rows] their numbers in the layer
+
+
+class PatchPass:
+    """Backward rows of the neurons of one map, in windows as long as these are small."""
+
+    def __init__(
+        self,
+        network: Network,
+        target: int,
+        lines: Sequence[Lines],
+        rounding: Rounding,
+        rest: Rest,
+    ) -> None:
+        self._network, self._target, self._lines, self._rest = network, target, lines, rest
+        self._rounding, self._box = rounding, rounding.domain
+        self._maps = [_patch_map(affine) for affine in network.maps[: target + 1]]
+        self._planes: dict[int, Shape] = {}
+        for k, found in enumerate(self._maps):
+            if found is not None:
+                *read, made = found.planes
+                self._planes.update(zip(network.maps[k].sources, read, strict=True))
+                self._planes[k + 1] = made
+
+    @property
+    def pays(self) -> bool:
+        """Whether the rows of a neuron begin with windows that are small."""
+        first = self._maps[self._target]
+        if first is None or not isinstance(self._box, Box) or not self._network.piecewise_linear:
+            return False
+        return all(self._small(k, p) for k, p in self._begin(self._probe()).items())
+
+    def bounds(self, neurons: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
+        """Proved lower and upper bounds [m] of neurons [m]; infinite where time was up."""
+        lower = self._network.output.bias.new_full(
+            (self._network.widths[self._target],), -torch.inf
+        )
+        upper = -lower
+        for group in self._groups(neurons, budget):
+            if budget.expired():
+                break
+            low, high = self._bound(group)
+            lower[group.neurons], upper[group.neurons] = low, high
+        return lower[neurons], upper[neurons]
+
+    def _groups(self, neurons: Tensor, budget: Budget) -> list[_Group]:
+        """Places with about as many neurons each, as many of them as fit into the memory."""
+        _, height, width = self._planes[self._target + 1]
+        area = height * width
+        place, order = (neurons % area).sort(stable=True)
+        places, count = torch.unique_consecutive(place, return_counts=True)
+        ends = count.cumsum(0)
+        fit = min(budget.at_once, _CACHED) // (8 * _COPIES * self._entries())
+        result: list[_Group] = []
+        by_count = count.argsort(descending=True)
+        begin = 0
+        counts = count[by_count].tolist()
+        while begin < len(counts):
+            most = counts[begin]
+            some = by_count[begin : begin + max(1, fit // (2 * most))]
+            begin += len(some)
+            # Where a place has fewer neurons than another, its last one is bounded again.
+            at = torch.arange(most, device=neurons.device).minimum(count[some].unsqueeze(-1) - 1)
+            chosen = order[(ends - count)[some].unsqueeze(-1) + at]
+            where = torch.stack([places[some] // width, places[some] % width], -1)
+            result.append(_Group(where, neurons[chosen]))
+        return result
+
+    def _probe(self) -> _Group:
+        zero = torch.zeros(1, 2, dtype=torch.long, device=self._network.device)
+        return _Group(zero, zero[:, :1])
+
+    def _entries(self) -> int:
+        """The largest window, or plane, that a row is carried in."""
+        waiting = self._begin(self._probe())
+        largest = max(self._planes[self._target + 1][0], *(_size(p) for p in waiting.values()))
+        for k in range(self._target, 0, -1):
+            if not self._windows_go_on(k, waiting):
+                return max(largest, self._network.inputs, *self._network.widths[:k])
+            if k in waiting:
+                self._pull(k, waiting.pop(k), waiting, self._probe())
+                largest = max(largest, *(_size(p) for p in waiting.values()))
+        return largest
+
+    def _begin(self, group: _Group) -> dict[int, Patches]:
+        """The rows of the neurons, over what their map reads."""
+        channels, height, width = self._planes[self._target + 1]
+        channel = (group.neurons // (height * width)).unsqueeze(-1)
+        rows = self._network.output.bias.new_zeros(*group.neurons.shape, channels)
+        rows = rows.scatter(-1, channel, 1)[..., None, None]
+        waiting: dict[int, Patches] = {}
+        self._pull(self._target + 1, Patches(rows, (1, 1), (0, 0)), waiting, group)
+        return waiting
+
+    def _pull(self, layer: int, patch: Patches, waiting: dict[int, Patches], group: _Group) -> None:
+        """Rows over the values of a layer, as rows over what its map reads."""
+        found = self._maps[layer - 1]
+        if found is None:
+            raise AssertionError("windows go on only where a map takes them")
+        sources = self._network.maps[layer - 1].sources
+        for source, part in zip(sources, found.pull(patch, group.places), strict=True):
+            if part is not None:
+                waiting[source] = waiting[source].plus(part) if source in waiting else part
+
+    def _small(self, layer: int, patch: Patches) -> bool:
+        _, height, width = self._planes[layer]
+        return patch.rows.shape[-1] * patch.rows.shape[-2] <= _LARGEST * height * width
+
+    def _windows_go_on(self, layer: int, waiting: dict[int, Patches]) -> bool:
+        if layer not in waiting:
+            return True
+        return self._maps[layer - 1] is not None and self._small(layer, waiting[layer])
+
+    def _bound(self, group: _Group) -> tuple[Tensor, Tensor]:
+        affine, rounding = self._network.maps[self._target], self._rounding
+        waiting = self._begin(group)
+        for k, one in waiting.items():
+            waiting[k] = one._replace(rows=torch.cat([one.rows, -one.rows], 1))
+        bias = affine.bias[group.neurons]
+        error = rounding.of_neurons(self._target, group.neurons.reshape(1, -1))
+        error = error.reshape(bias.shape)
+        constant, error = torch.cat([bias, -bias], 1), torch.cat([error, error], 1)
+        for k in range(self._target, 0, -1):
+            if not self._windows_go_on(k, waiting):
+                return self._hand_over(k, waiting, constant, error, group)
+            patch = waiting.pop(k, None)
+            if patch is None:
+                continue
+            read = self._windows(k, patch, group)
+            coefficient = patch.rows.flatten(2)
+            line = Lines(*(read(part) for part in self._lines[k - 1][:3]))
+            through, offset = pull(RELU, coefficient, line, coefficient.shape[-1])
+            constant = constant + offset + dot(through, read(self._network.maps[k - 1].bias))
+            error = error + rounding.of_layer(k, coefficient, window=read)
+            rows = through.reshape(patch.rows.shape)
+            self._pull(k, patch._replace(rows=rows), waiting, group)
+        return self._at_input(waiting.get(0), constant, error, group)
+
+    def _windows(self, layer: int, patch: Patches, group: _Group) -> Windows:
+        return Windows(patch, self._planes[layer], group.places, self._planes[self._target + 1])
+
+    def _at_input(
+        self, patch: Patches | None, constant: Tensor, error: Tensor, group: _Group
+    ) -> tuple[Tensor, Tensor]:
+        if patch is None or not isinstance(self._box, Box):
+            raise AssertionError("a map reads the input in the end, and that is a box")
+        read, weight = self._windows(0, patch, group), patch.rows.flatten(2)
+        box = Box(read(self._box.lower).squeeze(1), read(self._box.upper).squeeze(1))
+        constant = constant + dot(weight, box.center.unsqueeze(-2))
+        reach = box.support(-weight)
+        error = error + self._rounding.of_input(weight, reach, read)
+        return _both(below(constant - reach - error))
+
+    def _hand_over(
+        self,
+        layer: int,
+        waiting: dict[int, Patches],
+        constant: Tensor,
+        error: Tensor,
+        group: _Group,
+    ) -> tuple[Tensor, Tensor]:
+        """The rest of the way by rows over all neurons."""
+        whole: dict[int, Tensor] = {}
+        for k, patch in waiting.items():
+            rows = self._windows(k, patch, group).write(patch.rows.flatten(2))
+            whole[k] = rows.flatten(0, 1).unsqueeze(0)
+        least = self._rest(layer, whole, constant.reshape(1, -1), error.reshape(1, -1))
+        return _both(least.reshape(constant.shape))
+
+
+def _both(least: Tensor) -> tuple[Tensor, Tensor]:
+    """Bounds of z from lower bounds [places, 2 rows] of z and -z."""
+    low, high = least.chunk(2, dim=-1)
+    return low, -high
+
+
+def _patch_map(affine: object) -> PatchMap | None:
+    return affine.patches if isinstance(affine, Operator) else None
+
+
+def _size(patch: Patches) -> int:
+    """The entries of a row."""
+    return patch.rows[0, 0].numel()

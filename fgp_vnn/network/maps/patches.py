@@ -1,0 +1,217 @@
+"""Rows that are 0 outside a window, pulled back through convolutions.
+
+A neuron of a convolution sees a patch of its source and not all of it, and so does its row of
+coefficients on the way back. Rows of neurons at different places have windows of the same size,
+each at its own place: `step * place + first`. One transposed convolution pulls all of them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, fx, nn
+
+from fgp_vnn.network.maps.batched import (
+    SIGNS,
+    Batched,
+    Shape,
+    is_padding,
+    pads,
+    pair,
+    pull_pooled,
+    pull_scaled,
+)
+from fgp_vnn.network.maps.kinds import kind
+
+Pair = tuple[int, int]
+
+
+class Patches(NamedTuple):
+    """Rows over a plane [channels, height, width], in a window for each place."""
+
+    rows: Tensor  # [places, rows, channels, height, width]
+    step: Pair  # from one place to the next
+    first: Pair  # where the window of place (0, 0) begins
+
+    def plus(self, other: Patches) -> Patches:
+        """The sum, in a window that holds both."""
+        if self.step != other.step:
+            raise AssertionError("two ways to one plane have the same step")
+        ends = [
+            [a + n for a, n in zip(part.first, part.rows.shape[-2:], strict=True)]
+            for part in (self, other)
+        ]
+        first = (min(self.first[0], other.first[0]), min(self.first[1], other.first[1]))
+        last = [max(a, b) for a, b in zip(*ends, strict=True)]
+        size = (last[0] - first[0], last[1] - first[1])
+        return Patches(self._within(first, size) + other._within(first, size), self.step, first)
+
+    def _within(self, first: Pair, size: Pair) -> Tensor:
+        before = [a - b for a, b in zip(self.first, first, strict=True)]
+        after = [n - b - m for n, b, m in zip(size, before, self.rows.shape[-2:], strict=True)]
+        return nn.functional.pad(self.rows, [before[1], after[1], before[0], after[0]])
+
+
+class Windows:
+    """Where windows lie in a plane [channels, height, width] whose border is widened by zeros."""
+
+    def __init__(self, patch: Patches, plane: Shape, places: Tensor, target: Shape) -> None:
+        """`places` [places, 2] are those of a target plane [channels, height, width]."""
+        size = patch.rows.shape[-2:]
+        last = [
+            s * (n - 1) + f for s, n, f in zip(patch.step, target[1:], patch.first, strict=True)
+        ]
+        self._before = [max(0, -f) for f in patch.first]
+        self._after = [max(0, e + n - h) for e, n, h in zip(last, size, plane[1:], strict=True)]
+        self._plane = plane
+        wide = [h + b + a for h, b, a in zip(plane[1:], self._before, self._after, strict=True)]
+        self._wide = (plane[0], wide[0], wide[1])
+        step, first = (places.new_tensor(part) for part in (patch.step, patch.first))
+        origin = places * step + first + places.new_tensor(self._before)  # [places, 2]
+        start = origin[:, 0] * wide[1] + origin[:, 1]
+        channel, row, column = (torch.arange(n, device=places.device) for n in (plane[0], *size))
+        offset = (channel * wide[0])[:, None, None] + row[:, None]
+        offset = (offset * wide[1] + column).reshape(-1)
+        self._index = start.unsqueeze(-1) + offset  # [places, channels * height * width]
+
+    def __call__(self, vector: Tensor) -> Tensor:
+        """The entries of a vector [..., n] over the plane, [places, 1, entries of a window]."""
+        plane = self._pad(vector.reshape(self._plane))
+        return plane.reshape(-1)[self._index].unsqueeze(1)
+
+    def write(self, rows: Tensor) -> Tensor:
+        """Rows [places, rows, entries of a window] as rows [places, rows, n] over the plane."""
+        wide = rows.new_zeros(*rows.shape[:2], self._wide[0] * self._wide[1] * self._wide[2])
+        wide.scatter_(-1, self._index.unsqueeze(1).expand_as(rows), rows)
+        (top, left), (_, height, width) = self._before, self._plane
+        plane = wide.reshape(*rows.shape[:2], *self._wide)
+        return plane[..., top : top + height, left : left + width].flatten(2)
+
+    def _pad(self, plane: Tensor) -> Tensor:
+        (top, left), (bottom, right) = self._before, self._after
+        return nn.functional.pad(plane, [left, right, top, bottom])
+
+
+def _convolved(module: Any, patch: Patches) -> Patches:
+    rows = nn.functional.conv_transpose2d(
+        patch.rows.flatten(0, 1),
+        module.weight,
+        stride=module.stride,
+        groups=module.groups,
+        dilation=module.dilation,
+    )
+    return _moved(patch, rows, module.stride, module.padding)
+
+
+def _pooled(module: Any, patch: Patches) -> Patches:
+    rows, kernel, stride = patch.rows.flatten(0, 1), pair(module.kernel_size), pair(module.stride)
+    read = [(n - 1) * s + k for n, s, k in zip(rows.shape[-2:], stride, kernel, strict=True)]
+    return _moved(patch, pull_pooled(module, rows, (1, rows.shape[1], *read)), stride, (0, 0))
+
+
+def _padded(module: Any, patch: Patches) -> Patches:
+    left, _, top, _ = pads(module)[:4]
+    return patch._replace(first=(patch.first[0] - top, patch.first[1] - left))
+
+
+def _scaled(module: Any, patch: Patches) -> Patches:
+    rows = pull_scaled(module, patch.rows.flatten(0, 1), (1, *patch.rows.shape[2:]))
+    return patch._replace(rows=rows.reshape(patch.rows.shape))
+
+
+def _moved(patch: Patches, rows: Tensor, stride: Any, padding: Any) -> Patches:
+    step = (patch.step[0] * stride[0], patch.step[1] * stride[1])
+    first = (patch.first[0] * stride[0] - padding[0], patch.first[1] * stride[1] - padding[1])
+    return Patches(rows.reshape(*patch.rows.shape[:2], *rows.shape[1:]), step, first)
+
+
+def _rule(step: nn.Module) -> Callable[[Any, Patches], Patches] | None:
+    """How patches are pulled back through a step; None if it is not known here."""
+    if isinstance(step, nn.Conv2d):
+        return _convolved
+    if isinstance(step, nn.BatchNorm2d):
+        return _scaled
+    if isinstance(step, nn.AvgPool2d):
+        return _pooled if pair(step.padding) == [0, 0] and not step.ceil_mode else None
+    return _padded if is_padding(step) and not any(pads(step)[4:]) else None
+
+
+class PatchMap:
+    """The way of patches back through a graph that `Batched` knows."""
+
+    def __init__(self, batched: Batched) -> None:
+        self._batched = batched
+
+    @property
+    def planes(self) -> tuple[Shape, ...]:
+        """The plane [channels, height, width] of each source, and last that of the result."""
+        nodes = self._batched.module.graph.nodes
+        read = [self._batched.shapes[node][1:] for node in nodes if node.op == "placeholder"]
+        return *read, self._batched.shapes[self._end][1:]
+
+    @property
+    def _end(self) -> fx.Node:
+        output = next(n for n in self._batched.module.graph.nodes if n.op == "output")
+        end: fx.Node = output.args[0]
+        return end
+
+    def known(self) -> bool:
+        """Whether all is planes, and all that is done to them has a rule."""
+        if any(len(plane) != 3 for plane in self.planes):
+            return False
+        for node, steps in self._batched.steps.items():
+            if kind(node) == "Reshape":
+                return False
+            if any(len(shape) != 4 for _, shape in steps):
+                return False
+            if kind(node) != "Identity" and any(_rule(step) is None for step, _ in steps):
+                return False
+        return True
+
+    def pull(self, patch: Patches, places: Tensor) -> tuple[Patches | None, ...]:
+        """Patches over the result, as patches over each source; None over one that is not read."""
+        waiting: dict[fx.Node, Patches] = {self._end: patch}
+        found: list[Patches | None] = []
+        for node in reversed(self._batched.module.graph.nodes):
+            if node.op == "placeholder":
+                found.insert(0, waiting.get(node))
+            elif node.op == "call_module" and node in waiting:
+                self._pull_through(node, waiting, places)
+        return tuple(found)
+
+    def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Patches], places: Tensor) -> None:
+        patch = waiting.pop(node)
+        sign = SIGNS.get(kind(node) or "")
+        if sign is not None:
+            first, second = node.args
+            _add(waiting, first, patch)
+            _add(waiting, second, patch if sign > 0 else patch._replace(rows=-patch.rows))
+            return
+        source: Any = node.args[0]
+        steps = self._batched.steps[node]
+        for number, (step, shape) in reversed(list(enumerate(steps))):
+            rule = _rule(step)
+            patch = patch if rule is None else rule(step, patch)  # None is an Identity
+            # What lies outside of a source is left to its windows, which are 0 there.
+            if number or source.op != "placeholder":
+                patch = _cut(patch, places, shape[1:])
+        _add(waiting, source, patch)
+
+
+def _cut(patch: Patches, places: Tensor, plane: Shape) -> Patches:
+    """Zeros for what lies outside of a plane, where there is nothing to be weighed."""
+    sides = []
+    for axis in range(2):
+        size = patch.rows.shape[3 + axis]
+        begin = places[:, axis] * patch.step[axis] + patch.first[axis]
+        at = begin.unsqueeze(-1) + torch.arange(size, device=places.device)
+        sides.append((at >= 0) & (at < plane[1 + axis]))  # [places, size]
+    mask = sides[0].unsqueeze(-1) & sides[1].unsqueeze(-2)  # [places, height, width]
+    return patch._replace(rows=patch.rows * mask[:, None, None])
+
+
+def _add(waiting: dict[fx.Node, Patches], node: Any, patch: Patches) -> None:
+    if node.op != "get_attr":
+        waiting[node] = waiting[node].plus(patch) if node in waiting else patch

@@ -1,0 +1,186 @@
+"""Linear bounds and collapse in one pass forward, for any network in which few inputs move.
+
+As for a chain of matrices (`transform.chains`), every neuron is written as an affine form of the
+inputs that move and of the unstable neurons before it, and back substitution of these gives the
+same linear bounds as a backward pass through the whole network. A map takes the forms of all its
+neurons at once, one column for each input and each unstable neuron: where these are fewer than the
+neurons that intervals leave unstable, columns forward cost less than rows backward.
+
+Rounding errors grow with the product of the |W|, as in an interval; a bound is never worse than
+the interval of the layer, and a network that is too deep for that is left to backward rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import parts
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.network.model import AffineMap, Dense, Network
+from fgp_vnn.query import Query
+from fgp_vnn.strategy import Shrinking
+from fgp_vnn.transform.chain_forms import ChainForms, Forms
+from fgp_vnn.transform.chains import Condensed
+
+_COPIES = 4  # of a layer's forms that are held at once: two layers of them, and their bounds
+
+
+class _Source(NamedTuple):
+    """What a map reads of the input or of a layer: forms of all its entries, 0 where it is off."""
+
+    columns: Tensor  # [columns, n]
+    error: Tensor  # [n]
+    size: Tensor  # [n]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What one pass forward has come to: all of it, or bounds of the first layers."""
+
+    condensed: Condensed | None
+    known: LayerBounds  # of the layers that were bounded, all of their neurons
+
+
+def moving(domain: Domain) -> Tensor:
+    """The inputs [moving] that are not the same all over the domain."""
+    if isinstance(domain, Box):
+        return torch.nonzero(domain.upper > domain.lower).flatten()
+    return torch.arange(len(domain.center), device=domain.center.device)
+
+
+def condense_columns(query: Query, budget: Budget, shrinking: Shrinking) -> Columns:
+    """Bound all layers and leave the stable neurons out, as far as time and memory go."""
+    network = query.network
+    work = _Work(query, budget, shrinking)
+    lower: list[Tensor] = []
+    upper: list[Tensor] = []
+    for layer in network.layers:
+        if budget.expired() or not work.fits(layer):
+            break
+        forms = work.through(layer)
+        low, high = work.layer_of(forms)
+        lower.append(low.unsqueeze(0))
+        upper.append(high.unsqueeze(0))
+    known = LayerBounds(tuple(lower), tuple(upper))
+    if len(lower) < len(network.layers) or budget.expired() or not work.fits(network.output):
+        return Columns(None, known)
+    forms = work.through(network.output)
+
+    def make() -> Query:
+        layers = tuple(work.map_of(group.forms) for group in work.groups)
+        small = Network(layers, work.map_of(forms), network.inputs)
+        return replace(query, network=small)
+
+    none = torch.zeros(0, dtype=torch.long, device=network.device)
+    neurons = torch.cat([none, *(group.neurons for group in work.groups)])
+    bounds = LayerBounds(
+        tuple(group.lower.unsqueeze(0) for group in work.groups),
+        tuple(group.upper.unsqueeze(0) for group in work.groups),
+    )
+    return Columns(Condensed(work.least(forms), bounds, neurons, make), known)
+
+
+class _Work(ChainForms):
+    """The columns found so far, and what each layer passes on."""
+
+    def __init__(self, query: Query, budget: Budget, shrinking: Shrinking) -> None:
+        self.moving = moving(query.domain)
+        self.whole = query.domain
+        domain = query.domain
+        if isinstance(domain, Box):
+            domain = Box(domain.lower[self.moving], domain.upper[self.moving])
+        super().__init__(domain, query.network.dtype, budget, chunk=shrinking.chunk, deep=False)
+        last = len(query.network.maps) - 1
+        self._last_read = {s: k for k in range(last + 1) for s in query.network.maps[k].sources}
+        self._maps = 0  # that the forms have gone through
+        self._read: list[_Source | None] = [self._input()]
+
+    def _input(self) -> _Source:
+        """t and the centre; a column for what moves only."""
+        center = self.whole.center
+        columns = center.new_zeros(self.inputs + 1, len(center))
+        columns[torch.arange(self.inputs, device=center.device), self.moving] = 1
+        columns[self.inputs] = center
+        size = center.abs()
+        size[self.moving] += self.sizes[: self.inputs]
+        return _Source(columns, torch.zeros_like(size), size)
+
+    def fits(self, affine: AffineMap) -> bool:
+        """Whether the forms of a map fit into the memory."""
+        entries = affine.outputs * len(self.sizes)
+        return _COPIES * 8 * entries <= self.budget.at_once
+
+    def through(self, affine: AffineMap) -> Forms:
+        """The forms of a map, from those of its sources."""
+        read = [source for s in affine.sources if (source := self._read[s]) is not None]
+        columns = len(self.sizes)
+        widest = max(affine.outputs, *(source.columns.shape[1] for source in read))
+        pushed = affine.bias.new_empty(columns, affine.outputs)
+        for some in parts(columns, self.chunk // (8 * widest)):
+            pushed[some] = affine.linear([_cut(source.columns, some) for source in read])
+        pushed[self.inputs] += affine.bias
+        sizes, offset = [source.size for source in read], self._offset(affine, read)
+        size = affine.magnitude(sizes)
+        # The difference that a spread is may be off by the roundings of the offset.
+        carried = affine.spread([source.error for source in read])
+        carried = carried + self.unit.share(4 * affine.operations + 8) * offset
+        if affine.defect is not None:
+            carried = carried + affine.defect
+        most = torch.stack([size.amax() for size in sizes]).amax().clamp(min=1)
+        small = (affine.lost(sizes).forward + 4 + most) * (1 + self.sizes.sum())
+        error = self.unit.grow(affine.operations + 8) * carried
+        error = error + self.unit.share(affine.operations + 8) * size + 2 * self.unit.lost * small
+        self._forget()
+        return Forms(pushed.T, error, size)
+
+    def _offset(self, affine: AffineMap, read: list[_Source]) -> Tensor:
+        return affine.magnitude([torch.zeros_like(source.size) for source in read])
+
+    def _forget(self) -> None:
+        """Drop the forms that no map is going to read."""
+        self._maps += 1
+        for s in range(len(self._read)):
+            if self._last_read.get(s, -1) < self._maps:
+                self._read[s] = None
+
+    def layer_of(self, forms: Forms) -> tuple[Tensor, Tensor]:
+        """Bounds [n] of a layer, whose neurons are then on, off, or columns of their own."""
+        lower, upper = self.bound(forms)
+        on, crossing, slack = self.sort(lower, upper)
+        error = self.unit.grow(2) * (forms.error + slack)
+        before, passes = len(self.sizes), torch.zeros_like(lower)
+        passes[on] = 1
+        if len(crossing):
+            self.add_group(forms._replace(error=error).at(crossing), crossing, lower, upper)
+        self.seen += len(lower)
+        if len(self._read) in self._last_read:
+            columns = error.new_zeros(len(self.sizes), len(lower))
+            torch.mul(forms.rows.T, passes, out=columns[:before])
+            columns[torch.arange(before, len(self.sizes), device=error.device), crossing] = 1
+            size = self._terms(columns.T)
+            self._read.append(_Source(columns, error * passes, size))
+        else:
+            self._read.append(None)
+        return lower, upper
+
+    def map_of(self, forms: Forms) -> Dense:
+        """Forms as a map of the condensed network, which reads the whole input."""
+        small = self.dense(forms)
+        weight = small.weights[0].new_zeros(small.outputs, len(self.whole.center))
+        weight[:, self.moving] = small.weights[0]
+        return replace(small, weights=(weight, *small.weights[1:]))
+
+
+def _cut(columns: Tensor, some: slice) -> Tensor:
+    """Some of the columns [columns, n]; those that came later are 0."""
+    part = columns[some]
+    count = some.stop - some.start
+    if len(part) == count:
+        return part
+    return torch.cat([part, part.new_zeros(count - len(part), part.shape[1])])
