@@ -87,6 +87,24 @@ class Query:
         return counts.index_add(-1, self.disjunct, flags.int())
 
 
+def ask_values(
+    network: Network, domain: Domain, target: int, rows: Tensor, offset: Tensor | None = None
+) -> Query:
+    """The query whose outputs are rows [rows, outputs of map number `target`] of that map, plus an
+    offset [rows], each a disjunct of its own; maps after it are left out."""
+    affine, count = network.maps[target], len(rows)
+    output = Combination(affine, rows, torch.zeros_like(rows[:, 0]) if offset is None else offset)
+    return Query(
+        network=Network(
+            network.layers[:target], output, network.inputs, network.activations[:target]
+        ),
+        domain=domain,
+        disjunct=torch.arange(count, device=network.device),
+        strict=torch.zeros(count, dtype=torch.bool, device=network.device),
+        disjuncts=count,
+    )
+
+
 def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:
     """The query whether an output in one of the conjunctions is reached from the domain."""
     device, dtype = network.device, network.dtype

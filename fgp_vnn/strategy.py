@@ -165,6 +165,9 @@ class Projections:
     look: int = 20  # steps between two looks at what has been reached [w 0.98 1.09]
     offer_looks: int = 10  # looks after which a point is offered wherever it lies [-]
     inside: float = 1e-7  # slack, in lengths of rows, up to which it is offered at once [-]
+    extreme: int = 6000  # primal and dual steps towards the least value in a region [-]
+    extreme_look: int = 50  # of them, between two looks at what has been reached [-]
+    restart: int = 4  # looks between two restarts from the mean [-]
     clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces [n 0.83 0.80]
     offer: Offer = Offer()
     programs: Programs = Programs()
@@ -242,6 +245,7 @@ class Inputs:
     many: int = 1000  # inputs from which on they are not, however few it sees [a 1.02 1.15]
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
+    value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
     mixing: int = 16  # rounds of weighing a conjunction's rows by each other [a 1.01 1.08]
     # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
     mixing_rate: float = 4.0

@@ -5,27 +5,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from fgp_vnn.api.models import Model, check_single, load_model
-from fgp_vnn.attack.ball_judge import check_ball
+from fgp_vnn.api.arrays import Given, read_classes, read_inputs
+from fgp_vnn.api.models import Model, check_single
+from fgp_vnn.api.nearness import read_near
+from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
+from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
-from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
+from fgp_vnn.base.results import Results
+from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
-from fgp_vnn.engine.classifier import Center, Classifier, Clip
+from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import make_settings, unusual
-from fgp_vnn.network import LoadedNetwork, Network
-from fgp_vnn.network.model import Combination
+from fgp_vnn.network import Network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
 
@@ -35,6 +38,7 @@ _STATUSES: dict[str, RobustnessStatus] = {
     "sat": "not_robust",
     "timeout": "timeout",
 }
+_ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
 _ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
@@ -42,212 +46,216 @@ def certify(
     model: Model | Network | Certifier,
     x: ArrayLike,
     *,
-    epsilon: float,
-    norm: Norm = "l2",
-    clip: Clip | None = None,
-    timeout: float | None = None,
-    **settings: Any,
+    epsilon: Any,
+    norm: Any = "l2",
+    **options: Any,
 ) -> Robustness | list[Robustness]:
-    """Decide whether all inputs within epsilon of x, and in the clip box, have the class of x.
+    """Decide whether all inputs within epsilon of x have the class of x.
 
-    One input gives one result, a batch along the first axis gives a list. `timeout` is in seconds
-    for each input; settings are the fields of `Settings`.
+    One input gives one result, a batch along the first axis gives a list. `epsilon` is a number, a
+    text such as "8/255", or in the norm linf an array for each channel or each input; `norm` is
+    l2, linf or l1 (also 2, inf, 1). Options, besides the fields of `Settings`:
+
+    - `y`: the true class, or one for each input of a batch, in place of the network's own;
+    - `clip`: a pair (low, high) outside of which no input counts, of numbers or arrays;
+    - `mask`: which inputs move; the others keep their values;
+    - `target`: the class, or the classes, that count as another one;
+    - `mean`, `std`: x and epsilon are those of pixels, which the network gets as
+      (pixel - mean) / std, numbers or one for each channel;
+    - `timeout`: seconds for each input;
+    - `progress`: called with the number of inputs that are done and of all; False for no bar.
     """
+    asked, settings = divide(options, _ASKED)
     certifier = Certifier.of(model, x, **settings)
-    asked: dict[str, Any] = {"epsilon": epsilon, "norm": norm, "clip": clip, "timeout": timeout}
-    return certifier.each(x, lambda point: certifier.certify(point, **asked))
+    answer: Robustness | list[Robustness] = certifier.certify(
+        x, epsilon=epsilon, norm=norm, **asked
+    )
+    return answer
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certifier(Classifier):
     """A network made ready for questions about many inputs."""
 
-    input_shape: tuple[int, ...]
-    note: str = ""  # how the network differs from the model that was given, if it does
+    opened: Opened
+
+    @property
+    def note(self) -> str:
+        """How the network differs from the model that was given, if it does."""
+        return self.opened.loaded.note if self.opened.loaded else ""
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return self.opened.input_shape
 
     @classmethod
-    def of(
-        cls, model: Model | Network | Certifier, x: ArrayLike | None = None, **settings: Any
-    ) -> Certifier:
+    def of(cls, model: Model | Network | Certifier, x: Any = None, **options: Any) -> Certifier:
         """From a model as `load_model` takes it, a network, or what was made of one before.
 
         `x` is an input, from which shapes are taken that the model leaves open. A network with one
         output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0.
+        Options are `mean` and `std` of a normalisation in front of the network, and the fields of
+        `Settings`.
         """
         if isinstance(model, Certifier):
-            if settings:
-                raise InputError(f"a Certifier has its settings already: {', '.join(settings)}")
+            if options:
+                raise InputError(f"a Certifier has its settings already: {', '.join(options)}")
             return model
+        front, settings = divide(options, ("mean", "std"))
         chosen = make_settings("certify", settings)
-        network, run, shape, loaded = _open(model, x)
-        if network.outputs == 1:
-            network, run = _two_classes(network, run, loaded.threshold if loaded else 0.0)
-        network = network.to(pick_device(chosen.device, "float64"), torch.float64)
-        note = loaded.note if loaded else ""
+        opened = open_model(model, x, **front)
+        if opened.loaded is not None:
+            check_single(opened.loaded)
+        if opened.network.outputs == 1:
+            opened = two_classes(opened)
+        network = opened.network.to(pick_device(chosen.device, "float64"), torch.float64)
         space = row_space(network) if chosen.reduce and network.layers else None
-        return cls(network, run, chosen, Strategy(), space, input_shape=shape, note=note)
+        return cls(network, opened.run, chosen, Strategy(), space, opened=opened)
 
-    def points(self, x: ArrayLike) -> tuple[list[Doubles], bool]:
-        """The inputs of an array, flat, and whether it was one input."""
-        array = np.asarray(x.detach().cpu() if isinstance(x, torch.Tensor) else x)
-        if array.dtype.kind not in "fiu":
-            raise InputError(f"inputs must be numbers, not {array.dtype}")
-        inputs = self.network.inputs
-        shapes = ((inputs,), self.input_shape, self.input_shape[1:])
-        if array.shape in shapes and array.size == inputs:
-            return [array.reshape(-1).astype(np.float64)], True
-        if array.ndim < 2 or array[0].size != inputs:
-            raise InputError(
-                f"inputs of shape {array.shape} do not fit a network with {inputs} inputs"
-            )
-        return list(array.reshape(len(array), -1).astype(np.float64)), False
+    def __repr__(self) -> str:
+        unusual_ones = "".join(f", {k}={v!r}" for k, v in unusual(vars(self.settings)).items())
+        return f"Certifier({self.network!r}{unusual_ones})"
 
-    def each(self, x: ArrayLike, answer: Callable[[Doubles], Answer]) -> Answer | list[Answer]:
-        """The answer about one input, or a list of answers about a batch along the first axis."""
-        points, single = self.points(x)
-        answers = [answer(point) for point in points]
-        return answers[0] if single else answers
-
-    def center(self, x: Doubles, norm: Norm, clip: Clip | None) -> Center:
-        """A flat input [inputs] with the class that the network gives it."""
-        y = self.run(x.astype(np.float32))
-        if not np.isfinite(y).all():
-            raise InputError("the network's output at the input is not finite")
-        return Center(x, int(y.argmax()), norm, clip)
-
-    def certify(
-        self,
-        x: Doubles,
-        *,
-        epsilon: float,
-        norm: Norm = "l2",
-        clip: Clip | None = None,
-        timeout: float | None = None,
-    ) -> Robustness:
-        """Whether all inputs within epsilon of x [inputs], and in the clip box, have its class;
-        `timeout` is in seconds."""
-        begin = time.perf_counter()
-        budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        check_ball(x, epsilon, norm, clip)
-        center = self.center(x, norm, clip)
-        statistics: dict[str, int] = {}
-        try:
-            with memory_errors(), torch.inference_mode():
-                for problem in self.problems(center, epsilon, budget):
-                    verdict = run(problem, "certify").after(statistics)
-                    statistics = verdict.statistics
-                    if verdict.status != "unknown":
-                        break
-        except OutOfMemoryError as error:
-            verdict = Verdict("unknown", reason=str(error), statistics=statistics)
-        return Robustness(
-            _STATUSES.get(verdict.status, "unknown"),
-            center.label,
-            verdict.counterexample,
-            verdict.decided_by,
-            verdict.reason,
-            time.perf_counter() - begin,
-            verdict.statistics,
-            self.note,
-        )
+    def certify(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
+        """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
+        them for a batch; options as in `certify`."""
+        return self._each(x, (epsilon, norm), asked, self._certify)
 
     def radius(
         self,
-        x: Doubles,
+        x: ArrayLike,
         *,
-        norm: Norm = "l2",
+        norm: Any = "l2",
         maximum: float = 1.0,
         gap: float = 0.01,
-        clip: Clip | None = None,
-        timeout: float | None = None,
-        progress: Progress = lambda lower, upper: None,
-    ) -> Radius:
-        """Bounds of the distance from one flat input to the nearest one of another class, up to
-        `maximum`; `progress` is called with both whenever one of them improves.
+        hear: Progress = lambda lower, upper: None,
+        **asked: Any,
+    ) -> Any:
+        """Bounds of the distance from x to the nearest input of another class, up to `maximum`, as
+        a `Radius`, or a list of them for a batch; `hear` is called with both whenever one of them
+        improves, and options are those of `certify` but for `mask` and `target`.
 
         Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
-        `timeout`, in seconds, is over or an allocation fails: both bounds are valid at any moment.
+        time is up or an allocation fails: both bounds are valid at any moment.
         """
-        begin = time.perf_counter()
-        budget = Budget.of(check_seconds(timeout), self.settings.memory)
         make_settings("radius", unusual(vars(self.settings)))
         if not 0 < maximum < math.inf:
             raise InputError(f"the maximum is {maximum}; it must be a positive number")
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
-        check_ball(x, maximum, norm, clip)
         if smooth := self.network.smooth:
             raise UnsupportedError(f"radii are for piecewise-linear networks; this has {smooth}")
-        ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
+        for name in ("mask", "target"):
+            if asked.get(name) is not None:
+                raise InputError(f"a radius does not use {name}")
+
+        def answer(center: Center, most: float, budget: Budget, given: Any) -> Radius:
+            return self._radius(Ends(self, center, most, gap, budget, hear), given)
+
+        return self._each(x, (float(maximum), norm), asked, answer)
+
+    def attack(
+        self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any
+    ) -> Counterexample | list[Counterexample | None] | None:
+        """A counterexample within epsilon of x, if a longer attack finds one in the time and memory
+        that it has."""
+
+        def answer(
+            center: Center, radius: float, budget: Budget, given: Given
+        ) -> Counterexample | None:
+            try:
+                with memory_errors():
+                    return given.answer(self.descend(center, radius, budget))
+            except OutOfMemoryError:
+                return None
+
+        return self._each(x, (epsilon, norm), asked, answer)
+
+    def _each(
+        self,
+        x: ArrayLike,
+        ball: tuple[Any, Any],
+        asked: dict[str, Any],
+        answer: Callable[[Center, float, Budget, Given], Answer],
+    ) -> Answer | list[Answer]:
+        """The answer about one input, or a list of answers about a batch along the first axis."""
+        timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
+        epsilon, norm = ball
+        near = read_near(self.opened, norm, **asked)
+        given = read_inputs(x, self.input_shape, self.network.inputs)
+        count, seconds = len(given.points), check_seconds(timeout)
+        labels = None if y is None else read_classes(y, count, self.network.outputs)
+        answers = []
+        with counted(count, shown, given.single) as done, torch.inference_mode():
+            for number, point in enumerate(given.points):
+                budget = Budget.of(seconds, self.settings.memory)
+                label = self.label_of(point) if labels is None else labels[number]
+                center, radius = near.at(point, label, epsilon)
+                answers.append(answer(center, radius, budget, given))
+                done()
+        return answers[0] if given.single else Results(answers)
+
+    def label_of(self, x: Doubles) -> int:
+        """The class that the network gives a flat input [inputs]."""
+        y = self.run(x.astype(np.float32))
+        if not np.isfinite(y).all():
+            raise InputError("the network's output at the input is not finite")
+        return int(y.argmax())
+
+    def _certify(self, center: Center, radius: float, budget: Budget, given: Given) -> Robustness:
+        begin = time.perf_counter()
+        verdict, statistics = Verdict("unknown"), dict[str, int]()
+        if found := self.wrong(center, radius):
+            verdict = Verdict("sat", "class", found)
+        else:
+            try:
+                with memory_errors():
+                    for problem in self.problems(center, radius, budget):
+                        verdict = run(problem, "certify").after(statistics)
+                        statistics = verdict.statistics
+                        if verdict.status != "unknown":
+                            break
+            except OutOfMemoryError as error:
+                verdict = Verdict("unknown", reason=str(error), statistics=statistics)
+        return Robustness(
+            _STATUSES.get(verdict.status, "unknown"),
+            center.label,
+            given.answer(verdict.counterexample),
+            verdict.decided_by,
+            verdict.reason,
+            time.perf_counter() - begin,
+            verdict.statistics,
+            self.note,
+            given.back(center.x),
+        )
+
+    def _radius(self, ends: Ends, given: Given) -> Radius:
+        begin, label = time.perf_counter(), ends.center.label
+        if found := self.wrong(ends.center, 0.0):
+            seconds = time.perf_counter() - begin
+            x = given.back(ends.center.x)
+            return Radius(
+                0.0, 0.0, label, given.answer(found), "gap", "class", seconds, {}, self.note, x
+            )
         short = False
         try:
-            with memory_errors(), torch.inference_mode():
+            with memory_errors():
                 verdict = run(ends, "radius")
         except OutOfMemoryError as error:
             short, verdict = True, Verdict("unknown", "", ends.counterexample, str(error))
         return Radius(
             ends.lower,
             ends.upper,
-            ends.center.label,
-            verdict.counterexample,
+            label,
+            given.answer(verdict.counterexample),
             "memory" if short else _ENDS.get(verdict.status, "inconclusive"),
             verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,
             self.note,
+            given.back(ends.center.x),
         )
 
-    def attack(
-        self,
-        x: Doubles,
-        *,
-        epsilon: float,
-        norm: Norm = "l2",
-        clip: Clip | None = None,
-        timeout: float | None = None,
-    ) -> Counterexample | None:
-        """A counterexample within epsilon of x [inputs], if a longer attack finds one in the time
-        and memory that it has."""
-        budget = Budget.of(check_seconds(timeout), self.settings.memory)
-        try:
-            with memory_errors(), torch.inference_mode():
-                return self.descend(self.center(x, norm, clip), epsilon, budget)
-        except OutOfMemoryError:
-            return None
-
-
-def _open(
-    model: Model | Network, x: ArrayLike | None
-) -> tuple[Network, Callable[[Floats], Floats], tuple[int, ...], LoadedNetwork | None]:
-    """The normal form, what confirms counterexamples, the shape of the input, and all that
-    is known of a model that was loaded."""
-    if isinstance(model, Network):
-        return model, _float_program(model), (model.inputs,), None
-    loaded = load_model(model, x)
-    check_single(loaded)
-    return loaded.network, loaded.runtime.run, loaded.input_shape, loaded
-
-
-def _two_classes(
-    network: Network, run: Callable[[Floats], Floats], threshold: float
-) -> tuple[Network, Callable[[Floats], Floats]]:
-    """A network with one output y as one with two, the threshold and y."""
-    bias = network.output.bias
-    rows, offset = bias.new_tensor([[0.0], [1.0]]), bias.new_tensor([threshold, 0.0])
-    first = np.full(1, threshold, dtype=np.float32)
-    return (
-        replace(network, output=Combination(network.output, rows, offset)),
-        lambda x: np.concatenate([first, run(x)]),
-    )
-
-
-def _float_program(network: Network) -> Callable[[Floats], Floats]:
-    """The network itself in float32, to confirm counterexamples where there is no other program."""
-    single = network.to("cpu", torch.float32)
-
-    def run(x: Floats) -> Floats:
-        with torch.inference_mode():
-            result: Floats = single(torch.from_numpy(x).unsqueeze(0))[0].numpy()
-        return result
-
-    return run
+    def wrong(self, center: Center, radius: float) -> Counterexample | None:
+        """The centre itself, where the network gives it another class than it should have."""
+        return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))

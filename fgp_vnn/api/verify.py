@@ -11,12 +11,14 @@ from typing import Any
 
 import torch
 
-from fgp_vnn.api.cases import combine, load_for
+from fgp_vnn.api.cases import asked_about, check_fit, combine, load_for
 from fgp_vnn.api.opaque import attack_refused
+from fgp_vnn.api.opening import divide, load_asked
 from fgp_vnn.attack.confirm import Judge
-from fgp_vnn.base.errors import OutOfMemoryError, UnsupportedError, memory_errors
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
@@ -29,24 +31,79 @@ from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
 from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
+from fgp_vnn.property.conditions import Condition, property_of
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
 
 
 def verify(
-    model: str | Path,
-    prop: str | Path,
+    model: Any,
+    prop: str | Path | Property | None = None,
     *,
-    timeout: float | None = None,
+    inputs: Condition | None = None,
+    unsafe: Condition | None = None,
     certificate: str | Path | None = None,
-    **settings: Any,
+    progress: Callable[[Stage], None] | None = None,
+    **options: Any,
 ) -> Verdict:
-    """Decide a VNN-LIB property of an ONNX network; settings are the fields of `Settings`.
+    """Decide whether a network can break a property.
+
+    The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
+    which inputs are meant, and which outputs are unsafe. The model is an ONNX file, or what
+    `load_model` takes. Options are `timeout` in seconds and the fields of `Settings`.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
-    be done, the verdict's `certificate` stays empty and its `reason` says why.
+    be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
+    with a `Stage` at each step, and a few times a second in a search.
     """
+    limits, settings = divide(options, ("timeout",))
+    timeout = limits.get("timeout")
+    with listening(progress):
+        if isinstance(model, (str, Path)) and isinstance(prop, (str, Path)):
+            if inputs is not None or unsafe is not None:
+                raise InputError("verify takes a property, or both inputs and unsafe")
+            return _verify_files(model, prop, timeout, certificate, settings)
+        if certificate is not None or settings.get("float32_semantics"):
+            raise InputError("a certificate, and the float32 semantics, are about two files")
+        return _verify_asked(model, _property(prop, inputs, unsafe), timeout, settings)
+
+
+def _verify_asked(
+    model: Any, prop: Property, timeout: float | None, settings: dict[str, Any]
+) -> Verdict:
+    """The verdict on a model and a property that are not both files."""
+    begin, moment = time.perf_counter(), time.monotonic()
+    seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
+    with memory_errors():
+        loaded = load_asked(model, asked_about(prop))
+        check_fit(loaded, prop, "the model", "the property")
+        load = time.perf_counter() - begin
+        budget = Budget.of(seconds, chosen.memory, since=moment)
+        verdict = solve_property(loaded, prop, chosen, budget)
+    spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
+    return replace(verdict, seconds=spent)
+
+
+def _property(
+    prop: str | Path | Property | None, inputs: Condition | None, unsafe: Condition | None
+) -> Property:
+    """The property that is asked about."""
+    if inputs is not None and unsafe is not None and prop is None:
+        return property_of(inputs, unsafe)
+    if prop is None or inputs is not None or unsafe is not None:
+        raise InputError("verify takes a property, or both inputs and unsafe")
+    return prop if isinstance(prop, Property) else load_property(Path(prop))
+
+
+def _verify_files(
+    model: str | Path,
+    prop: str | Path,
+    timeout: float | None,
+    certificate: str | Path | None,
+    settings: dict[str, Any],
+) -> Verdict:
+    """The verdict on two files."""
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
     if certificate is not None:

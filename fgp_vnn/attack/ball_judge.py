@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,87 +16,116 @@ from fgp_vnn.base.verdict import Counterexample
 
 
 @dataclass(frozen=True, eq=False)
-class BallJudge:
-    """Decides whether a point is a counterexample: in the ball and the box as float32 values, by
-    exact arithmetic, and given another class, or a tie, by running the network."""
+class BallPoints:
+    """The points of a ball that lie in a box, by exact arithmetic."""
 
     center: Doubles  # [inputs]
-    epsilon: float
+    epsilon: float | Doubles  # in the l-infinity norm perhaps one for each input
     norm: Norm
     lower: Doubles  # [inputs] of the ball's box, cut to the clip box
     upper: Doubles  # [inputs]
-    run: Callable[[Floats], Floats]  # the original network, [inputs] -> [outputs]
-    label: int
 
-    def __call__(self, points: Tensor) -> Counterexample | None:
-        """The first of the points [points, inputs] that is a counterexample."""
-        for point in points.detach().cpu().double().numpy():
-            x = self._inside(point)
-            if x is None:
-                continue
-            y = self.run(x)
-            if np.isfinite(y).all() and y[other_class(y, self.label)] >= y[self.label]:
-                return Counterexample(x.astype(np.float64), y)
-        return None
-
-    def _inside(self, point: Doubles) -> Floats | None:
-        """The point as float32, moved towards the centre until it lies in the ball."""
+    def inside(self, point: Doubles) -> Doubles | None:
+        """The point as float32 values, moved towards the centre until it lies in the ball; where an
+        input has no float32 between its bounds, as one that does not move, it is a float64."""
         if not np.isfinite(point).all():
             return None
         for shrink in (1.0, 1.0 - 1e-7, 1.0 - 1e-6, 1.0 - 1e-5):
             moved = self.center + shrink * self._cut(point - self.center)
-            x = snap(moved, self.lower, self.upper).astype(np.float32)
+            x = snap(moved, self.lower, self.upper)
             if within(x, self.center, self.epsilon, self.norm) and self._boxed(x):
                 return x
         return None
 
     def _cut(self, offset: Doubles) -> Doubles:
-        if self.norm == "linf":
+        if self.norm == "linf" or not isinstance(self.epsilon, (int, float)):
             return offset
         size = float(np.linalg.norm(offset, 2 if self.norm == "l2" else 1))
         return offset * (self.epsilon / size) if size > self.epsilon else offset
 
-    def _boxed(self, x: Floats) -> bool:
+    def _boxed(self, x: Doubles) -> bool:
         return bool(((self.lower <= x) & (x <= self.upper)).all())
 
 
-def within(x: Floats, center: Doubles, epsilon: float, norm: Norm) -> bool:
-    """Whether ||x - center|| <= epsilon, for the exact values of the floating-point numbers.
+@dataclass(frozen=True, eq=False)
+class BallJudge(BallPoints):
+    """Decides whether a point is a counterexample: in the ball and the box as float32 values, and
+    given another class, or a tie, by running the network."""
+
+    run: Callable[[Floats], Floats]  # the original network, [inputs] -> [outputs]
+    label: int
+    targets: tuple[int, ...] | None = None  # the classes that count; None: all others
+
+    def __call__(self, points: Tensor) -> Counterexample | None:
+        """The first of the points [points, inputs] that is a counterexample."""
+        for point in points.detach().cpu().double().numpy():
+            x = self.inside(point)
+            if x is None:
+                continue
+            y = self.run(x.astype(np.float32))
+            if np.isfinite(y).all() and self._other(y) >= float(y[self.label]):
+                return Counterexample(x, y)
+        return None
+
+    def _other(self, y: Floats) -> float:
+        """The greatest output of a class that counts."""
+        if self.targets is None:
+            return float(y[other_class(y, self.label)])
+        return max(float(y[t]) for t in self.targets if t != self.label)
+
+
+def within(x: Floats | Doubles, center: Doubles, epsilon: float | Doubles, norm: Norm) -> bool:
+    """Whether ||x - center|| <= epsilon, for the exact values of the floating-point numbers; in the
+    l-infinity norm perhaps with an epsilon for each input.
 
     Float64 decides unless the distance is within its rounding error of epsilon.
     """
     offset = np.abs(x.astype(np.float64) - center)
+    eps = np.finfo(np.float64).eps
     if norm == "linf":
-        size, limit = float(offset.max(initial=0.0)), epsilon
-    elif norm == "l1":
-        size, limit = float(offset.sum()), epsilon
+        limits = np.broadcast_to(epsilon, offset.shape)
+        near = np.abs(offset - limits) <= 8 * eps * limits + 1e-290
+        if (offset > limits)[~near].any():
+            return False
+        pairs = zip(x[near], center[near], limits[near], strict=True)
+        return all(_apart(a, c) <= Fraction(float(e)) for a, c, e in pairs)
+    radius = float(epsilon)
+    if norm == "l1":
+        size, limit = float(offset.sum()), radius
     else:
-        size, limit = float(offset @ offset), epsilon * epsilon
-    slack = 4 * (len(offset) + 4) * np.finfo(np.float64).eps * limit + 1e-290  # also underflow
+        size, limit = float(offset @ offset), radius * radius
+    slack = 4 * (len(offset) + 4) * eps * limit + 1e-290  # also underflow
     if abs(size - limit) > slack:
         return size < limit
-    exact = [abs(Fraction(float(a)) - Fraction(float(c))) for a, c in zip(x, center, strict=True)]
-    if norm == "linf":
-        return max(exact, default=Fraction(0)) <= Fraction(epsilon)
+    exact = [_apart(a, c) for a, c in zip(x, center, strict=True)]
     if norm == "l1":
-        return sum(exact, Fraction(0)) <= Fraction(epsilon)
-    return sum((a * a for a in exact), Fraction(0)) <= Fraction(epsilon) ** 2
+        return sum(exact, Fraction(0)) <= Fraction(radius)
+    return sum((a * a for a in exact), Fraction(0)) <= Fraction(radius) ** 2
 
 
-def check_ball(x: Doubles, epsilon: float, norm: str, clip: Sequence[float] | None) -> None:
+def _apart(a: float, b: float) -> Fraction:
+    return abs(Fraction(float(a)) - Fraction(float(b)))
+
+
+def check_ball(
+    x: Doubles, epsilon: float | Doubles, norm: str, clip: Sequence[float | Doubles] | None
+) -> None:
     """Refuse what is no ball around an input of the clip box."""
     if norm not in NORMS:
         raise InputError(f"norm is {norm!r}; it must be one of {', '.join(NORMS)}")
-    if not (0 <= epsilon < math.inf):
+    if not (np.greater_equal(epsilon, 0) & np.isfinite(epsilon)).all():
         raise InputError(f"epsilon is {epsilon}; it must be a number of at least 0")
+    if norm != "linf" and np.ndim(epsilon):
+        raise InputError(f"an epsilon for each input is for the norm linf; in {norm} it is one")
     if not np.isfinite(x).all():
         raise InputError("the input has values that are not finite")
     if clip is None:
         return
-    if not -math.inf < clip[0] <= clip[1] < math.inf:
+    low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), x.shape) for side in clip)
+    if not (np.isfinite(low) & np.isfinite(high) & (low <= high)).all():
         raise InputError(f"the clip box [{clip[0]}, {clip[1]}] is empty or infinite")
-    if x.min(initial=math.inf) < clip[0] or x.max(initial=-math.inf) > clip[1]:
+    if (x < low).any() or (x > high).any():
         raise InputError(
             f"the input has values from {x.min():g} to {x.max():g}, outside of the clip box "
-            f"[{clip[0]:g}, {clip[1]:g}]"
+            f"[{low.min():g}, {high.max():g}]"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,9 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import gradient
 from fgp_vnn.strategy import Descent, Offer
+
+# Sees points [points, inputs] and the values [points, rows] there; says whether that is enough.
+Look = Callable[[Tensor, Tensor], bool]
 
 
 def falsify(
@@ -53,6 +58,20 @@ def descend(
     query: Query, confirm: Confirm, budget: Budget, attack: Descent, begin: Tensor
 ) -> Counterexample | None:
     """Gradient steps from `begin` [disjuncts * points, inputs]: as many for each disjunct."""
+    found: Counterexample | None = None
+
+    def look(x: Tensor, outputs: Tensor) -> bool:
+        nonlocal found
+        found = offer(query, confirm, x, outputs, attack.offer)
+        return found is not None
+
+    step_down(query, look, budget, attack, begin)
+    return found
+
+
+def step_down(query: Query, look: Look, budget: Budget, attack: Descent, begin: Tensor) -> None:
+    """Gradient steps from `begin` [disjuncts * points, inputs], as many for each disjunct, until
+    `look` has seen enough of the points and the values there."""
     domain, x = query.domain, begin
     target = torch.arange(query.disjuncts, device=query.disjunct.device)
     target = target.repeat_interleave(len(begin) // query.disjuncts)
@@ -63,18 +82,17 @@ def descend(
     length = attack.first_step
     outputs = query.network(x)
     for _ in range(attack.steps):
-        found = offer(query, confirm, x, outputs, attack.offer)
-        if found is not None or budget.expired():
-            return found
+        if look(x, outputs) or budget.expired():
+            return
         if not outputs.shape[-1]:
-            return None  # no row to push down: every point meets the disjuncts, and none was good
+            return  # no row to push down: every point meets the disjuncts, and none was good
         rows = pushed(outputs, mine)
         _, slope = gradient(query.network, x, rows)
         velocity = attack.momentum * velocity + unit_step(domain, slope)
         x = domain.project(x - length * scale * unit_step(domain, velocity))
         outputs = query.network(x)
         length *= ratio
-    return offer(query, confirm, x, outputs, attack.offer)
+    look(x, outputs)
 
 
 def starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:

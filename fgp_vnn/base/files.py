@@ -9,6 +9,7 @@ import stat
 import tempfile
 import zlib
 from pathlib import Path
+from typing import IO
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 
@@ -20,8 +21,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
     """The content of a file, unpacked if it is gzip; `what` names its role in an error.
 
-    What is longer than `most` bytes is refused as soon as that is seen.
+    What is longer than `most` bytes is refused as soon as that is seen. A plain name stands for the
+    .gz file beside it where there is no other.
     """
+    path = beside(path)
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -44,6 +47,15 @@ def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{what} {str(path)!r} is not a path: {one_line(error)}") from None
+
+
+def beside(path: Path) -> Path:
+    """The path, or that of the .gz file beside it if only that exists."""
+    try:
+        packed = path.with_name(path.name + ".gz")
+        return packed if not path.exists() and packed.is_file() else path
+    except (OSError, ValueError):  # no name, or one that no file can have
+        return path
 
 
 def check_writable(path: Path, what: str) -> None:
@@ -78,6 +90,16 @@ def write_bytes(path: str | Path, data: bytes, what: str) -> None:
     except (OSError, ValueError, RuntimeError) as error:  # also a zero byte, a loop of links
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{what} {path} cannot be written: {reason}") from None
+
+
+def lock(file: IO[str]) -> None:
+    """Hold a file until it is closed; raises OSError if another process does. Windows has no such
+    locks, and none is held there."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _replace(target: Path, data: bytes) -> None:

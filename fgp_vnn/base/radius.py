@@ -6,14 +6,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fgp_vnn.base.display import Shown
 from fgp_vnn.base.robustness import other_class
 from fgp_vnn.base.verdict import Counterexample
 
 Ended = Literal["gap", "max", "timeout", "memory", "inconclusive"]
 
 
-@dataclass(frozen=True, eq=False)
-class Radius:
+@dataclass(frozen=True, eq=False, repr=False)
+class Radius(Shown):
     """No input nearer than `lower` has another class; the counterexample, at `upper`, has one."""
 
     lower: float
@@ -25,11 +26,30 @@ class Radius:
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
     note: str = ""  # how the network that was verified differs from the model, if it does
+    input: Any = None  # the centre, as it was given
 
     @property
     def tight(self) -> bool:
         """Whether the two bounds are within the gap that was asked for."""
         return self.ended == "gap"
+
+    def title(self) -> str:
+        """Both bounds."""
+        upper = f"{self.upper:.6g}" if math.isfinite(self.upper) else "?"
+        return f"{self.lower:.6g} to {upper}"
+
+    def facts(self) -> dict[str, str]:
+        """The class, that of the counterexample, how it ended, and the time."""
+        facts = {"class": str(self.label), "ended": self.ended}
+        if self.counterexample is not None:
+            facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
+        facts |= {"note": self.note} if self.note else {}
+        return facts | {"time": f"{self.seconds:.3g} s"}
+
+    def compared(self) -> tuple[Any, Any] | None:
+        """The input and the nearest counterexample."""
+        found = self.counterexample
+        return None if found is None or self.input is None else (self.input, found.x)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.base.display import Shown
 from fgp_vnn.base.verdict import Counterexample
 
 Doubles = NDArray[np.float64]
@@ -17,8 +18,8 @@ RobustnessStatus = Literal["robust", "not_robust", "unknown", "timeout"]
 NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
 
 
-@dataclass(frozen=True, eq=False)
-class Robustness:
+@dataclass(frozen=True, eq=False, repr=False)
+class Robustness(Shown):
     """Whether all inputs of the ball have the class of its centre, and what shows it."""
 
     status: RobustnessStatus
@@ -29,6 +30,26 @@ class Robustness:
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
     note: str = ""  # how the network that was verified differs from the model, if it does
+    input: Any = None  # the centre, as it was given
+
+    def title(self) -> str:
+        """The status, and what decided it."""
+        words = self.status.replace("_", " ")
+        return words + (f" by {self.decided_by}" if self.decided_by else "")
+
+    def facts(self) -> dict[str, str]:
+        """The class, that of the counterexample, and the time."""
+        facts = {"class": str(self.label)}
+        if self.counterexample is not None:
+            facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
+        facts |= {"reason": self.reason} if self.reason else {}
+        facts |= {"note": self.note} if self.note else {}
+        return facts | {"time": f"{self.seconds:.3g} s"}
+
+    def compared(self) -> tuple[Any, Any] | None:
+        """The input and the counterexample."""
+        found = self.counterexample
+        return None if found is None or self.input is None else (self.input, found.x)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

@@ -8,26 +8,38 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.base.display import Shown, flat_values
+
 Status = Literal["sat", "unsat", "unknown", "timeout", "error"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Counterexample:
-    """An input in the domain and the output that onnxruntime gives there, both flat.
+    """An input in the domain and the output that onnxruntime gives there.
 
-    x holds float32 values, but for coordinates whose bounds have no float32 between them.
+    x holds float32 values, but for coordinates whose bounds have no float32 between them. Both are
+    flat; what `certify` and `radius` give back has the shape and type of the input.
     """
 
-    x: NDArray[np.float64]  # [inputs]
+    x: NDArray[Any]  # [inputs]
     y: NDArray[np.float32]  # [outputs]
+
+    def __repr__(self) -> str:
+        return f"Counterexample(x of shape {tuple(self.x.shape)}, y = {_few(self.y)})"
 
     def as_dict(self) -> dict[str, Any]:
         """Both as lists of plain numbers, for JSON."""
-        return {"x": [float(v) for v in self.x], "y": [float(v) for v in self.y]}
+        return {"x": flat_values(self.x).tolist(), "y": [float(v) for v in self.y]}
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+def _few(values: NDArray[Any]) -> str:
+    """The first numbers of an array, for a reader."""
+    shown = ", ".join(f"{float(value):.4g}" for value in values[:6])
+    return f"[{shown}{', ...' if len(values) > 6 else ''}]"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdict(Shown):
     """The status, its evidence, what decided it and what it cost."""
 
     status: Status
@@ -37,6 +49,19 @@ class Verdict:
     seconds: dict[str, float] = field(default_factory=dict)  # per step, and "total"
     statistics: dict[str, int] = field(default_factory=dict)  # regions, bundles, ...
     certificate: str = ""  # the file that proves an unsat, if one was asked for and written
+
+    def title(self) -> str:
+        """The status, and what decided it."""
+        return self.status + (f" by {self.decided_by}" if self.decided_by else "")
+
+    def facts(self) -> dict[str, str]:
+        """The time, and what else there is."""
+        facts = {"time": f"{self.seconds.get('total', 0.0):.3g} s"} if self.seconds else {}
+        facts |= {"reason": self.reason} if self.reason else {}
+        facts |= {"certificate": self.certificate} if self.certificate else {}
+        if self.counterexample is not None:
+            facts["output"] = _few(self.counterexample.y)
+        return facts
 
     def after(self, earlier: dict[str, int]) -> Verdict:
         """The same with what earlier steps have counted."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import os
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fgp_vnn.base.errors import InputError, one_line
-from fgp_vnn.base.files import cut_unfinished_line, write_bytes
+from fgp_vnn.base.files import cut_unfinished_line, lock, write_bytes
 from fgp_vnn.base.point_table import agree
 from fgp_vnn.bench.record import Record, record_from_dict
 from fgp_vnn.bench.tables import Key, file_name
@@ -176,10 +175,10 @@ def _writing(folder: Path) -> Iterator[None]:
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other processes out; the kernel drops this lock however the process ends."""
     with _writing(folder):
-        lock = (folder / "lock").open("a+")
-    with lock as file:
+        opened = (folder / "lock").open("a+")
+    with opened as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file)
         except OSError:
             file.seek(0)
             raise InputError(

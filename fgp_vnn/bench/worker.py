@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import resource
 import sys
 import tempfile
 import threading
@@ -95,6 +94,8 @@ def _limit_memory(memory: int, device: str) -> None:
     torch = sys.modules.get("torch")
     if device != "cpu" and torch is not None and torch.cuda.is_available():
         return
+    import resource  # not on Windows, where no process is guarded
+
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -75,10 +74,10 @@ def _limit(group: Path, files: _Files) -> Iterator[tuple[int, int]]:
 
 def _left_to_process() -> Iterator[int]:
     """Bytes up to each of the limits that were set for this process (ulimit)."""
-    if sys.platform == "win32":
+    try:
+        import resource
+    except ImportError:  # on Windows, where there are none
         return
-    import resource
-
     import psutil
 
     for kind, name in ((resource.RLIMIT_AS, "vms"), (resource.RLIMIT_DATA, "data")):

@@ -18,38 +18,66 @@ MOST_THREADS = 256
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Fields of `Settings`, the same wherever something is searched for."""
-    parser.add_argument("--engine", choices=ENGINES, default="auto")
-    parser.add_argument("--variant", choices=VARIANTS, default="full-queue", help="of the walk")
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        help="the one search to use; auto chooses by what linear bounds leave (%(default)s)",
+    )
+    parser.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        default="full-queue",
+        help="past an inconclusive boundary the walk goes on, or stops (%(default)s)",
+    )
     add_device(parser)
     parser.add_argument(
-        "--no-attack", dest="attack", action="store_false", help="search without attacks"
+        "--no-attack",
+        dest="attack",
+        action="store_false",
+        help="search without attacks (default: with them)",
     )
     parser.add_argument(
         "--no-alternate",
         dest="alternate",
         action="store_false",
-        help="leave inconclusive boundaries unknown, as the paper does",
+        help="leave inconclusive boundaries unknown, as the paper does (default: settle them)",
     )
     parser.add_argument(
         "--lp",
         action="store_true",
-        help="settle by HiGHS and Clarabel what projections leave inconclusive",
+        help="settle by HiGHS and Clarabel what projections leave inconclusive (default: off)",
     )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Where to compute, and what decides random choices."""
-    parser.add_argument("--device", choices=DEVICES, default="auto")
-    parser.add_argument("--seed", type=seed, default=0, help="of the attack's random starts")
+    parser.add_argument(
+        "--device",
+        choices=DEVICES,
+        default="auto",
+        help="where to compute; auto is a GPU if there is one (%(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=seed,
+        default=0,
+        help="of the attack's random starts, a whole number (%(default)s)",
+    )
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """Fields for what decides VNN-LIB properties."""
-    parser.add_argument("--precision", choices=PRECISIONS, default="float64")
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="float64",
+        help="of the search; both count their rounding (%(default)s)",
+    )
     parser.add_argument(
         "--float32-semantics",
         action="store_true",
-        help="unsat only if it holds for every order of evaluation in float32",
+        help="unsat only if it holds for every order of evaluation in float32 (default: off)",
     )
 
 
@@ -73,18 +101,25 @@ def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
 
 def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> None:
     """Time and memory of a search in this process."""
-    parser.add_argument("--timeout", type=seconds, help=f"seconds until {answer} has to be there")
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        help=f"seconds until {answer} has to be there (default: no limit)",
+    )
     parser.add_argument(
         "--memory",
         type=gigabytes,
-        help="gigabytes for everything; if not given, half of what is free",
+        help="gigabytes for everything (default: half of what is free)",
     )
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """How many threads torch may use."""
     parser.add_argument(
-        "--threads", type=threads, default=1, help="of torch; more pay only for large networks"
+        "--threads",
+        type=threads,
+        default=1,
+        help="of torch; more pay only for large networks (%(default)s)",
     )
 
 
@@ -141,9 +176,11 @@ def threads(text: str) -> int:
 
 
 def _number(text: str, least: float, most: float, wanted: str) -> float:
+    """A number within its limits; a fraction such as 8/255 is one."""
     try:
-        value = float(text)
-    except ValueError:
+        over, slash, under = text.partition("/")
+        value = float(over) / float(under) if slash else float(text)
+    except (ValueError, ZeroDivisionError):
         value = math.nan
     if not least <= value <= most:
         raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")

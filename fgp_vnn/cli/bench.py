@@ -34,6 +34,7 @@ from fgp_vnn.cli.output import complain
 from fgp_vnn.engine.settings import check_certificate, make_settings, unusual
 
 VERIFY = "fgp_vnn:verify"
+EXAMPLE = "fgp-vnn bench benchmarks/mnist_fc --jobs 2 --timeout 60"
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

@@ -54,13 +54,19 @@ COLUMNS = (
     "lps",
     *RUN,
 )
+EXAMPLE = "fgp-vnn certify model.onnx points.npz --norm linf --epsilon 8/255 --clip 0 1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn certify`."""
     add_point_arguments(parser)
     add_report(parser)
-    parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
+    parser.add_argument(
+        "--epsilon",
+        type=radius,
+        required=True,
+        help="the radius of the ball, in the units of the inputs; 8/255 is a number",
+    )
     add_limits(parser, "the answer for a point")
     add_search_arguments(parser)
     parser.add_argument(
@@ -89,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     rows = run.open(args, COLUMNS, fixed)
     rows += run.new_rows(lambda number, _: certify_point(run, number, options))
     summary = summarise(rows)
-    print(json.dumps(summary) if args.json else describe(summary))
+    print(json.dumps(summary | {"results": rows}) if args.json else describe(summary))
     if args.report is not None and rows:
         _write_page(args, rows, summary, run, fixed)
     return 0

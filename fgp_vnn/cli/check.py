@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
+
+EXAMPLE = "fgp-vnn check out.txt model.onnx prop.vnnlib"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -11,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, help="a results file: sat and a counterexample")
     parser.add_argument("onnx", type=Path, help="the network (.onnx or .onnx.gz)")
     parser.add_argument("vnnlib", type=Path, help="the property (.vnnlib or .vnnlib.gz)")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -19,5 +23,8 @@ def run(args: argparse.Namespace) -> int:
     from fgp_vnn.property import load_property
 
     fault = check_results(args.results, OnnxFile(args.onnx), load_property(args.vnnlib))
-    print(f"not valid: {fault}" if fault else "valid")
+    if args.json:
+        print(json.dumps({"valid": not fault, "fault": fault or None}))
+    else:
+        print(f"not valid: {fault}" if fault else "valid")
     return 1 if fault else 0

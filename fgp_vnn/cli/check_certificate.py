@@ -14,6 +14,7 @@ from fgp_vnn.cli.arguments import seconds
 
 if TYPE_CHECKING:
     from fgp_vnn.certificate.checker.check import Checked
+EXAMPLE = "fgp-vnn check-certificate proof.npz model.onnx prop.vnnlib"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -40,6 +40,8 @@ from fgp_vnn.cli.bench import (
 )
 from fgp_vnn.cli.output import complain
 
+EXAMPLE = "fgp-vnn compare benchmarks/mnist_fc --tool ours=. --tool other=/opt/other"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

@@ -47,6 +47,9 @@ class Outcome:
         return {self.status, self.instance.expected} == {"sat", "unsat"}
 
 
+EXAMPLE = "fgp-vnn demo"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(

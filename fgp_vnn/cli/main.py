@@ -6,7 +6,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -21,6 +21,8 @@ COMMANDS = {
     "verify": "decide one VNN-LIB property of one ONNX network",
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
+    "bounds": "certify ranges of outputs or hidden neurons, or the maximum of an objective",
+    "property": "write a folder of robustness properties from a network, points and radii",
     "supports": "say whether a network and a property can be read, without analysing them",
     "networks": "list the networks of folders with their sizes, or why they cannot be read",
     "bench": "run a folder of instances, and resume it where it was left",
@@ -28,6 +30,7 @@ COMMANDS = {
     "report": "make one HTML page of a run or a comparison",
     "check": "check the counterexample of a results file with onnxruntime",
     "check-certificate": "check the proof of an unsat, apart from the verifier",
+    "completion": "print a script that lets a shell complete commands and options",
 }
 
 
@@ -81,18 +84,29 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="fgp-vnn", description="Verify neural networks by Fast Geometric Projections."
-    )
+    """The parser with the options of the commands that are named."""
     asked = list(sys.argv[1:] if argv is None else argv)
+    parser = whole_parser([name for name in COMMANDS if name in asked])
     own = argv is None  # or a call from somebody else's process
     parser.set_defaults(own_process=own, command_line=["fgp-vnn", *asked])
+    return parser
+
+
+def whole_parser(full: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser of all commands, with the options of those in `full`."""
+    parser = _Parser(
+        prog="fgp-vnn",
+        description="Verify neural networks by Fast Geometric Projections.",
+        epilog="fgp-vnn COMMAND --help tells more of a command.",
+    )
     parser.add_argument("--version", action="version", version=f"fgp-vnn {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)
-        if name in asked:
-            _module(name).add_arguments(command)
+        if name in full:
+            module = _module(name)
+            module.add_arguments(command)
+            command.epilog = f"example: {module.EXAMPLE}"
     return parser
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.interrupt import leave_on_interrupt
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from fgp_vnn.network import LoadedNetwork
 
 SUFFIXES = (".onnx", ".onnx.gz")
+EXAMPLE = "fgp-vnn networks folder/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks"
     )
+    parser.add_argument("--json", action="store_true", help="print a list of networks as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,19 +31,37 @@ def run(args: argparse.Namespace) -> int:
     from rich.progress import track
 
     files = [file for path in args.paths for file in find_networks(path)]
-    refused = 0
+    refused, rows = 0, list[dict[str, Any]]()
     console = Console(stderr=True)
     hidden = not console.is_terminal
     with leave_on_interrupt():
         for file in track(files, "reading", console=console, transient=True, disable=hidden):
-            try:
-                print(f"{file}: {describe(file)}", flush=True)
-            except InputError as error:
-                refused += 1
-                reason = str(error).removeprefix(f"{file}: ")
-                print(f"{file}: refused: {reason}", flush=True)
+            row = read_one(file)
+            refused += "refused" in row
+            rows.append(row)
+            if not args.json:
+                said = row["summary"] if "summary" in row else f"refused: {row['refused']}"
+                print(f"{file}: {said}", flush=True)
+    if args.json:
+        print(json.dumps(rows))
+        return 2 if refused else 0
     print(f"{_count(len(files), 'network')}: {len(files) - refused} can be read, {refused} refused")
     return 2 if refused else 0
+
+
+def read_one(path: Path) -> dict[str, Any]:
+    """The sizes of a network, or why it is refused."""
+    from fgp_vnn.network import load_network
+
+    try:
+        model = load_network(path)
+    except InputError as error:
+        return {"file": str(path), "refused": str(error).removeprefix(f"{path}: ")}
+    network = model.network
+    sizes = {"inputs": network.inputs, "outputs": network.outputs, "neurons": network.neurons}
+    shapes = {"input_shape": model.input_shape, "output_shape": model.output_shape}
+    own = {"layers": list(network.widths), "operators": dict(model.operators)}
+    return {"file": str(path), **sizes, **shapes, **own, "summary": summary(model)}
 
 
 def find_networks(path: Path) -> list[Path]:
@@ -51,13 +72,6 @@ def find_networks(path: Path) -> list[Path]:
     if not found:
         raise InputError(f"{path}: no network in this folder ({' or '.join(SUFFIXES)})")
     return found
-
-
-def describe(path: Path) -> str:
-    """The size of a network in one line; raises InputError where it cannot be read."""
-    from fgp_vnn.network import load_network
-
-    return summary(load_network(path))
 
 
 def summary(model: LoadedNetwork) -> str:

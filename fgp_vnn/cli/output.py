@@ -23,6 +23,8 @@ def complain(text: str) -> None:
 def reader_has_gone() -> bool:
     """Whether standard output is closed at its other end, as `head` does; the rest goes nowhere."""
     output = sys.stdout.fileno()
+    if not hasattr(select, "poll"):  # on Windows
+        return False
     poll = select.poll()
     poll.register(output, 0)
     if not any(event & select.POLLERR for _, event in poll.poll(0)):

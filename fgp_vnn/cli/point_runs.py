@@ -27,7 +27,12 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
     """What says which inputs and which distance are meant, and where results go."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("points", type=Path, help=".npy, .npz (x, perhaps y) or .csv")
-    parser.add_argument("--norm", choices=("l2", "linf", "l1"), default="l2")
+    parser.add_argument(
+        "--norm",
+        choices=("l2", "linf", "l1"),
+        default="l2",
+        help="what distances are measured in (%(default)s)",
+    )
     parser.add_argument(
         "--clip", type=finite, nargs=2, metavar=("LOW", "HIGH"), help="inputs outside do not count"
     )

@@ -34,6 +34,7 @@ RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "
 # The same in every row: a run with other values cannot resume from the table.
 RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
 COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample")
+EXAMPLE = "fgp-vnn radius model.onnx points.npz --norm l2 --max 2 --output radii.csv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +144,7 @@ def point_row(
 
     show(0.0, math.inf)
     x = run.points.x[number].astype("float64")
-    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, progress=show))
+    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, hear=show))
 
 
 def result_row(result: Radius) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from fgp_vnn.cli.arguments import add_rules
 
+EXAMPLE = "fgp-vnn report runs/mnist_fc --open"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.cli.interrupt import leave_on_interrupt
+
+EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn supports`."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,5 +32,9 @@ def run(args: argparse.Namespace) -> int:
         except UnsupportedError as error:
             check_program((args.model, args.property), prop, error)
             said = f"attacked only: {error}"
-    print(said)
+    if args.json:
+        sizes = {"inputs": prop.inputs, "outputs": prop.outputs, "cases": len(prop.cases)}
+        print(json.dumps({"supported": said == "supported", "answer": said, **sizes}))
+    else:
+        print(said)
     return 0

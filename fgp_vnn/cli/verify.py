@@ -23,12 +23,14 @@ from fgp_vnn.cli.arguments import (
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.output import NOBODY_READS
+from fgp_vnn.cli.story import add_verbose, clear, told
 from fgp_vnn.cli.watch import watched
 
 if TYPE_CHECKING:
     from fgp_vnn.base.verdict import Verdict
 
 LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all of the time
+EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--certificate", type=Path, help="write the proof of an unsat here, for check-certificate"
     )
     parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    add_verbose(parser)
     add_limits(parser)
     add_threads(parser)
     add_search_arguments(parser)
@@ -65,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
                     prop = load_property(args.property) if verdict.status == "sat" else None
                     write_results(args.results, verdict, prop)
             finally:
+                clear()
                 say(json.dumps(verdict.as_dict()) if args.json else summary(verdict))
 
         def give_up(reason: str, code: int) -> int:
@@ -86,13 +90,14 @@ def run(args: argparse.Namespace) -> int:
             left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
             settings = search_settings(args, "memory", "precision", "float32_semantics")
             try:
-                verdict = verify(
-                    args.model,
-                    args.property,
-                    timeout=left,
-                    certificate=args.certificate,
-                    **settings,
-                )
+                with told(args.verbose):
+                    verdict = verify(
+                        args.model,
+                        args.property,
+                        timeout=left,
+                        certificate=args.certificate,
+                        **settings,
+                    )
             except OutOfMemoryError as error:
                 seconds = {"total": time.monotonic() - begin}
                 verdict = Verdict("unknown", reason=str(error), seconds=seconds)

@@ -11,6 +11,7 @@ import math
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -67,7 +68,8 @@ def watched(
     It gets a reason and an exit code, and gives the exit code. What is yielded is to be called when
     the verdict is there. A process that is not our own is not watched, and never ended.
     """
-    main = threading.current_thread() is threading.main_thread()
+    # On Windows no pipe can be waited for.
+    main = threading.current_thread() is threading.main_thread() and sys.platform != "win32"
     if not own_process or not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield lambda: None
         return

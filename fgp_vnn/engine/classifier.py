@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fgp_vnn.attack.ball_judge import BallJudge
 from fgp_vnn.base.robustness import Doubles, Floats, Norm
@@ -22,9 +22,10 @@ from fgp_vnn.engine.steps import attack_longer
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Strategy
-from fgp_vnn.transform.inputs import RowSpace
+from fgp_vnn.transform.inputs import RowSpace, fix_inputs
 
-Clip = tuple[float, float]
+Clip = tuple[Doubles, Doubles]  # [inputs] each
+Asked = tuple[int, tuple[int, ...] | None]  # a class, and those that count as another one
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,23 +35,44 @@ class Center:
     x: Doubles  # [inputs]
     label: int
     norm: Norm
-    clip: Clip | None  # inputs with a value outside do not count
+    clip: Clip | None = None  # inputs with a value outside do not count
+    moves: NDArray[np.bool_] | None = None  # [inputs] the others keep their values; None: all move
+    sizes: Doubles | None = None  # [inputs] of the ball of radius 1 in the l-infinity norm
+    targets: tuple[int, ...] | None = None  # classes that count as another one; None: all do
+
+    def reach(self, radius: float) -> float | Doubles:
+        """How far the inputs of the ball move, in the l-infinity norm perhaps one by one."""
+        return radius if self.sizes is None else radius * self.sizes
+
+    def box(self, radius: float) -> tuple[Doubles, Doubles]:
+        """The box around the ball, cut to the clip box, up to rounding."""
+        reach = self.reach(radius)
+        return self._cut(self.x - reach, self.x + reach)
 
     def ball(self, radius: float, device: torch.device) -> Domain:
         """The inputs within the radius, and in the clip box; a box is rounded outwards."""
         center = torch.from_numpy(self.x).to(device)
         if self.norm == "linf":
-            lower = np.nextafter(self.x - radius, -np.inf)
-            upper = np.nextafter(self.x + radius, np.inf)
-            if self.clip is not None:
-                lower, upper = np.maximum(lower, self.clip[0]), np.minimum(upper, self.clip[1])
+            reach = self.reach(radius)
+            outer = np.nextafter(self.x - reach, -np.inf), np.nextafter(self.x + reach, np.inf)
+            lower, upper = self._cut(*outer)
             return Box(torch.from_numpy(lower).to(device), torch.from_numpy(upper).to(device))
         kind: type[L2Ball] | type[L1Ball] = L2Ball if self.norm == "l2" else L1Ball
         whole = kind(center, float(radius))
-        if self.clip is None:
+        if self.clip is None and self.moves is None:
             return whole
-        low, high = (torch.full_like(center, bound) for bound in self.clip)
-        return Clipped(whole, Box(low, high))
+        far = np.full_like(self.x, np.finfo(np.float64).max / 4)
+        low, high = self._cut(-far, far)
+        clip = Box(torch.from_numpy(low).to(device), torch.from_numpy(high).to(device))
+        return Clipped(whole, clip)
+
+    def _cut(self, lower: Doubles, upper: Doubles) -> tuple[Doubles, Doubles]:
+        """A box cut to the clip box, with the inputs that do not move at their values."""
+        if self.clip is not None:
+            lower, upper = np.maximum(lower, self.clip[0]), np.minimum(upper, self.clip[1])
+        if self.moves is not None:
+            lower, upper = (np.where(self.moves, side, self.x) for side in (lower, upper))
+        return lower, upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +84,7 @@ class Classifier:
     settings: Settings
     strategy: Strategy
     space: RowSpace | None  # of the input, for l2 balls
-    _outputs: dict[int, AffineMap] = field(default_factory=dict, init=False)  # margins of classes
+    _outputs: dict[Asked, AffineMap] = field(default_factory=dict, init=False)  # margins of classes
 
     def problems(self, center: Center, radius: float, budget: Budget) -> Iterator[Problem]:
         """Whether the ball holds a counterexample, as problems to try until one is decided.
@@ -70,7 +92,8 @@ class Classifier:
         A clipped l2 ball has no row space: the whole ball, in its own, comes first, and both sets
         only where that is left open.
         """
-        if center.clip is not None and center.norm == "l2" and self.space is not None:
+        clipped = center.clip is not None and center.moves is None
+        if clipped and center.norm == "l2" and self.space is not None:
             yield self.problem(center, radius, budget, whole=True)
         yield self.problem(center, radius, budget)
 
@@ -89,25 +112,27 @@ class Classifier:
         # In the whole ball an LP finds points that the clip box shuts out.
         settings = replace(self.settings, lp=False) if whole else self.settings
         free = replace(center, clip=None) if whole else center
-        query = self._query(free.ball(radius, self.network.device), center.label)
+        query = self._query(free.ball(radius, self.network.device), center)
         judge = self.judge(center, radius)
         problem = Problem(query, judge, settings, budget, self.strategy, NullLog(query))
         if self.space is not None and isinstance(query.domain, L2Ball):
             problem.enter(*self.space.restrict(query, query.domain))
+        elif center.moves is not None:
+            _fix(problem, center)
         return problem
 
     def judge(self, center: Center, radius: float) -> BallJudge:
         """What has the last word on points of the ball."""
-        low, high = (-math.inf, math.inf) if center.clip is None else center.clip
-        lower, upper = np.maximum(center.x - radius, low), np.minimum(center.x + radius, high)
-        return BallJudge(center.x, radius, center.norm, lower, upper, self.run, center.label)
+        ball = center.x, center.reach(radius), center.norm, *center.box(radius)
+        return BallJudge(*ball, self.run, center.label, center.targets)
 
-    def _query(self, domain: Domain, label: int) -> Query:
-        others, device = self.network.outputs - 1, self.network.device
-        if label not in self._outputs:
-            self._outputs[label] = margins(self.network.output, label)
+    def _query(self, domain: Domain, center: Center) -> Query:
+        device, asked = self.network.device, (center.label, center.targets)
+        if asked not in self._outputs:
+            self._outputs[asked] = margins(self.network.output, *asked)
+        others = self._outputs[asked].outputs
         return Query(
-            replace(self.network, output=self._outputs[label]),
+            replace(self.network, output=self._outputs[asked]),
             domain,
             torch.arange(others, device=device),
             torch.zeros(others, dtype=torch.bool, device=device),
@@ -115,11 +140,26 @@ class Classifier:
         )
 
 
-def margins(output: AffineMap, label: int) -> AffineMap:
-    """y_label - y_j for all other classes j."""
+def _fix(problem: Problem, center: Center) -> None:
+    """Leave out the inputs that do not move, where the network's maps allow it."""
+    domain, moves = problem.query.domain, torch.from_numpy(center.moves)
+    if not isinstance(domain, Clipped):
+        return  # a box, which loses them anyway
+    kept = torch.nonzero(moves.to(domain.center.device)).flatten()
+    ball = replace(domain.ball, center=domain.center[kept])
+    inner: Domain = ball
+    if center.clip is not None:
+        inner = Clipped(ball, Box(domain.clip.lower[kept], domain.clip.upper[kept]))
+    fixed = fix_inputs(problem.query, kept, domain.center, inner)
+    if fixed is not None:
+        problem.enter(*fixed)
+
+
+def margins(output: AffineMap, label: int, targets: Sequence[int] | None = None) -> AffineMap:
+    """y_label - y_j for all other classes j, or for those of the targets."""
     count = output.outputs
     eye = torch.eye(count, dtype=output.bias.dtype, device=output.bias.device)
-    others = [j for j in range(count) if j != label]
+    others = [j for j in (range(count) if targets is None else targets) if j != label]
     rows = eye[label] - eye[others]
     if not isinstance(output, Dense) or output.terms is not None or output.defect is not None:
         return Combination(output, rows, torch.zeros_like(rows[:, 0]))

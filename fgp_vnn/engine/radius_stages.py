@@ -39,7 +39,7 @@ def attack_nearest(ends: Ends) -> None:
     query, norm, clip = problem.query, ends.center.norm, None
     how, seed = problem.strategy.attack, problem.settings.seed
     if ends.center.clip is not None:
-        low, high = (torch.full_like(query.domain.center, b) for b in ends.center.clip)
+        low, high = (torch.from_numpy(b).to(query.domain.center) for b in ends.center.clip)
         clip = Box(low, high)
     target = Target(query.network, _origin(ends, problem), norm, how.projected.active, clip)
     begin = starts(target, how.projected.starts, seed)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
 
+from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.engine.opaque import OpaqueProblem, attack_program
 from fgp_vnn.engine.problem import Problem
@@ -69,7 +72,21 @@ def run(asked: Problem | OpaqueProblem | Ends, question: Question) -> Verdict:
         steps = forget_bounds, walk
     with torch.no_grad():
         for step in steps:
+            _tell(step, asked)
             verdict = step(asked)
             if verdict is not None:
+                tell(Stage(verdict.status, left=_left(asked)), logging.INFO)
                 return verdict
     raise AssertionError("the last step of a question gives a verdict")
+
+
+def _tell(step: Step[Any], asked: Problem | OpaqueProblem | Ends) -> None:
+    """Say which step comes next."""
+    name = getattr(step, "__name__", "").strip("<>").replace("_", " ")
+    if name != "lambda":
+        tell(Stage(name, left=_left(asked)), logging.INFO)
+
+
+def _left(asked: Problem | OpaqueProblem | Ends) -> float | None:
+    left = asked.budget.left()
+    return None if left == math.inf else left

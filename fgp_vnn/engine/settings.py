@@ -25,6 +25,7 @@ _WALK = ("stable", "signed", "joint", "cache_first", "batch")
 ROUTES: Mapping[str, tuple[str, ...]] = {
     "verify": (*_SEARCH, "precision", "float32_semantics"),
     "certify": (*_SEARCH, *_WALK, "reduce"),
+    "bounds": _ANYWHERE,
     "radius": (*_ANYWHERE, "engine", "reduce"),
 }
 # The engines that make use of a setting, where not all do.

@@ -248,6 +248,11 @@ class Network:
         """How many values each layer passes on."""
         return tuple(f.outputs(n) for f, n in zip(self.activations, self.widths, strict=True))
 
+    def __repr__(self) -> str:
+        widths = ", ".join(map(str, self.widths[:8])) + (", ..." if len(self.widths) > 8 else "")
+        neurons = f"{self.neurons} neurons in layers of {widths}" if self.widths else "no neuron"
+        return f"Network({self.inputs} inputs, {neurons}, {self.outputs} outputs)"
+
     @property
     def widths(self) -> tuple[int, ...]:
         """The number of neurons in each layer."""

@@ -145,6 +145,19 @@ def compare(operator: str, left: Linear, right: Linear, names: Names, line: int)
     return _at_most(difference.without_zeros(), -difference.constant, strict, names, line)
 
 
+def negated(formula: Formula, names: Names) -> Formula:
+    """What holds exactly where the formula does not."""
+    if isinstance(formula, And):
+        return Or(tuple(negated(part, names) for part in formula.all))
+    if isinstance(formula, Or):
+        return And(tuple(negated(part, names) for part in formula.any))
+    if isinstance(formula, Bound):
+        return formula._replace(upper=not formula.upper, strict=not formula.strict)
+    limit, strict = formula.written or (Fraction(formula.limit), formula.strict)
+    terms = {names.inputs + output: -Fraction(c) for output, c in formula.terms}
+    return _at_most(terms, -limit, not strict, names, 0)
+
+
 def _at_most(
     terms: dict[int, Fraction], limit: Fraction, strict: bool, names: Names, line: int
 ) -> Formula:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isqrt
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.base.images import Layout as Layout
+from fgp_vnn.base.images import image_layout as image_layout
+from fgp_vnn.base.images import png_url, signed_colours, unit_pixels
 from fgp_vnn.bench.check import OnnxFile
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.property import load_property
 from fgp_vnn.property.model import Case
 from fgp_vnn.property.results import read_results
-from fgp_vnn.report.libraries import library
 from fgp_vnn.report.page import Section
 
 Array = NDArray[np.float64]
 
 MAX_PICTURES = 24  # on one page
-_SMALLEST_SIDE = 4  # pixels of an input whose shape has a height and a width
-_SMALLEST_SQUARE = 8  # pixels a side of a flat input; a smaller square is rarely an image
-_LARGEST_SIDE = 320  # pixels on the page; a larger image is reduced
 
 
 @dataclass(frozen=True)
@@ -64,26 +60,6 @@ def counterexample_picture(name: str, results: Path, instance: Instance) -> Pict
     return draw(name, caption, layout, (centre, x), (low, high))
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How the values of a flat input lie in an image."""
-
-    height: int
-    width: int
-    channels: int  # 1, 3 (colours), or any other number, which is shown by its mean
-    channels_last: bool = False
-
-    def pixels(self, x: Array) -> Array:
-        """Return a flat input as an array [height, width, channels]."""
-        sizes = self.height, self.width, self.channels
-        image: Array = (
-            x.reshape(sizes)
-            if self.channels_last
-            else x.reshape(sizes[2], *sizes[:2]).transpose(1, 2, 0)
-        )
-        return image
-
-
 def draw(
     name: str,
     caption: str,
@@ -92,28 +68,9 @@ def draw(
     limits: tuple[float, float],
 ) -> Picture:
     """Draw two inputs [inputs] and their difference; `limits` are the values of black and white."""
-    low, high = limits
-    width = (high - low) or 1.0
-    original, found = (np.clip((layout.pixels(x) - low) / width, 0, 1) for x in inputs)
-    change = layout.pixels(inputs[1] - inputs[0])
-    return Picture(name, caption, _url(original), _url(found), _url(_signed(change)))
-
-
-def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:
-    """Guess the layout from the network's input shape or its size; None if it is not an image."""
-    sizes = [size for size in shape if size != 1]
-    if len(sizes) == 3 and (len(shape) == 3 or shape[0] == 1):
-        last = sizes[0] != 3 and sizes[2] < min(sizes[:2])
-        height, width, channels = sizes if last else (*sizes[1:], sizes[0])
-        fits = min(height, width) >= _SMALLEST_SIDE
-        return Layout(height, width, channels, last) if fits else None
-    if len(sizes) == 2 and min(sizes) >= _SMALLEST_SIDE:
-        return Layout(sizes[0], sizes[1], 1)
-    for channels in (1, 3):
-        side = isqrt(inputs // channels)
-        if len(sizes) == 1 and side >= _SMALLEST_SQUARE and channels * side * side == inputs:
-            return Layout(side, side, channels)
-    return None
+    original, found = (png_url(unit_pixels(layout, x, limits)) for x in inputs)
+    change = signed_colours(layout.pixels(inputs[1] - inputs[0]))
+    return Picture(name, caption, original, found, png_url(change))
 
 
 def nominal_input(case: Case) -> Array:
@@ -132,24 +89,3 @@ def nominal_input(case: Case) -> Array:
     middle = np.where(at_top & ~at_bottom, case.lower + radius, middle)
     inside: Array = np.clip(middle, case.lower, case.upper)
     return inside
-
-
-def _signed(change: Array) -> Array:
-    """Colour a change [height, width, channels]: blue where it fell, red where it rose."""
-    grey = change.mean(axis=2, keepdims=True) / (np.abs(change).max() or 1.0)
-    white, blue, red = np.ones(3), np.array([0.13, 0.4, 0.67]), np.array([0.7, 0.09, 0.17])
-    fallen, risen = np.clip(-grey, 0, 1), np.clip(grey, 0, 1)
-    coloured: Array = white + fallen * (blue - white) + risen * (red - white)
-    return coloured
-
-
-def _url(unit: Array) -> str:
-    """Encode pixels [height, width, channels] between 0 and 1 as a PNG in a `data:` URL."""
-    if unit.shape[2] not in (1, 3):
-        unit = unit.mean(axis=2, keepdims=True)
-    pixels = (unit * 255).round().astype(np.uint8)
-    image = library("PIL.Image").fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
-    file = io.BytesIO()
-    image.save(file, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, choose, halves
 from fgp_vnn.search.frontier import Frontier
 
@@ -71,9 +72,9 @@ class Goal(ABC):
         """The bundles to split next, about `count` of them; none if that would lead nowhere."""
         return frontier.pop(count)
 
-    def done(self, level: Tensor) -> Tensor:
-        """Which bundles of these levels [bundles] have become closed while they waited."""
-        return torch.zeros_like(level, dtype=torch.bool)
+    def done(self, batch: Batch) -> Tensor:
+        """Which bundles [bundles] have become closed while they waited."""
+        return torch.zeros_like(batch.level, dtype=torch.bool)
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron at which to split each of the bundles numbered `at`; -1 for those that are to
@@ -128,7 +129,13 @@ class BestFirst:
 
     def run(self, until: Callable[[], bool]) -> None:
         """Split the lowest bundles until none is left, the goal is reached or `until` says so."""
+        teller = Teller()
         while len(self.frontier) and not self.goal.over and not until():
+            if teller.due():
+                left = self.goal.setting.budget.left()
+                known = None if left == torch.inf else left
+                told = len(self.frontier), self.frontier.lowest, known
+                tell(Stage(f"split, {self.bundles} bundles bounded", *told))
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
             if not len(taken["key"]):
                 break
@@ -140,7 +147,7 @@ class BestFirst:
 
     def _step(self, batch: Batch, neuron: Tensor) -> None:
         """Split each bundle at its neuron [bundles], or bound it again where that is -1."""
-        done = self.goal.done(batch.level)
+        done = self.goal.done(batch)
         if bool(done.any()):
             self.closed += float(batch.share[done].sum())
             self.keep(batch.bundles.at(torch.nonzero(done).flatten()))

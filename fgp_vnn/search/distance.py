@@ -57,8 +57,8 @@ class Distance(Goal):
         wide = {name: part.expand(count, -1) for name, part in bounds.items()}
         return {"normal": normal, "based": none, **wide}
 
-    def done(self, level: Tensor) -> Tensor:
-        return level >= self.reporter.goal()
+    def done(self, batch: Batch) -> Tensor:
+        return batch.level >= self.reporter.goal()
 
     def visit(self, batch: Batch) -> Visited:
         local = self._local(batch.held, batch.level)

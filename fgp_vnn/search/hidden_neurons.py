@@ -1,8 +1,7 @@
 """Tighter bounds of hidden neurons, by the split search run on the neurons themselves.
 
-The goal is a *value*: a hidden neuron's least value is the lowest level of bundles that cover the
-domain. Each round splits, for every neuron and side at once, the bundle whose level is lowest.
-Neurons whose sign becomes known this way are left out of the network for everything that follows.
+The goal is a *value*, of both sides of every unstable neuron at once, as far as its sign. Neurons
+whose sign becomes known this way are left out of the network for everything that follows.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
-from fgp_vnn.network.model import Combination, Network
-from fgp_vnn.query import Query
-from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited, forget
-from fgp_vnn.search.bundles import Bundles, Setting, bound, set_out
+from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.best_first import BestFirst, Cover, forget
+from fgp_vnn.search.bundles import Bundles, Setting, set_out
 from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.value import Value
 from fgp_vnn.strategy import Strategy
 
 _RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
@@ -68,68 +67,10 @@ def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:
 
 def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
     """The network up to layer k, whose outputs are z_j and then -z_j of the neurons j."""
-    network = query.network
-    layer = network.layers[k]
+    layer = query.network.layers[k]
     unit = layer.bias.new_zeros(len(neurons), layer.outputs)
     unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
-    rows = torch.cat([unit, -unit])
-    output = Combination(layer, rows, torch.zeros_like(rows[:, 0]))
-    return replace(
-        query,
-        network=Network(network.layers[:k], output, network.inputs, network.activations[:k]),
-        disjunct=torch.arange(len(rows), device=network.device),
-        strict=torch.zeros(len(rows), dtype=torch.bool, device=network.device),
-        disjuncts=len(rows),
-    )
-
-
-class Value(Goal):
-    """How small the value of each row can be.
-
-    A row's bundles cover the domain, so that the lowest level among them is proved of the row. Of
-    each row the lowest bundle is split, unless it is closed: no other raises what is proved.
-    """
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        rows = setting.rows
-        self._closed = rows.new_full((len(rows),), torch.inf)  # lowest levels of closed bundles
-
-    def visit(self, batch: Batch) -> Visited:
-        bounded = bound(self.setting, batch.bundles)
-        least = bounded.result.least.squeeze(-1)
-        level = torch.where(least.isfinite(), least, -torch.inf)  # what overflowed is no bound
-        if not self.setting.ascent.storable:
-            # What holds in a bundle holds in its halves, also where few steps find less.
-            level = torch.maximum(level, batch.level)
-        closed = level > 0
-        self._close(batch.bundles.disjunct[closed], level[closed])
-        return Visited(bounded, level, closed, {})
-
-    def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """A region has no neuron to be split: its level stays as it is."""
-        regions = visited.bounded.bundles.at(at)
-        self._close(regions.disjunct, visited.level[at])
-        return regions
-
-    def take(self, frontier: Frontier, count: int) -> Held:
-        """The lowest bundle of each row in which no closed one is as low."""
-        waiting = frontier.everything()
-        row, level = waiting["disjunct"], waiting["key"]
-        lowest = torch.nonzero(level <= self.least(frontier)[row]).flatten()
-        first = torch.full_like(self._closed, len(level), dtype=torch.long)
-        first = first.scatter_reduce(0, row[lowest], lowest, "amin")
-        return frontier.take(first[first < len(level)])
-
-    def least(self, frontier: Frontier) -> Tensor:
-        """The lowest level of each row [rows]."""
-        if not len(frontier):
-            return self._closed
-        waiting = frontier.everything()
-        return self._closed.scatter_reduce(0, waiting["disjunct"], waiting["key"], "amin")
-
-    def _close(self, row: Tensor, level: Tensor) -> None:
-        self._closed = self._closed.scatter_reduce(0, row, level, "amin")
+    return ask_values(query.network, query.domain, k, torch.cat([unit, -unit]))
 
 
 def _least(setting: Setting, root: Bundles, rounds: int) -> tuple[Tensor, Bundles]:

@@ -54,14 +54,25 @@ def reduce_inputs(query: Query) -> tuple[Query, Lift]:
 
 
 def _drop_fixed(query: Query, box: Box) -> tuple[Query, Lift] | None:
-    moves = box.upper > box.lower
-    kept, fixed = torch.nonzero(moves).flatten(), torch.nonzero(~moves).flatten()
+    kept = torch.nonzero(box.upper > box.lower).flatten()
+    return fix_inputs(query, kept, box.lower, Box(box.lower[kept], box.upper[kept]))
+
+
+def fix_inputs(
+    query: Query, kept: Tensor, values: Tensor, domain: Domain
+) -> tuple[Query, Lift] | None:
+    """The query about the inputs `kept` [reduced] in a domain of theirs, with the values [inputs]
+    for the others; None where none or all are kept, or a map that reads the input is no matrix."""
+    moves = torch.zeros_like(values, dtype=torch.bool).index_fill(0, kept, True)
+    fixed = torch.nonzero(~moves).flatten()
     if not len(kept) or not len(fixed):
+        return None
+    if not all(_is_plain(m) for m in query.network.maps if 0 in m.sources):
         return None
 
     def restrict(reader: Dense) -> Dense:
         weight = _input_weight(reader)
-        value, size = box.lower[fixed], box.lower[fixed].abs()
+        value, size = values[fixed], values[fixed].abs()
         bias = reader.bias + weight[:, fixed] @ value
         terms = reader.bias.abs() + weight[:, fixed].abs() @ size
         size_of = unit(terms.dtype)
@@ -69,8 +80,7 @@ def _drop_fixed(query: Query, box: Box) -> tuple[Query, Lift] | None:
         rounding = size_of.share(len(fixed) + 4) * terms + size_of.lost * small
         return _replace_input(reader, weight[:, kept], bias, rounding)
 
-    reduced = Box(box.lower[kept], box.upper[kept])
-    return _rebuild(query, restrict, reduced, len(kept)), Lift(box.lower, kept=kept)
+    return _rebuild(query, restrict, domain, len(kept)), Lift(values, kept=kept)
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,7 +111,8 @@ def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
     found = as_if_large(Certifier.of(network, engine="split")).radius(
         x,
         maximum=2.0,
-        progress=lambda lower, upper: heard.append((lower, upper)),
+        timeout=20,
+        hear=lambda lower, upper: heard.append((lower, upper)),
     )
     assert found.statistics["radii"] > 1
     lowers, uppers = zip(*heard, strict=True)

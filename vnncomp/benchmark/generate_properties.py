@@ -16,6 +16,10 @@ import onnxruntime
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
+from fgp_vnn.api.folders import Folder
+from fgp_vnn.property.conditions import Condition, Space, property_of
+from fgp_vnn.property.expressions import variables
+
 TIMEOUT = 30
 TEST_FRACTION = 0.2
 CLASSES = 10
@@ -52,7 +56,9 @@ SPECIAL = {
     "conv_8-16-40_stable": [("two_boxes", 0.05)],
 }
 
-Box = tuple[NDArray[np.float64], NDArray[np.float64]]  # lower and upper bounds, [inputs] each
+PIXELS = 64
+X, Y = variables(Space((PIXELS,), (CLASSES,)))
+Asked = tuple[str, Condition, Condition]  # a title, the inputs, and the unsafe outputs
 
 
 def main(argv: Sequence[str]) -> int:
@@ -66,20 +72,18 @@ def main(argv: Sequence[str]) -> int:
 def generate(folder: Path, seed: int) -> None:
     """Replace the properties and the instance list of the folder by those of the seed."""
     chance = random.Random(seed)
-    out = folder / "vnnlib"
-    out.mkdir(exist_ok=True)
-    for old in out.glob("*.vnnlib"):
+    for old in (folder / "vnnlib").glob("*.vnnlib"):
         old.unlink()
-    rows = []
+    out, rows = Folder(folder, timeout=TIMEOUT), []
     for name, radii in RADII.items():
         network = Network(folder / "onnx" / f"{name}.onnx")
         properties: list[tuple[str, float]] = [("untargeted", radius) for radius in radii]
         properties += SPECIAL.get(name, [])
         for shape, radius in properties:
-            file = f"vnnlib/{name}_{shape}_{radius}.vnnlib"
-            (folder / file).write_text(SHAPES[shape](network, radius, chance), encoding="ascii")
-            rows.append(f"onnx/{name}.onnx,{file},{TIMEOUT}\n")
-    (folder / "instances.csv").write_text("".join(rows), encoding="ascii")
+            title, inputs, unsafe = SHAPES[shape](network, radius, chance)
+            file = out.write(f"{name}_{shape}_{radius}", property_of(inputs, unsafe), title)
+            rows.append((f"onnx/{name}.onnx", file))
+    out.list(rows)
 
 
 class Network:
@@ -104,41 +108,39 @@ class Network:
         return [int(label) for label in np.argsort(-np.ravel(output), kind="stable")]
 
 
-def untargeted(network: Network, radius: float, chance: random.Random) -> str:
+def untargeted(network: Network, radius: float, chance: random.Random) -> Asked:
     """Some other class reaches the right one."""
     image = chance.choice(network.images)
     right = network.ranking(image)[0]
-    return _text(f"class {right}, radius {radius}", [_box(image, radius)], _any_other(right))
+    return f"class {right}, radius {radius}", _box(image, radius), _any_other(right)
 
 
-def targeted(network: Network, radius: float, chance: random.Random) -> str:
+def targeted(network: Network, radius: float, chance: random.Random) -> Asked:
     """The second most likely class reaches the right one."""
     image = chance.choice(network.images)
     right, second = network.ranking(image)[:2]
-    output = f"(assert (>= Y_{second} Y_{right}))\n"
     title = f"class {right} against {second}, radius {radius}"
-    return _text(title, [_box(image, radius)], output)
+    return title, _box(image, radius), Y[second] >= Y[right]
 
 
-def conjunction(network: Network, radius: float, chance: random.Random) -> str:
+def conjunction(network: Network, radius: float, chance: random.Random) -> Asked:
     """The second and the third most likely classes both reach the right one."""
     image = chance.choice(network.images)
     right, *others = network.ranking(image)[:3]
-    output = "".join(f"(assert (<= Y_{right} Y_{label}))\n" for label in others)
     title = f"class {right} against {others[0]} and {others[1]}, radius {radius}"
-    return _text(title, [_box(image, radius)], output)
+    return title, _box(image, radius), Y[others] >= Y[right]
 
 
-def two_boxes(network: Network, radius: float, chance: random.Random) -> str:
+def two_boxes(network: Network, radius: float, chance: random.Random) -> Asked:
     """Near one of two images of a class, some other class reaches it."""
     image = chance.choice(network.images)
     right = network.ranking(image)[0]
     same = [other for other in network.images if network.ranking(other)[0] == right]
-    boxes = [_box(image, radius), _box(chance.choice(same), radius)]
-    return _text(f"class {right} near two images, radius {radius}", boxes, _any_other(right))
+    boxes = _box(image, radius) | _box(chance.choice(same), radius)
+    return f"class {right} near two images, radius {radius}", boxes, _any_other(right)
 
 
-SHAPES: dict[str, Callable[[Network, float, random.Random], str]] = {
+SHAPES: dict[str, Callable[[Network, float, random.Random], Asked]] = {
     "untargeted": untargeted,
     "targeted": targeted,
     "conjunction": conjunction,
@@ -146,36 +148,15 @@ SHAPES: dict[str, Callable[[Network, float, random.Random], str]] = {
 }
 
 
-def _any_other(right: int) -> str:
+def _any_other(right: int) -> Condition:
     others = [label for label in range(CLASSES) if label != right]
-    disjuncts = "".join(f"    (and (>= Y_{label} Y_{right}))\n" for label in others)
-    return f"(assert (or\n{disjuncts}))\n"
+    return (Y[others] >= Y[right]).any()
 
 
-def _box(image: NDArray[np.float64], radius: float) -> Box:
-    return np.maximum(image - radius, 0.0), np.minimum(image + radius, 1.0)
-
-
-def _text(title: str, boxes: list[Box], output: str) -> str:
-    size = len(boxes[0][0])
-    declared = [f"(declare-const X_{index} Real)" for index in range(size)]
-    declared += [f"(declare-const Y_{index} Real)" for index in range(CLASSES)]
-    head = "\n".join([f"; {title}", "", *declared, "", ""])
-    if len(boxes) == 1:
-        inputs = "".join(f"(assert {bound})\n" for bound in _bounds(boxes[0]))
-    else:
-        alternatives = "".join(f"    (and {' '.join(_bounds(box))})\n" for box in boxes)
-        inputs = f"(assert (or\n{alternatives}))\n"
-    return f"{head}{inputs}\n{output}"
-
-
-def _bounds(box: Box) -> list[str]:
-    result = []
-    for index, (lower, upper) in enumerate(zip(*box, strict=True)):
-        # Ten decimals hide the rounding of image +- radius, whose digits are at most six.
-        low, high = (np.format_float_positional(round(v, 10), trim="0") for v in (lower, upper))
-        result += [f"(>= X_{index} {low})", f"(<= X_{index} {high})"]
-    return result
+def _box(image: NDArray[np.float64], radius: float) -> Condition:
+    # Ten decimals hide the rounding of image +- radius, whose digits are at most six.
+    low = np.maximum(image - radius, 0.0).round(10)
+    return (low <= X) & (np.minimum(image + radius, 1.0).round(10) >= X)
 
 
 if __name__ == "__main__":

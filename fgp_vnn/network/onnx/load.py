@@ -52,6 +52,9 @@ class LoadedNetwork:
     note: str = ""  # how the network differs from the model that was given, if it does
     bound: Mapping[int, float] = field(default_factory=dict)  # inputs that are these constants
 
+    def __repr__(self) -> str:
+        return f"Loaded{self.network!r}"
+
 
 def load_network(
     source: Path | str | bytes | onnx.ModelProto,

@@ -37,7 +37,7 @@ class Program:
         self.sides.append((low, high))
 
     def matrix(self) -> csr_matrix:
-        rows, columns, values = zip(*self.entries, strict=True)
+        rows, columns, values = zip(*self.entries, strict=True) if self.entries else ((), (), ())
         return csr_matrix((values, (rows, columns)), shape=(len(self.sides), len(self.low)))
 
     def minimise(self, cost: Array, **options: float) -> OptimizeResult:

@@ -1,0 +1,176 @@
+"""Arrays, numbers and names as people have them, brought into the one form that is used inside.
+
+Inputs are flat float64 vectors inside. What a user gives may be numpy, torch or lists, of any real
+type, flat or in the network's shape, with or without its batch dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.robustness import Doubles, Norm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.property.numbers import to_numpy
+
+_NORMS: dict[str, Norm] = {
+    **dict.fromkeys(("l2", "2", "2.0", "euclidean"), "l2"),
+    **dict.fromkeys(("linf", "inf", "l_inf", "max"), "linf"),
+    **dict.fromkeys(("l1", "1", "1.0"), "l1"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Inputs as they were given, and as they are used."""
+
+    points: list[Doubles]  # flat
+    single: bool  # one input was given, not a batch of them
+    shape: tuple[int, ...]  # of one input as it was given
+    dtype: Any  # of numpy or of torch
+    device: Any = None  # of torch
+
+    def back(self, x: Doubles) -> Any:
+        """A flat input in the shape and type of what was given; float32 where that type cannot hold
+        every float32."""
+        array = x.reshape(self.shape)
+        if self.device is not None:
+            import torch
+
+            wide = self.dtype if self.dtype in (torch.float32, torch.float64) else torch.float32
+            return torch.from_numpy(array).to(self.device, wide)
+        wide = self.dtype if self.dtype in (np.float32, np.float64) else np.dtype(np.float32)
+        return array.astype(wide)
+
+    def answer(self, found: Counterexample | None) -> Counterexample | None:
+        """A counterexample as it is given back."""
+        return None if found is None else Counterexample(self.back(found.x), found.y)
+
+
+def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
+    """One input, if the array has as many values as the network has inputs, or else a batch of them
+    along the first axis; raises InputError."""
+    array = real_array(x, "inputs")
+    torch_like = hasattr(x, "detach")
+    dtype, device = (x.dtype, x.device) if torch_like else (array.dtype, None)
+    if array.size == inputs:
+        _check_layout(array.shape, shape, inputs)
+        return Given([array.reshape(-1).astype(np.float64)], True, array.shape, dtype, device)
+    if array.ndim < 1 or not len(array) or array[0].size != inputs:
+        raise InputError(
+            f"inputs of shape {array.shape} do not fit a network with {inputs} inputs, which takes "
+            f"inputs of shape {shape}"
+        )
+    _check_layout(array.shape[1:], shape, inputs)
+    flat = list(array.reshape(len(array), -1).astype(np.float64))
+    return Given(flat, False, array.shape[1:], dtype, device)
+
+
+def _check_layout(given: tuple[int, ...], shape: tuple[int, ...], inputs: int) -> None:
+    """Refuse an array whose axes stand in another order than the network's, such as an image with
+    its channels last: the values would go to the wrong places."""
+    mine, theirs = ([size for size in s if size != 1] for s in (given, shape))
+    flat = len(mine) <= 1 or len(theirs) <= 1
+    if not flat and mine != theirs:
+        hint = "; transpose it first" if sorted(mine) == sorted(theirs) else ""
+        raise InputError(f"an input of shape {given} does not fit the network's {shape}{hint}")
+
+
+def real_array(values: Any, what: str) -> NDArray[Any]:
+    """An array of numbers of a real type."""
+    try:
+        array = np.asarray(to_numpy(values))
+        if array.dtype.kind == "O":  # fractions and their like
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be an array of numbers") from None
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{what} must be real numbers, not {array.dtype}")
+    return array
+
+
+def read_number(value: Any, what: str) -> float:
+    """A finite number, or a text such as "8/255"."""
+    try:
+        number = float(Fraction(value)) if isinstance(value, str) else float(to_numpy(value))
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{what} is {value!r}; it must be a number") from None
+    if not math.isfinite(number):
+        raise InputError(f"{what} is {value!r}; it must be finite")
+    return number
+
+
+def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> float | Doubles:
+    """A number, or one for each input [inputs]: given for all, for each channel or for each input;
+    `shape` is that of the network's input."""
+    if isinstance(value, (str, Fraction, int, float)):
+        return read_number(value, what)
+    if isinstance(value, (list, tuple)) and any(isinstance(v, str) for v in value):
+        value = [read_number(v, what) for v in value]
+    array = real_array(value, what).astype(np.float64)
+    if not array.ndim:
+        return read_number(float(array), what)
+    if not np.isfinite(array).all():
+        raise InputError(f"{what} has values that are not finite")
+    if array.size == inputs:
+        flat: Doubles = array.reshape(-1)
+        return flat
+    own = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
+    if array.ndim == 1 and len(own) > 1 and len(array) == own[0]:
+        array = array.reshape(-1, *[1] * (len(own) - 1))  # for each channel
+    try:
+        spread: Doubles = np.broadcast_to(array, own).reshape(-1).copy()
+        return spread
+    except ValueError:
+        raise InputError(
+            f"{what} of shape {array.shape} is neither one number, nor one for each channel or "
+            f"each value of an input of shape {own}"
+        ) from None
+
+
+def read_norm(norm: Any) -> Norm:
+    """The norm that a name such as "l2", 2 or infinity stands for."""
+    name = str(norm).strip().lower()
+    if name not in _NORMS:
+        raise InputError(f"norm is {norm!r}; it must be one of l2, linf, l1 (or 2, inf, 1)")
+    return _NORMS[name]
+
+
+def read_mask(mask: Any, shape: tuple[int, ...], inputs: int) -> NDArray[np.bool_] | None:
+    """Which inputs [inputs] move; None where all do."""
+    if mask is None:
+        return None
+    array = real_array(mask, "mask")
+    if array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():
+        raise InputError("mask must hold True and False, or 0 and 1")
+    moves = np.asarray(read_numbers(array.astype(np.float64), "mask", shape, inputs)) != 0
+    each: NDArray[np.bool_] = np.broadcast_to(moves, (inputs,)).copy()
+    return each
+
+
+def read_classes(y: Any, count: int, outputs: int, what: str = "y") -> list[int]:
+    """A class number for each of so many points."""
+    array = real_array(y, what).reshape(-1)
+    if len(array) != count or not (array == np.floor(array)).all():
+        raise InputError(f"{what} must hold one class number for each of the {count} inputs")
+    if not ((array >= 0) & (array < outputs)).all():
+        raise InputError(f"{what} must be classes from 0 to {outputs - 1}")
+    return [int(value) for value in array]
+
+
+def read_targets(target: Any, outputs: int) -> tuple[int, ...] | None:
+    """The classes that count as another class: one, several, or None for all."""
+    if target is None:
+        return None
+    several = isinstance(target, Iterable) and not isinstance(target, str)
+    values = list(target) if several else [target]
+    if not values:
+        raise InputError("target is empty: name a class, or leave it out for all")
+    return tuple(dict.fromkeys(read_classes(values, len(values), outputs, "target")))

@@ -1,0 +1,82 @@
+"""Folders of instances as the competition has them: networks, properties and instances.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fgp_vnn.api.arrays import read_number
+from fgp_vnn.api.opening import open_model
+from fgp_vnn.api.points import Points
+from fgp_vnn.api.properties import robustness
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import write_bytes
+from fgp_vnn.property import Property
+from fgp_vnn.property.write import Version, write_property
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that properties of networks are written to."""
+
+    path: Path
+    version: Version = "1.0"
+    timeout: float = 60.0  # seconds in instances.csv
+
+    def write(self, name: str, prop: Property, title: str = "") -> str:
+        """Write a property; the name of its file in the folder."""
+        file = f"vnnlib/{name}.vnnlib"
+        (self.path / "vnnlib").mkdir(parents=True, exist_ok=True)
+        write_property(self.path / file, prop, version=self.version, title=title)
+        return file
+
+    def list(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Write instances.csv with pairs of a network and a property."""
+        lines = "".join(f"{network},{prop},{self.timeout:g}\n" for network, prop in rows)
+        write_bytes(self.path / "instances.csv", lines.encode(), "instances.csv")
+
+
+def write_folder(
+    folder: Folder,
+    model: Path,
+    read: Callable[[int], Points],
+    epsilons: Sequence[Any],
+    near: Mapping[str, Any],
+    *,
+    keep_wrong: bool = False,
+) -> tuple[int, int]:
+    """Write robustness of a network at points, one property for each epsilon.
+
+    `read` gives the points for a number of inputs, `near` are `clip` and `target` of `robustness`.
+    Gives the number of instances, and of points that are left out because the network gives them
+    another class.
+    """
+    opened = open_model(model)
+    points = read(opened.network.inputs)
+    radii = [read_number(epsilon, "epsilon") for epsilon in epsilons]
+    if not radii:
+        raise InputError("no epsilon is given")
+    name = model.name.removesuffix(".gz").removesuffix(".onnx")
+    network = f"onnx/{model.name}"
+    target = folder.path / network
+    if not (target.exists() and target.samefile(model)):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(model.read_bytes())
+    rows, wrong = [], 0
+    for number, x in enumerate(points.x):
+        own = int(opened.run(x.astype(np.float32)).argmax())
+        label = own if points.y is None else int(points.y[number])
+        if label != own and not keep_wrong:
+            wrong += 1
+            continue
+        for epsilon, radius in zip(epsilons, radii, strict=True):
+            prop = robustness(opened, x, epsilon=radius, y=label, **near)
+            title = f"point {number}, class {label}, within {epsilon}"
+            file = f"{name}_{number}_{str(epsilon).replace('/', '_')}"
+            rows.append((network, folder.write(file, prop, title)))
+    folder.list(rows)
+    return len(rows), wrong

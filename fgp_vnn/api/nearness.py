@@ -1,0 +1,60 @@
+"""What counts as near to an input, as a user gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.api.arrays import read_mask, read_norm, read_numbers, read_targets
+from fgp_vnn.api.opening import Opened
+from fgp_vnn.attack.ball_judge import check_ball
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.robustness import Doubles, Norm
+from fgp_vnn.engine.classifier import Center, Clip
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A norm, a clip box, the inputs that move, and the classes that count as another one."""
+
+    opened: Opened
+    norm: Norm
+    clip: Clip | None
+    moves: NDArray[np.bool_] | None
+    targets: tuple[int, ...] | None
+
+    def at(self, x: Doubles, label: int, epsilon: Any) -> tuple[Center, float]:
+        """The centre of a ball around x [inputs], and its radius: 1 where each input has a size of
+        its own; raises InputError for what is no ball."""
+        if self.targets == (label,):
+            raise InputError(f"the target is the class {label} itself")
+        shape = self.opened.input_shape
+        radius = read_numbers(epsilon, "epsilon", shape, len(x))
+        check_ball(x, radius, self.norm, self.clip)
+        sizes = None if isinstance(radius, float) else radius
+        center = Center(x, label, self.norm, self.clip, self.moves, sizes, self.targets)
+        return center, radius if isinstance(radius, float) else 1.0
+
+
+def read_near(
+    opened: Opened, norm: Any, clip: Any = None, mask: Any = None, target: Any = None
+) -> Near:
+    """From values in any of the forms of `arrays`."""
+    shape, inputs = opened.input_shape, opened.network.inputs
+    moves, targets = read_mask(mask, shape, inputs), read_targets(target, opened.network.outputs)
+    return Near(opened, read_norm(norm), _clip(clip, shape, inputs), moves, targets)
+
+
+def _clip(clip: Any, shape: tuple[int, ...], inputs: int) -> Clip | None:
+    if clip is None:
+        return None
+    if not isinstance(clip, (tuple, list)) or len(clip) != 2:
+        raise InputError("clip is a pair (low, high), of numbers or arrays")
+    low, high = (
+        np.broadcast_to(read_numbers(side, "clip", shape, inputs), (inputs,)).astype(np.float64)
+        for side in clip
+    )
+    return low, high

@@ -1,0 +1,116 @@
+"""A model made ready for questions: the one place where the library's functions open one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+
+from fgp_vnn.api.arrays import real_array
+from fgp_vnn.api.models import Model, load_model
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.robustness import Floats
+from fgp_vnn.network import LoadedNetwork, Network, load_network
+from fgp_vnn.network.model import Combination
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A network in normal form, the program that confirms what is found, and its shapes."""
+
+    network: Network  # float64, on the CPU
+    run: Callable[[Floats], Floats]  # [inputs] -> [outputs]
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    loaded: LoadedNetwork | None = None  # all that is known of a model that was loaded
+
+
+def divide(
+    options: Mapping[str, Any], names: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of these names, and the others."""
+    mine = {name: value for name, value in options.items() if name in names}
+    return mine, {name: value for name, value in options.items() if name not in names}
+
+
+def open_model(
+    model: Model | Network | Opened, x: Any = None, *, mean: Any = None, std: Any = None
+) -> Opened:
+    """From a model as `load_model` takes it, or a network in normal form; shapes that are left open
+    are those of the input x. With `mean` or `std` it is behind a normalisation of its input."""
+    if isinstance(model, Opened):
+        return model
+    if mean is not None or std is not None:
+        loaded = _normalised(model, x, 0.0 if mean is None else mean, 1.0 if std is None else std)
+    elif isinstance(model, Network):
+        return Opened(model, _float_program(model), (model.inputs,), (model.outputs,))
+    else:
+        loaded = _load(model, x)
+    shapes = loaded.input_shape, loaded.output_shape
+    return Opened(loaded.network, loaded.runtime.run, *shapes, loaded)
+
+
+def load_asked(model: Model, points: Floats) -> LoadedNetwork:
+    """A model; one in ONNX is compared with its own program at the points [points, inputs]."""
+    if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
+        return load_network(model, points=points)
+    return load_model(model)
+
+
+def _load(model: Model, x: Any) -> LoadedNetwork:
+    """A model with the shapes of an input; one whose first layer tells them also takes an input in
+    another shape, such as an image in front of a linear layer."""
+    if x is not None and not isinstance(x, (tuple, dict)):
+        x = real_array(x, "inputs").astype(np.float32)
+    if x is None or not isinstance(model, torch.nn.Module):
+        return load_model(model, x)
+    try:
+        return load_model(model, x)
+    except InputError as error:
+        with suppress(InputError):
+            return load_model(model)
+        raise error
+
+
+def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
+    """The model that takes pixels and gives (pixel - mean) / std to the one that is given."""
+    values = real_array(mean, "mean"), real_array(std, "std")
+    if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
+        from fgp_vnn.network.onnx.normalise import load_normalised
+
+        return load_normalised(model, *values)
+    if isinstance(model, torch.nn.Module):
+        from fgp_vnn.network.onnx.normalise import Normalised
+
+        return _load(Normalised(model, *values), x)
+    raise InputError("mean and std need the network's file, ONNX in memory or a torch module")
+
+
+def _float_program(network: Network) -> Callable[[Floats], Floats]:
+    """The network itself in float32, to confirm points where there is no other program."""
+    single = network.to("cpu", torch.float32)
+
+    def run(x: Floats) -> Floats:
+        with torch.inference_mode():
+            result: Floats = single(torch.from_numpy(x).unsqueeze(0))[0].numpy()
+        return result
+
+    return run
+
+
+def two_classes(opened: Opened) -> Opened:
+    """A network with one output y as one with two, the threshold and y."""
+    network, run = opened.network, opened.run
+    threshold = opened.loaded.threshold if opened.loaded else 0.0
+    bias = network.output.bias
+    rows, offset = bias.new_tensor([[0.0], [1.0]]), bias.new_tensor([threshold, 0.0])
+    first = np.full(1, threshold, dtype=np.float32)
+    wide = replace(network, output=Combination(network.output, rows, offset))
+    both = Opened(wide, lambda x: np.concatenate([first, run(x)]), opened.input_shape, (2,))
+    return replace(both, loaded=opened.loaded)

@@ -1,0 +1,82 @@
+"""Properties of a model, made in Python: its variables, and the questions that are asked most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fgp_vnn.api.arrays import read_classes, read_inputs, read_numbers
+from fgp_vnn.api.nearness import read_near
+from fgp_vnn.api.opening import Opened, open_model
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.property import Property
+from fgp_vnn.property.conditions import Condition, Space, any_of, property_of
+from fgp_vnn.property.expressions import Expression
+from fgp_vnn.property.expressions import variables as space_variables
+
+
+def variables(model: Any) -> tuple[Expression, Expression]:
+    """The inputs x and the outputs y of a model, in its own shapes without the batch dimension, to
+    write conditions and objectives with."""
+    opened = open_model(model)
+    x, y = space_variables(Space(opened.input_shape, opened.output_shape))
+    return _single(x), _single(y)
+
+
+def robustness(
+    model: Any,
+    x: Any,
+    *,
+    epsilon: Any,
+    y: Any = None,
+    clip: Any = None,
+    mask: Any = None,
+    target: Any = None,
+) -> Property:
+    """Broken by an input within epsilon of x, in the norm linf, to which another class than y, or a
+    target, is as likely; y is the network's own class of x if it is not given.
+
+    Values are as for `certify`; one input, not a batch.
+    """
+    opened = open_model(model)
+    given = read_inputs(x, opened.input_shape, opened.network.inputs)
+    if not given.single:
+        raise InputError("a property is about one input, not a batch")
+    point, outputs = given.points[0], opened.network.outputs
+    own = int(opened.run(point.astype(np.float32)).argmax())
+    label = own if y is None else read_classes(y, 1, outputs)[0]
+    near = read_near(opened, "linf", clip, mask, target)
+    center, radius = near.at(point, label, epsilon)
+    lower, upper = center.box(radius)
+    inputs, results = _flat(opened)
+    others = range(outputs) if near.targets is None else near.targets
+    reached = any_of([results[j] >= results[label] for j in others if j != label])
+    return property_of((lower <= inputs) & (inputs <= upper), reached)
+
+
+def output_range(
+    model: Any, inputs: Condition, *, lower: Any = None, upper: Any = None
+) -> Property:
+    """Broken by an input whose outputs leave the range; its ends are numbers, or one for each."""
+    if lower is None and upper is None:
+        raise InputError("a range has a lower end, an upper end, or both")
+    opened = open_model(model)
+    _, results = _flat(opened)
+    shape, count = opened.output_shape, opened.network.outputs
+    outside: list[Condition] = []
+    if lower is not None:
+        outside.append((results < read_numbers(lower, "lower", shape, count)).any())
+    if upper is not None:
+        outside.append((results > read_numbers(upper, "upper", shape, count)).any())
+    return property_of(inputs, any_of(outside))
+
+
+def _flat(opened: Opened) -> tuple[Expression, Expression]:
+    x, y = space_variables(Space(opened.input_shape, opened.output_shape))
+    return x.flatten(), y.flatten()
+
+
+def _single(array: Expression) -> Expression:
+    """Without a batch dimension of 1."""
+    return array[0] if len(array.shape) > 1 and array.shape[0] == 1 else array

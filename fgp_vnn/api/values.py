@@ -1,0 +1,234 @@
+"""Certified ranges of outputs and hidden neurons, and the greatest value of an objective."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fgp_vnn.api.opening import Opened, divide, open_model
+from fgp_vnn.api.sets import InputSet, read_sets
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
+from fgp_vnn.base.robustness import Doubles
+from fgp_vnn.budget.budget import Budget, check_seconds
+from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.settings import Settings, make_settings
+from fgp_vnn.engine.values import METHODS, Lows, Rows, find_lows, least_at
+from fgp_vnn.property.expressions import Expression
+from fgp_vnn.property.numbers import exact_numbers
+
+Progress = Callable[[Any, Any], None]
+
+
+def bounds(
+    model: Any,
+    inputs: Any,
+    *,
+    layer: int | None = None,
+    method: str = "split",
+    gap: float = 1e-4,
+    **options: Any,
+) -> Bounds:
+    """Ranges that the outputs, or what goes into a ReLU layer, cannot leave on a set of inputs.
+
+    `inputs` is a condition on the variables x of the model, a pair (lower, upper), or a `Ball`;
+    `layer` counts the ReLU layers of the network from 0. Methods are `plain` linear bounds, those
+    with `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of
+    what points reach, as a part of the value or of 1 if that is larger. Options are `timeout` in
+    seconds, `progress`, called with the lower and upper ends so far, `mean`, `std`, and `device`,
+    `memory` and `seed` of `Settings`. Whenever it is stopped, the ranges hold.
+    """
+    asked = _Asked.of(model, options, method, gap)
+    network = asked.opened.network
+    target = _layer(layer, len(network.layers))
+    count = network.maps[target].outputs
+    unit = torch.eye(count, dtype=torch.float64, device=network.device)
+    rows = Rows(network, target, torch.cat([unit, -unit]))
+    shape = asked.opened.output_shape if layer is None else (count,)
+    shape = shape if math.prod(shape) == count else (count,)
+
+    def ends(least: Tensor) -> tuple[Doubles, Doubles]:
+        low, high = (part.cpu().numpy().reshape(shape) for part in least.chunk(2))
+        return low + 0.0, -high + 0.0
+
+    def hear(least: Tensor, reached: Tensor) -> None:
+        asked.progress(*ends(least))
+
+    parts = [part for part, _ in asked.lows(rows, inputs, hear)]
+    least = torch.stack([part.least for part in parts]).amin(0)
+    reached = torch.stack([part.reached for part in parts]).amin(0)
+    lower, upper = ends(least)
+    close = bool((reached - least <= _allowed(gap, reached)).all())
+    return Bounds(
+        lower,
+        upper,
+        *ends(reached),
+        method,
+        asked.ended(close),
+        asked.seconds(),
+        _sums(parts),
+    )
+
+
+def maximise(
+    model: Any, inputs: Any, objective: Any, *, gap: float = 1e-4, **options: Any
+) -> Maximum:
+    """The greatest value of an objective on a set of inputs, between two ends that are proved.
+
+    `objective` is a linear expression of the outputs y of the model, or an array with a factor for
+    each of them; `inputs` and options are as for `bounds`. The search ends where the two ends are
+    within `gap` of each other, as a part of the value or of 1 if that is larger, or when time is
+    up: both hold at any moment.
+    """
+    asked = _Asked.of(model, options, "split", gap)
+    network = asked.opened.network
+    factors, constant = _objective(objective, asked.opened)
+    row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
+    rows = Rows(network, len(network.layers), -row)
+
+    def hear(least: Tensor, reached: Tensor) -> None:
+        asked.progress(-float(reached) + float(constant), _up(-Fraction(float(least)), constant))
+
+    best, parts = None, []
+    for part, where in asked.lows(rows, inputs, hear):
+        parts.append(part)
+        x = where.inside(part.points[0].cpu().numpy())
+        if x is None:  # no float32 of the ball is near: its centre is a point of it
+            x = where.inside(where.domain.center.numpy())
+        if x is None:
+            continue
+        value = float(
+            least_at(Rows(network, rows.target, row), torch.from_numpy(x), asked.settings)
+        )
+        if best is None or value > best[0]:
+            best = value, x
+    if best is None:
+        raise InputError("the set of inputs holds no float32 value that could be found")
+    value = -_up(-Fraction(best[0]), -constant) if math.isfinite(best[0]) else -math.inf
+    least = min(float(part.least) for part in parts)
+    upper = _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
+    single = best[1].astype(np.float32)
+    y = asked.opened.run(single).reshape(asked.opened.output_shape)
+    ended = asked.ended(upper - value <= gap * max(1.0, abs(value)))
+    point = single.reshape(asked.opened.input_shape)
+    return Maximum(value, upper, point, y, ended, asked.seconds(), _sums(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What both questions have: the network, the time, the settings."""
+
+    opened: Opened
+    method: str
+    gap: float
+    budget: Budget
+    settings: Settings
+    progress: Progress
+    begin: float
+
+    @classmethod
+    def of(cls, model: Any, options: dict[str, Any], method: str, gap: float) -> _Asked:
+        begin = time.perf_counter()
+        if method not in METHODS:
+            raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
+        if not 0 < gap < math.inf:
+            raise InputError(f"the gap is {gap}; it must be a positive number")
+        front, rest = divide(options, ("mean", "std"))
+        limits, chosen = divide(rest, ("timeout", "progress"))
+        settings = make_settings("bounds", chosen)
+        budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
+        opened = open_model(model, **front)
+        if smooth := opened.network.smooth:
+            raise UnsupportedError(f"bounds are for piecewise-linear networks; this has {smooth}")
+        network = opened.network.to(pick_device(settings.device, "float64"), torch.float64)
+        opened = replace(opened, network=network)
+        heard = limits.get("progress") or (lambda *ends: None)
+        return cls(opened, method, gap, budget, settings, heard, begin)
+
+    def lows(
+        self, rows: Rows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
+    ) -> list[tuple[Lows, InputSet]]:
+        """What is found for each of the sets of the inputs, in a part of the time each."""
+        sets, found = read_sets(inputs, self.opened), []
+        device = self.opened.network.device
+        # Half of the gap is left for what float32 takes from the value of a point.
+        gap = self.gap / 2
+        for number, one in enumerate(sets):
+            left = len(sets) - number
+            budget = self.budget if left == 1 else self.budget.share(1 / left)
+            domain = one.domain.to(device, torch.float64)
+            with torch.inference_mode():
+                lows = find_lows(rows, domain, self.method, gap, budget, self.settings, hear)  # type: ignore[arg-type]
+            found.append((lows, one))
+        return found
+
+    def ended(self, close: bool) -> Stopped:
+        if close:
+            return "gap"
+        if self.method != "split":
+            return "method"
+        return "timeout" if self.budget.expired() else "inconclusive"
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+
+def _layer(layer: int | None, layers: int) -> int:
+    """The number of the map: that of the output unless a ReLU layer is named."""
+    if layer is None:
+        return layers
+    if not isinstance(layer, int) or not 0 <= layer < layers:
+        raise InputError(f"layer is {layer!r}; the network has ReLU layers 0 to {layers - 1}")
+    return layer
+
+
+def _objective(objective: Any, opened: Opened) -> tuple[Doubles, Fraction]:
+    """Factors [outputs] of the outputs, which are float64, and a constant."""
+    outputs, inputs = opened.network.outputs, opened.network.inputs
+    if not isinstance(objective, Expression):
+        factors = exact_numbers(objective).reshape(-1)
+        if len(factors) != outputs:
+            raise InputError(f"the objective has {len(factors)} factors for {outputs} outputs")
+        return _doubles(list(factors)), Fraction(0)
+    if objective.size != 1:
+        raise InputError("the objective is one expression, not several")
+    only = objective.flatten().entries.item()
+    names = objective.space.names
+    if (names.inputs, names.outputs) != (inputs, outputs):
+        raise InputError("the objective is about another network")
+    terms = only.without_zeros()
+    if any(variable < inputs for variable in terms):
+        raise InputError("the objective is about outputs; inputs are not supported in it")
+    return _doubles([terms.get(inputs + j, Fraction(0)) for j in range(outputs)]), only.constant
+
+
+def _doubles(factors: list[Fraction]) -> NDArray[np.float64]:
+    values = [float(factor) for factor in factors]
+    if any(Fraction(v) != f for v, f in zip(values, factors, strict=True)):
+        raise InputError("a factor of the objective is not a float64: scale the objective")
+    return np.array(values)
+
+
+def _up(value: Fraction, constant: Fraction) -> float:
+    """The least float64 that is at least the sum."""
+    total = value + constant
+    nearest = float(total)
+    return nearest if Fraction(nearest) >= total else math.nextafter(nearest, math.inf)
+
+
+def _allowed(gap: float, reached: Tensor) -> Tensor:
+    return gap * reached.abs().clamp(min=1)
+
+
+def _sums(parts: list[Lows]) -> dict[str, int]:
+    names = dict.fromkeys(name for part in parts for name in part.statistics)
+    return {name: sum(part.statistics.get(name, 0) for part in parts) for name in names}

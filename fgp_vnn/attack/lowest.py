@@ -1,0 +1,56 @@
+"""The lowest values of rows that any point was seen to reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.descent import starts, step_down
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import parts, points_at_once
+from fgp_vnn.query import Query
+from fgp_vnn.strategy import Descent
+
+
+@dataclass(eq=False)
+class Lowest:
+    """For each row of a query the lowest value so far, as it is computed, and its point."""
+
+    value: Tensor  # [rows]
+    points: Tensor  # [rows, inputs]
+
+    @classmethod
+    def of(cls, query: Query) -> Lowest:
+        """The values at the centre of the domain."""
+        center = query.domain.center
+        return cls(query.network(center.unsqueeze(0))[0], center.repeat(query.network.outputs, 1))
+
+    def look(self, points: Tensor, query: Query) -> None:
+        """See points [points, inputs] of the domain."""
+        if not len(points):
+            return
+        values = query.network(points)  # [points, rows]
+        # A value that is not a number is none, and neither is one at such a point.
+        good = values.isfinite() & points.isfinite().all(-1, keepdim=True)
+        least, at = torch.where(good, values, torch.inf).min(0)
+        lower = least < self.value
+        self.value = torch.where(lower, least, self.value)
+        self.points = torch.where(lower.unsqueeze(-1), points[at], self.points)
+
+
+def lowest_by_descent(query: Query, lowest: Lowest, budget: Budget, attack: Descent) -> None:
+    """Gradient steps for each row; as many rows at a time as fit into the memory."""
+    fit = max(1, points_at_once(query.network, budget.at_once) // attack.restarts)
+
+    for some in parts(query.disjuncts, fit):
+        part = query.only(range(query.disjuncts)[some])
+
+        def look(x: Tensor, values: Tensor) -> bool:
+            lowest.look(x, query)
+            return False
+
+        step_down(part, look, budget, attack, starts(part.domain, part.disjuncts, attack))
+        if budget.expired():
+            return

@@ -1,0 +1,108 @@
+"""Results to look at: in a notebook, on a terminal, and as plain values."""
+
+from __future__ import annotations
+
+import html
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.base.images import Layout, image_layout, png_url, signed_colours, unit_pixels
+
+_SHOWN = 96  # pixels a side of an image on a page, about
+_CELL = "padding:2px 12px 2px 0;text-align:left"
+
+
+class Shown:
+    """What a result has for a reader; it says what its facts are, and which inputs to draw."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        return self.as_dict()
+
+    def title(self) -> str:
+        """The answer in a few words."""
+        raise NotImplementedError
+
+    def facts(self) -> dict[str, str]:
+        """What is worth knowing besides, by name."""
+        return {}
+
+    def compared(self) -> tuple[Any, Any] | None:
+        """An input and the counterexample to it, in the shape of the input, if there are both."""
+        return None
+
+    def __repr__(self) -> str:
+        facts = "".join(f", {name} {value}" for name, value in self.facts().items())
+        return f"{type(self).__name__}({self.title()}{facts})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='{_CELL}'>{html.escape(name)}</th>"
+            f"<td style='{_CELL}'>{html.escape(value)}</td></tr>"
+            for name, value in self.facts().items()
+        )
+        title = f"<b>{html.escape(type(self).__name__)}: {html.escape(self.title())}</b>"
+        return f"<div>{title}<table>{rows}</table>{self._pictures()}</div>"
+
+    def show(self) -> None:
+        """Show it: as a notebook does, or in words and coloured blocks on a terminal."""
+        if "ipykernel" in sys.modules:
+            from IPython.display import display
+
+            display(self)
+            return
+        from rich.console import Console
+
+        console = Console()
+        console.print(f"{type(self).__name__}: {self.title()}", style="bold", highlight=False)
+        for name, value in self.facts().items():
+            console.print(f"  {name}: {value}", highlight=False, soft_wrap=True)
+        drawn = _drawn(self.compared())
+        if drawn is not None:
+            from fgp_vnn.base.blocks import beside
+
+            console.print(beside(drawn))
+
+    def _pictures(self) -> str:
+        drawn = _drawn(self.compared())
+        if drawn is None:
+            return ""
+        side = max(drawn[0].shape[:2])
+        scale = max(1, round(_SHOWN / side))
+        names = ("input", "counterexample", "change")
+        return "".join(
+            f"<figure style='display:inline-block;margin:4px 12px 4px 0'>"
+            f"<img src='{png_url(pixels)}' width='{pixels.shape[1] * scale}' "
+            f"height='{pixels.shape[0] * scale}' style='image-rendering:pixelated' "
+            f"alt='{name}'><figcaption>{name}</figcaption></figure>"
+            for name, pixels in zip(names, drawn, strict=True)
+        )
+
+
+def flat_values(x: Any) -> NDArray[np.float64]:
+    """An array of numpy or torch as a flat one of float64."""
+    array = x.detach().cpu().numpy() if hasattr(x, "detach") else x
+    result: NDArray[np.float64] = np.asarray(array, dtype=np.float64).reshape(-1)
+    return result
+
+
+def _drawn(compared: tuple[Any, Any] | None) -> tuple[Any, Any, Any] | None:
+    """Pixels [height, width, 1 or 3] of an input, of a counterexample and of the change; None where
+    the input is no image."""
+    if compared is None:
+        return None
+    shape = tuple(int(size) for size in np.shape(compared[0]))
+    before, after = (flat_values(x) for x in compared)
+    layout: Layout | None = image_layout(shape, before.size)
+    if layout is None:
+        return None
+    limits = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
+    change = signed_colours(layout.pixels(after - before))
+    return *(unit_pixels(layout, x, limits) for x in (before, after)), change  # type: ignore[return-value]

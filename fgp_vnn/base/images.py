@@ -1,0 +1,99 @@
+"""Inputs as images: how their values lie in one, colours of a change, and PNG files of them."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_SMALLEST_SIDE = 4  # pixels of an input whose shape has a height and a width
+_SMALLEST_SQUARE = 8  # pixels a side of a flat input; a smaller square is rarely an image
+_LARGEST_SIDE = 320  # pixels on a page; a larger image is reduced
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the values of a flat input lie in an image."""
+
+    height: int
+    width: int
+    channels: int  # 1, 3 (colours), or any other number, which is shown by its mean
+    channels_last: bool = False
+
+    def pixels(self, x: Array) -> Array:
+        """Return a flat input as an array [height, width, channels]."""
+        sizes = self.height, self.width, self.channels
+        image: Array = (
+            x.reshape(sizes)
+            if self.channels_last
+            else x.reshape(sizes[2], *sizes[:2]).transpose(1, 2, 0)
+        )
+        return image
+
+
+def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:
+    """Guess the layout from an input's shape or its size; None if it is not an image."""
+    sizes = [size for size in shape if size != 1]
+    if len(sizes) == 3 and (len(shape) == 3 or shape[0] == 1):
+        last = sizes[0] != 3 and sizes[2] < min(sizes[:2])
+        height, width, channels = sizes if last else (*sizes[1:], sizes[0])
+        fits = min(height, width) >= _SMALLEST_SIDE
+        return Layout(height, width, channels, last) if fits else None
+    if len(sizes) == 2 and min(sizes) >= _SMALLEST_SIDE:
+        return Layout(sizes[0], sizes[1], 1)
+    for channels in (1, 3):
+        side = isqrt(inputs // channels)
+        if len(sizes) == 1 and side >= _SMALLEST_SQUARE and channels * side * side == inputs:
+            return Layout(side, side, channels)
+    return None
+
+
+def signed_colours(change: Array) -> Array:
+    """Colour a change [height, width, channels]: blue where it fell, red where it rose."""
+    grey = change.mean(axis=2, keepdims=True) / (np.abs(change).max() or 1.0)
+    white, blue, red = np.ones(3), np.array([0.13, 0.4, 0.67]), np.array([0.7, 0.09, 0.17])
+    fallen, risen = np.clip(-grey, 0, 1), np.clip(grey, 0, 1)
+    coloured: Array = white + fallen * (blue - white) + risen * (red - white)
+    return coloured
+
+
+def unit_pixels(layout: Layout, x: Array, limits: tuple[float, float]) -> Array:
+    """A flat input as pixels [height, width, channels] from 0 to 1; `limits` are those of
+    black and white."""
+    low, high = limits
+    result: Array = np.clip((layout.pixels(x) - low) / ((high - low) or 1.0), 0, 1)
+    return result
+
+
+def png_url(unit: Array) -> str:
+    """Encode pixels [height, width, channels] between 0 and 1 as a PNG in a `data:` URL."""
+    return "data:image/png;base64," + base64.b64encode(png(unit)).decode()
+
+
+def png(unit: Array) -> bytes:
+    """The bytes of a PNG file of pixels [height, width, channels] between 0 and 1, made smaller by
+    leaving out pixels if it is too large."""
+    if unit.shape[2] not in (1, 3):
+        unit = unit.mean(axis=2, keepdims=True)
+    scale = min(1.0, _LARGEST_SIDE / max(unit.shape[:2]))
+    kept = (max(1, round(size * scale)) for size in unit.shape[:2])
+    rows, columns = (np.arange(k) * n // k for k, n in zip(kept, unit.shape, strict=False))
+    unit = unit[rows][:, columns]
+    pixels = (unit * 255).round().astype(np.uint8)
+    height, width, channels = pixels.shape
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    check = zlib.crc32(kind + data)
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)

@@ -1,0 +1,99 @@
+"""What `bounds` and `maximise` answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgp_vnn.base.display import Shown
+
+Array = NDArray[np.float64]
+Stopped = Literal["gap", "method", "timeout", "inconclusive"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bounds(Shown):
+    """Certified ranges of values: nothing of the domain gives a value below `lower` or above
+    `upper`. Points of the domain were seen to give `least_seen` and `greatest_seen`, up to
+    rounding."""
+
+    lower: Array  # in the shape of the output, or [neurons]
+    upper: Array
+    least_seen: Array
+    greatest_seen: Array
+    method: str  # plain, optimised, split
+    ended: Stopped  # "gap": as tight as was asked for
+    seconds: float = 0.0
+    statistics: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def slack(self) -> Array:
+        """How much wider the certified ranges may be than the exact ones."""
+        result: Array = np.maximum(self.least_seen - self.lower, self.upper - self.greatest_seen)
+        return result
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        arrays = ("lower", "upper", "least_seen", "greatest_seen")
+        result: dict[str, Any] = {name: getattr(self, name).tolist() for name in arrays}
+        result |= {"method": self.method, "ended": self.ended, "seconds": self.seconds}
+        return result | {"statistics": dict(self.statistics)}
+
+    def title(self) -> str:
+        """The first ranges."""
+        pairs = list(zip(self.lower.ravel(), self.upper.ravel(), strict=True))
+        shown = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in pairs[:4])
+        return shown + (f", ... ({len(pairs)})" if len(pairs) > 4 else "")
+
+    def facts(self) -> dict[str, str]:
+        """How they were found, how tight they are, and the time."""
+        slack = f"{float(self.slack.max(initial=0.0)):.2g}"
+        facts = {"method": self.method, "ended": self.ended, "slack at most": slack}
+        return facts | {"time": f"{self.seconds:.3g} s"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Maximum(Shown):
+    """The greatest value of an objective lies between `value`, proved of the input x, and `upper`,
+    proved of all inputs; both hold in real arithmetic, whenever the search was stopped."""
+
+    value: float
+    upper: float
+    x: NDArray[Any]  # the input that gives the value, in the network's shape, as float32
+    y: NDArray[np.float32]  # what the network's program gives there, in the shape of its output
+    ended: Stopped
+    seconds: float = 0.0
+    statistics: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """upper - value."""
+        return self.upper - self.value
+
+    @property
+    def tight(self) -> bool:
+        """Whether the gap is as small as was asked for."""
+        return self.ended == "gap"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        return {
+            "value": self.value,
+            "upper": self.upper,
+            "ended": self.ended,
+            "seconds": self.seconds,
+            "statistics": dict(self.statistics),
+            "x": np.asarray(self.x, dtype=np.float64).tolist(),
+            "y": np.asarray(self.y, dtype=np.float64).tolist(),
+        }
+
+    def title(self) -> str:
+        """Both ends."""
+        return f"{self.value:.8g} to {self.upper:.8g}"
+
+    def facts(self) -> dict[str, str]:
+        """How it ended, and the time."""
+        return {"ended": self.ended, "time": f"{self.seconds:.3g} s"}

@@ -1,0 +1,60 @@
+"""Lists of results, to look at and to work with."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from typing import Any, TypeVar
+
+from fgp_vnn.base.errors import InputError
+
+Answer = TypeVar("Answer")
+
+
+class Results(list[Answer]):
+    """A list of results that shows itself in a few lines, and as a table."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Everything, as plain values for JSON."""
+        return [result.to_dict() for result in self]  # type: ignore[attr-defined]
+
+    def to_frame(self) -> Any:
+        """A pandas frame with a row for each result; needs pandas."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("a frame needs pandas: pip install pandas") from None
+        return pandas.DataFrame([_flat(row) for row in self.to_dicts()])
+
+    def summary(self) -> str:
+        """How many results there are of each kind, in one line."""
+        kinds = Counter(getattr(r, "status", getattr(r, "ended", "")) for r in self)
+        counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+        return f"{len(self)} results: {counts}" if self else "no results"
+
+    def _repr_html_(self) -> str:
+        shown = "".join(result._repr_html_() for result in self[:10])  # type: ignore[attr-defined]
+        more = f"<p>... and {len(self) - 10} more</p>" if len(self) > 10 else ""
+        return f"<p>{html.escape(self.summary())}</p>{shown}{more}"
+
+    def show(self) -> None:
+        """Show the first of them."""
+        print(self.summary())
+        for result in self[:10]:
+            result.show()  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        shown = [f"  {number}: {result!r}" for number, result in enumerate(self[:10])]
+        more = [f"  ... and {len(self) - 10} more"] if len(self) > 10 else []
+        return "\n".join([self.summary(), *shown, *more])
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Counts and counterexamples in columns of their own."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}_{inner}": part for inner, part in value.items()}
+        else:
+            flat[name] = value
+    return flat

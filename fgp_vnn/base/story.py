@@ -1,0 +1,83 @@
+"""The story of a search, told to the logger `fgp_vnn` and to whoever listens.
+
+Steps are told at the level INFO, and what a search is doing at DEBUG, a few times a second. Nothing
+is computed for it unless somebody listens.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+LOG = logging.getLogger("fgp_vnn")
+LOG.addHandler(logging.NullHandler())
+PAUSE = 0.1  # seconds between two messages of a search
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a search is."""
+
+    step: str  # what it is doing
+    open: int | None = None  # bundles, boxes or regions that wait
+    lowest: float | None = None  # the lowest bound of them
+    left: float | None = None  # seconds until the deadline; None: there is none
+
+    def __str__(self) -> str:
+        parts = [self.step]
+        parts += [f"{self.open} open"] if self.open is not None else []
+        parts += [f"lowest bound {self.lowest:.4g}"] if self.lowest is not None else []
+        parts += [f"{max(self.left, 0.0):.0f} s left"] if self.left is not None else []
+        return ", ".join(parts)
+
+
+def tell(stage: Stage, level: int = logging.DEBUG) -> None:
+    """Say where a search is."""
+    LOG.log(level, "%s", stage, extra={"stage": stage})
+
+
+class Teller:
+    """Tells of a loop now and then, if somebody listens."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def due(self) -> bool:
+        """Whether it is time for a message."""
+        if not LOG.isEnabledFor(logging.DEBUG):
+            return False
+        now = time.monotonic()
+        if now - self._last < PAUSE:
+            return False
+        self._last = now
+        return True
+
+
+class _Listener(logging.Handler):
+    def __init__(self, hear: Callable[[Stage], None]) -> None:
+        super().__init__(logging.DEBUG)
+        self._hear = hear
+
+    def emit(self, record: logging.LogRecord) -> None:
+        stage = getattr(record, "stage", None)
+        if isinstance(stage, Stage):
+            self._hear(stage)
+
+
+@contextmanager
+def listening(hear: Callable[[Stage], None] | None) -> Iterator[None]:
+    """Let a function hear every stage of what is done inside; None hears nothing."""
+    if hear is None:
+        yield
+        return
+    listener, before = _Listener(hear), LOG.level
+    LOG.addHandler(listener)
+    LOG.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(listener)
+        LOG.setLevel(before)

@@ -1,0 +1,139 @@
+"""fgp-vnn bounds: certified ranges of outputs or hidden neurons, or of one objective."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.cli.arguments import (
+    add_device,
+    add_limits,
+    add_threads,
+    finite,
+    positive,
+    set_threads,
+)
+from fgp_vnn.cli.interrupt import leave_on_interrupt
+
+if TYPE_CHECKING:
+    from fgp_vnn.base.ranges import Bounds
+
+EXAMPLE = "fgp-vnn bounds model.onnx prop.vnnlib --timeout 60"
+METHODS = ("plain", "optimised", "split")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `fgp-vnn bounds`."""
+    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
+    parser.add_argument(
+        "inputs",
+        type=Path,
+        help="a property, whose inputs are meant, or an .npz file with lower and upper",
+    )
+    parser.add_argument(
+        "--layer", type=int, help="what goes into this ReLU layer, from 0 (default: the outputs)"
+    )
+    parser.add_argument(
+        "--maximise",
+        type=finite,
+        nargs="+",
+        metavar="C",
+        help="the greatest value of C_0 y_0 + C_1 y_1 + ... (default: the range of each output)",
+    )
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="split",
+        help="linear bounds, with optimised slopes, or splits up to --gap (%(default)s)",
+    )
+    parser.add_argument(
+        "--gap",
+        type=positive,
+        default=1e-4,
+        help="stop when the ends are so near, as a part of the value or of 1 (%(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    add_limits(parser)
+    add_threads(parser)
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the ranges; the exit code."""
+    if args.maximise is not None and (args.layer is not None or args.method != "split"):
+        raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
+    with leave_on_interrupt():
+        from fgp_vnn.api.values import bounds, maximise
+
+        set_threads(args.threads)
+        where = read_boxes(args.inputs)
+        chosen = {name: getattr(args, name) for name in ("timeout", "memory", "device", "seed")}
+        chosen["gap"] = args.gap
+        with _shown() as progress:
+            if args.maximise is not None:
+                best = maximise(args.model, where, args.maximise, progress=progress, **chosen)
+            else:
+                chosen |= {"layer": args.layer, "method": args.method}
+                ranges = bounds(args.model, where, progress=progress, **chosen)
+    if args.maximise is not None:
+        print(json.dumps(best.to_dict()) if args.json else f"maximum {_ended(best)}")
+    else:
+        print(json.dumps(ranges.to_dict()) if args.json else describe(ranges))
+    return 0
+
+
+def read_boxes(path: Path) -> Any:
+    """The inputs of a property, or the box of an .npz file."""
+    if path.suffix == ".npz":
+        import numpy as np
+
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                return archive["lower"], archive["upper"]
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise InputError(f"{path}: no arrays lower and upper ({error})") from None
+    from fgp_vnn.property import load_property
+
+    return load_property(path)
+
+
+def describe(ranges: Bounds) -> str:
+    """A line for each value, and how the search ended."""
+    pairs = zip(ranges.lower.ravel(), ranges.upper.ravel(), strict=True)
+    lines = [f"{number}: {low!r} to {high!r}" for number, (low, high) in enumerate(_plain(pairs))]
+    facts = ", ".join(f"{name} {value}" for name, value in ranges.facts().items())
+    return "\n".join([*lines, facts])
+
+
+def _plain(pairs: Any) -> Iterator[tuple[float, float]]:
+    return ((float(low), float(high)) for low, high in pairs)
+
+
+def _ended(best: Any) -> str:
+    facts = ", ".join(f"{name} {value}" for name, value in best.facts().items())
+    return f"{best.value!r} to {best.upper!r}; {facts}"
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[Any, Any], None]]:
+    """What shows the ends so far, where standard error is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda low, high: None
+        return
+    import numpy as np
+
+    with console.status("bounding") as status:
+
+        def show(low: Any, high: Any) -> None:
+            width = float(np.max(np.asarray(high) - np.asarray(low)))
+            status.update(f"bounding: the widest range is {width:.6g}")
+
+        yield show

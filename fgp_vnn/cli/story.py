@@ -1,0 +1,60 @@
+"""What a command tells on standard error while it works."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from fgp_vnn.base.story import LOG, Stage, listening
+
+_CLEAR = "\r\x1b[K"
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    """How much to tell."""
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="tell each step on standard error; twice: also what a search does (default: neither)",
+    )
+
+
+@contextmanager
+def told(verbose: int) -> Iterator[None]:
+    """Tell the steps in lines, or show the current one where standard error is a terminal."""
+    if verbose:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(relativeCreated)7d ms  %(message)s"))
+        before = LOG.level
+        LOG.addHandler(handler)
+        LOG.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+        try:
+            yield
+        finally:
+            LOG.removeHandler(handler)
+            LOG.setLevel(before)
+    elif sys.stderr.isatty():
+        with listening(_show):
+            yield
+        clear()
+    else:
+        yield
+
+
+def _show(stage: Stage) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"{_CLEAR}{stage}")
+        sys.stderr.flush()
+
+
+def clear() -> None:
+    """Take the line away, if there is one."""
+    if sys.stderr.isatty():
+        with suppress(OSError):
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()

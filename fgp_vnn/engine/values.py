@@ -1,0 +1,177 @@
+"""How low rows of a network's values can be: plain bounds, optimised bounds, or splits up to a gap.
+
+The rows are shifted so that 0 is where the lowest known point is, less the gap: then a bundle is
+closed exactly where a search that decides a query would close it, and every step of the engine does
+what it does there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.lowest import Lowest, lowest_by_descent
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.engine.bounding import bound_outputs, bound_root, refine
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.proof_log import NullLog
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network.model import Combination, Network
+from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.bundles import set_out
+from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.value import Least, LeastSearch
+from fgp_vnn.strategy import Strategy
+
+Method = Literal["plain", "optimised", "split"]
+METHODS: tuple[Method, ...] = ("plain", "optimised", "split")
+Hear = Callable[[Tensor, Tensor], None]  # proved bounds [rows], and the lowest known values [rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Combinations of the results of one map of a network."""
+
+    network: Network
+    target: int  # 0 is what goes into the first ReLU layer, the last one is the output
+    rows: Tensor  # [rows, outputs of the map]
+
+    def ask(self, domain: Domain, offset: Tensor | None = None) -> Query:
+        return ask_values(self.network, domain, self.target, self.rows, offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Lows:
+    """Of each row: a proved lower bound, and the point of the domain with the lowest value."""
+
+    least: Tensor  # [rows]
+    reached: Tensor  # [rows] the values at the points, up to rounding
+    points: Tensor  # [rows, inputs]
+    statistics: dict[str, int]
+
+
+def find_lows(
+    rows: Rows,
+    domain: Domain,
+    method: Method,
+    gap: float,
+    budget: Budget,
+    settings: Settings,
+    hear: Hear = lambda least, reached: None,
+) -> Lows:
+    """Bounds of rows over a domain; with splits, until what is proved is within the gap of what a
+    point reaches, as a part of the value or of 1 if that is larger, or until time is up.
+    """
+    query, strategy = rows.ask(domain), Strategy()
+    lowest = Lowest.of(query)
+    lowest_by_descent(query, lowest, budget, replace(strategy.attack.long, seed=settings.seed))
+    allowed = gap * lowest.value.abs().clamp(min=1)
+    shift = lowest.value - allowed
+    problem = _problem(rows.ask(domain, -shift), settings, budget)
+    least = _bounded(problem, method)
+    hear(_unshifted(least, shift), lowest.value)
+    if method == "split" and not budget.expired() and bool((least <= 0).any()):
+        inner = Lowest(allowed.clone(), Lowest.of(problem.query).points)
+
+        def heard(low: Tensor) -> None:
+            hear(_unshifted(torch.fmax(least, low), shift), inner.value + shift)
+
+        found = _split(problem, inner, allowed, heard)
+        least = torch.fmax(least, found)
+        better = inner.value < allowed
+        lowest.look(problem.lift(inner.points)[better].to(lowest.points), query)
+    return Lows(_unshifted(least, shift), lowest.value, lowest.points, problem.statistics)
+
+
+def least_at(rows: Rows, point: Tensor, settings: Settings) -> Tensor:
+    """Proved lower bounds [rows] of the values at one point [inputs]."""
+    return bound_root(_problem(rows.ask(Box(point, point)), settings, UNLIMITED))
+
+
+def _problem(query: Query, settings: Settings, budget: Budget) -> Problem:
+    """A query of which no point is a counterexample: nothing is to be broken."""
+    return Problem(query, lambda points: None, settings, budget, Strategy(), NullLog(query))
+
+
+def _bounded(problem: Problem, method: Method) -> Tensor:
+    """Proved lower bounds [rows], the problem made smaller on the way."""
+    problem.reduce_inputs()
+    least = bound_root(problem)
+    if method == "plain":
+        return least
+    problem.shrink()
+    least = torch.fmax(least, bound_outputs(problem, problem.strategy.slopes.rows))
+    if len(problem.bounds.lower) > 1 and bool((least <= 0).any()):
+        refine(problem, problem.budget.share(problem.strategy.hidden.refine_share))
+        problem.shrink()
+        least = torch.fmax(least, bound_outputs(problem, problem.strategy.slopes.rows))
+    return least
+
+
+def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor], None]) -> Tensor:
+    """The same by splits of neurons, and of the inputs of a box where they are few: neither way is
+    always the better one."""
+    strategy, budget = problem.strategy, problem.budget
+    ascent, candidates = strategy.slopes.bundles, strategy.neurons.candidates
+    setting, root = set_out(problem.query, problem.bounds, budget, ascent, candidates)
+    search = LeastSearch(Least(setting, lowest, gap, strategy.projections), strategy.neurons)
+    search.begin(root)
+    some = problem.query.network.inputs <= strategy.inputs.some
+    by_boxes = isinstance(problem.query.domain, Box) and some
+    search.run(hear, strategy.short.most if by_boxes else None)
+    least = search.least
+    if by_boxes and not budget.expired():
+        least = torch.fmax(least, _split_boxes(problem, least, lowest, gap))
+        hear(least)
+        if bool((least < lowest.value - gap).any()):
+            search.run(hear)
+            least = torch.fmax(least, search.least)
+    problem.statistics.update(search.statistics)
+    return least
+
+
+def _split_boxes(problem: Problem, least: Tensor, lowest: Lowest, gap: Tensor) -> Tensor:
+    """Lower bounds [rows] by splits of inputs: none is lower than the lowest known value, less the
+    gap, if that is proved. A point that is lower lowers the question."""
+    query, domain = problem.query, problem.query.domain
+    how = problem.strategy.inputs
+    few = query.network.inputs <= how.few
+    patience = problem.budget.share(how.value_share if few else how.share)
+
+    wanted = lowest.value - gap
+
+    def confirm(points: Tensor) -> Counterexample | None:
+        lowest.look(domain.project(points.to(query.network.dtype)), query)
+        lower = bool((lowest.value < wanted).any())
+        return Counterexample(np.zeros(0), np.zeros(0, dtype=np.float32)) if lower else None
+
+    while True:
+        wanted = lowest.value - gap
+        left = torch.nonzero(least < wanted).flatten()
+        if not len(left) or patience.expired():
+            return least
+        part = query.only(left.tolist())
+        rows = torch.eye(len(left), dtype=wanted.dtype, device=wanted.device)
+        output = Combination(part.network.output, rows, -wanted[left])
+        part = replace(part, network=replace(part.network, output=output))
+        outcome = split_inputs(part, confirm, patience, Subdivision())
+        for name, count in outcome.statistics.items():
+            problem.statistics[name] = problem.statistics.get(name, 0) + count
+        if outcome.status == "unsat":
+            return least.index_copy(0, left, wanted[left])
+        if outcome.status != "sat":
+            return least
+
+
+def _unshifted(least: Tensor, shift: Tensor) -> Tensor:
+    """Lower bounds of the rows from those of the shifted ones, rounded down after the sum."""
+    total = least + shift
+    down = torch.nextafter(total, torch.full_like(total, -torch.inf))
+    return torch.where(total.isfinite(), down, -torch.inf)

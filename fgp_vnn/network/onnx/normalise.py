@@ -1,0 +1,97 @@
+"""A network behind a normalisation of its input: what it is to somebody who has pixels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from torch import Tensor, nn
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.model_file import read_model
+from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
+
+Array = NDArray[Any]
+
+
+def load_normalised(
+    source: str | Path | bytes | onnx.ModelProto, mean: Array, std: Array
+) -> LoadedNetwork:
+    """The network of a file or of ONNX in memory, given (x - mean) / std; numbers, or one for each
+    channel."""
+    if isinstance(source, onnx.ModelProto):
+        return load_network(normalised(source, mean, std))
+    data = source if isinstance(source, bytes) else read_model(Path(source))
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except Exception:  # protobuf's DecodeError, whose module differs between versions
+        raise InputError("not an ONNX file, or a truncated one") from None
+    return load_network(normalised(model, mean, std))
+
+
+def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelProto:
+    """The model with a subtraction and a division in front of it, both in float32."""
+    check_normalisation(mean, std)
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    graph = result.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    name, *more = (value.name for value in graph.input if value.name not in constants)
+    if more:
+        raise InputError(f"mean and std are for one input; the network has {1 + len(more)}")
+    given = next(value for value in graph.input if value.name == name)
+    axes = len(given.type.tensor_type.shape.dim)
+    inner, moved = f"{name}_normalised", f"{name}_centred"
+    for node in graph.node:
+        for place, read in enumerate(node.input):
+            if read == name:
+                node.input[place] = inner
+    for kind, value in (("mean", mean), ("std", std)):
+        constant = spread_channels(value, axes).astype(np.float32)
+        graph.initializer.append(numpy_helper.from_array(constant, f"{name}_{kind}"))
+    graph.node.insert(0, helper.make_node("Div", [moved, f"{name}_std"], [inner]))
+    graph.node.insert(0, helper.make_node("Sub", [name, f"{name}_mean"], [moved]))
+    return result
+
+
+def check_normalisation(mean: Array, std: Array) -> None:
+    """Refuse what nothing can be divided by."""
+    finite = np.isfinite(mean).all() and np.isfinite(std).all()
+    if not finite or not (np.asarray(std, dtype=np.float32) > 0).all():
+        raise InputError("mean and std must be finite numbers, and std positive")
+
+
+def spread_channels(value: Array, axes: int) -> Array:
+    """One value for each channel, in the shape that is added to an input with so many axes."""
+    if value.ndim == 1 and axes > 2:
+        return value.reshape(-1, *[1] * (axes - 2))
+    return value
+
+
+class Normalised(nn.Module):
+    """A module that is given (x - mean) / std; numbers, or one for each channel."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, module: nn.Module, mean: Array, std: Array) -> None:
+        super().__init__()
+        check_normalisation(mean, std)
+        self.module = module
+        for name, value in (("mean", mean), ("std", std)):
+            self.register_buffer(name, torch.from_numpy(np.asarray(value, dtype=np.float32)))
+        self.train(module.training)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The module's output at the normalised input."""
+        mean, std = (
+            v.view(-1, *[1] * (x.ndim - 2)) if v.ndim == 1 and x.ndim > 2 else v
+            for v in (self.mean, self.std)
+        )
+        result: Tensor = self.module((x - mean) / std)
+        return result

@@ -1,0 +1,105 @@
+"""Conditions on the variables of a network, and the property that two of them make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.property.formula import And, Formula, Names, Or, negated
+from fgp_vnn.property.model import Property, Variable
+from fgp_vnn.property.normal import to_cases
+
+
+@dataclass(frozen=True)
+class Space:
+    """The variables of one network: its inputs X and its outputs Y."""
+
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+
+    @property
+    def names(self) -> Names:
+        """How many variables there are, and what each is called in a message."""
+        inputs, outputs = math.prod(self.input_shape), math.prod(self.output_shape)
+
+        def name(variable: int) -> str:
+            return f"x[{variable}]" if variable < inputs else f"y[{variable - inputs}]"
+
+        return Names(inputs, outputs, name)
+
+    def declared(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        """The variables as VNN-LIB 2.0 declares them."""
+        return (Variable("X", "Real", self.input_shape),), (
+            Variable("Y", "Real", self.output_shape),
+        )
+
+
+class Condition:
+    """What comparisons say together: of all of them, unless `.any()` asks for one."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, space: Space, parts: tuple[Formula, ...]) -> None:
+        self.space, self.parts = space, parts
+
+    @property
+    def formula(self) -> Formula:
+        return self.parts[0] if len(self.parts) == 1 else And(self.parts)
+
+    def any(self) -> Condition:
+        """At least one of the compared entries meets the comparison."""
+        return Condition(self.space, (Or(self.parts),))
+
+    def all(self) -> Condition:
+        """All of them do, as without saying so."""
+        return self
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition(self._checked(other), (And((self.formula, other.formula)),))
+
+    def __or__(self, other: Condition) -> Condition:
+        return Condition(self._checked(other), (Or((self.formula, other.formula)),))
+
+    def __invert__(self) -> Condition:
+        return Condition(self.space, (negated(self.formula, self.space.names),))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "a condition has no truth value: write (low <= x) & (x <= high) for "
+            "low <= x <= high, and &, |, ~ for and, or, not"
+        )
+
+    def __repr__(self) -> str:
+        names = self.space.names
+        return f"<condition on {names.inputs} inputs and {names.outputs} outputs>"
+
+    def _checked(self, other: Condition) -> Space:
+        if not isinstance(other, Condition):
+            raise InputError(f"a condition is combined with another one, not {type(other)}")
+        if other.space != self.space:
+            raise InputError("the two conditions are about different networks")
+        return self.space
+
+
+def property_of(inputs: Condition, unsafe: Condition) -> Property:
+    """The property that is broken by the inputs of a set whose outputs are unsafe."""
+    for what, given in (("inputs", inputs), ("unsafe", unsafe)):
+        if not isinstance(given, Condition):
+            raise InputError(f"{what} is a condition on variables, not {type(given).__name__}")
+    if inputs.space != unsafe.space:
+        raise InputError("inputs and unsafe are about different networks")
+    names = inputs.space.names
+    cases, warnings = to_cases(names, [inputs.formula, unsafe.formula])
+    declared = inputs.space.declared()
+    return Property(cases, names.inputs, names.outputs, "1.0", *declared, tuple(warnings))
+
+
+def any_of(conditions: Sequence[Condition]) -> Condition:
+    """At least one of the conditions."""
+    first, *rest = conditions
+    for other in rest:
+        first._checked(other)
+    return Condition(first.space, (Or(tuple(c.formula for c in conditions)),))

@@ -1,0 +1,105 @@
+"""Linear programs over regions, by primal and dual steps (Chambolle and Pock, 2011).
+
+The least value of cost . u over the u = x - c of the domain with row . u + value <= 0 for all rows
+is the saddle of cost . u + m . (rows u + values) over u and multipliers m >= 0. Any multipliers
+give a lower bound, and any point is a candidate: neither is believed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.regions.halfspaces import HalfSpaces, combine
+from fgp_vnn.regions.projections import along, scaled, step_length
+from fgp_vnn.strategy import Projections
+
+
+class Programs(NamedTuple):
+    """min cost . (x - c) + constant over the domain, with rows . (x - c) + values <= 0."""
+
+    cost: Tensor  # [cases, inputs]
+    constant: Tensor  # [cases]
+    rows: Tensor  # [cases, constraints, inputs]
+    values: Tensor  # [cases, constraints]
+
+
+def lowest_points(
+    domain: Domain,
+    programs: Programs,
+    look: Callable[[Tensor], Tensor],
+    budget: Budget,
+    effort: Projections,
+) -> Tensor:
+    """Multipliers [cases, constraints] with high lower bounds.
+
+    `look` sees points [points, inputs] of the domain and gives the bound [cases] at which a case is
+    done. Inputs are measured in the sides of a box, so that it is a cube. Restarts from the mean of
+    the steps make it fast on polyhedra, and so does a weight that lets points and multipliers move
+    by as much (Applegate et al., 2021).
+    """
+    side = domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
+    zero = torch.zeros_like(programs.values)
+    size, now = scaled(HalfSpaces(programs.rows * side, programs.values, zero))
+    cost = programs.cost * side
+    length = torch.linalg.vector_norm(cost, dim=-1, keepdim=True)
+    length = length.clamp(min=torch.finfo(cost.dtype).tiny)
+    cost = cost / length
+    step = (step_length(now.rows) * 0.9).sqrt()
+    multipliers, point = zero, torch.zeros_like(cost)
+    begun, weight = (multipliers, point), torch.ones_like(length)
+    sums, count = (multipliers, point), 0
+    best, bound = multipliers, torch.full_like(programs.constant, -torch.inf)
+    for number in range(1, effort.extreme + 1):
+        new = _inside(domain, point - weight * step * (cost + combine(multipliers, now.rows)))
+        slack = along(now.rows, 2 * new - point) + now.values
+        multipliers, point = torch.addcmul(multipliers, step / weight, slack).clamp_(min=0), new
+        sums, count = (sums[0] + multipliers, sums[1] + point), count + 1
+        if number % effort.extreme_look and number != effort.extreme:
+            continue
+        mean = sums[0] / count, sums[1] / count
+        for tried in (multipliers, mean[0]):
+            total = cost + combine(tried, now.rows)
+            value = (tried * now.values).sum(-1) - _support(domain, -total)
+            higher = value > bound
+            bound = torch.where(higher, value, bound)
+            best = torch.where(higher.unsqueeze(-1), tried, best)
+        needed = look(domain.center + side * torch.cat([point, mean[1]]))
+        proved = length.squeeze(-1) * bound + programs.constant
+        if bool((proved > needed).all()) or budget.expired():
+            break
+        if number % (effort.restart * effort.extreme_look) == 0:
+            multipliers, point = mean
+            weight, begun = _balanced(weight, begun, mean), mean
+            sums, count = (torch.zeros_like(multipliers), torch.zeros_like(point)), 0
+    found: Tensor = best * length / size
+    return found
+
+
+def _balanced(weight: Tensor, before: tuple[Tensor, Tensor], now: tuple[Tensor, Tensor]) -> Tensor:
+    """The weight [cases, 1], moved half of the way to the ratio of what points and multipliers have
+    moved by since the last restart."""
+    dual, primal = (
+        torch.linalg.vector_norm(b - a, dim=-1, keepdim=True)
+        for a, b in zip(before, now, strict=True)
+    )
+    moved = (primal > 0) & (dual > 0)
+    ratio = (weight * primal / dual.clamp(min=torch.finfo(dual.dtype).tiny)).sqrt()
+    return torch.where(moved, ratio.clamp(1e-4, 1e4), weight)
+
+
+def _support(domain: Domain, rows: Tensor) -> Tensor:
+    """How far the rows [cases, inputs], in sides, reach."""
+    return rows.abs().sum(-1) if isinstance(domain, Box) else domain.support(rows)
+
+
+def _inside(domain: Domain, offset: Tensor) -> Tensor:
+    """The offset [cases, inputs] from the centre, in sides, moved into the domain."""
+    if isinstance(domain, Box):
+        return offset.clamp(-1, 1)
+    return domain.project(domain.center + offset) - domain.center

@@ -1,0 +1,189 @@
+"""The split search with the least value of each row as the unknown.
+
+The goal is a *value*: the bundles of a row cover the domain, so that the lowest level among them is
+a proved lower bound of the row at any time. `Value` asks whether it is above 0, as for the sign of
+a hidden neuron; `Least` how low it is, and looks for points that are as low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.lowest import Lowest
+from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
+from fgp_vnn.regions.extreme_points import Programs, lowest_points
+from fgp_vnn.regions.forms import affine_forms
+from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Visited
+from fgp_vnn.search.bundles import Bundles, Setting, bound
+from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.strategy import Neurons, Projections
+
+
+class Value(Goal):
+    """How small the value of each row can be, as far as 0.
+
+    Of each row the lowest bundles are split, unless a closed one is as low: no other raises what is
+    proved.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        rows = setting.rows
+        self._closed = rows.new_full((len(rows),), torch.inf)  # lowest levels of closed bundles
+
+    def enough(self) -> Tensor:
+        """The level [rows] above which a bundle is closed."""
+        return torch.zeros_like(self._closed)
+
+    def visit(self, batch: Batch) -> Visited:
+        bounded = bound(self.setting, batch.bundles)
+        least = bounded.result.least.squeeze(-1)
+        level = torch.where(least.isfinite(), least, -torch.inf)  # what overflowed is no bound
+        if not self.setting.ascent.storable:
+            # What holds in a bundle holds in its halves, also where few steps find less.
+            level = torch.maximum(level, batch.level)
+        self.look(bounded.result.points.flatten(0, 1))
+        row = batch.bundles.disjunct
+        closed = level > self.enough()[row]
+        self._close(row[closed], level[closed])
+        return Visited(bounded, level, closed, {})
+
+    def look(self, points: Tensor) -> None:
+        """See the points [points, inputs] at which bounds are least."""
+
+    def settle(self, visited: Visited, at: Tensor) -> Bundles:
+        """A region has no neuron to be split: its level stays as it is."""
+        regions = visited.bounded.bundles.at(at)
+        self._close(regions.disjunct, visited.level[at])
+        return regions
+
+    def take(self, frontier: Frontier, count: int) -> Held:
+        """The lowest bundles of each row in which no closed one is as low, as many of each."""
+        waiting = frontier.everything()
+        row, level = waiting["disjunct"], waiting["key"]
+        useful = torch.nonzero(level < self._closed[row]).flatten()
+        useful = useful[level[useful].argsort(stable=True)]
+        useful = useful[row[useful].argsort(stable=True)]  # by row, and by level in each
+        counts = torch.bincount(row[useful], minlength=len(self._closed))
+        first = counts.cumsum(0) - counts
+        rank = torch.arange(len(useful), device=row.device) - first[row[useful]]
+        each = max(1, count // max(1, int((counts > 0).sum())))
+        return frontier.take(useful[rank < each])
+
+    def least(self, frontier: Frontier) -> Tensor:
+        """The lowest level of each row [rows]."""
+        if not len(frontier):
+            return self._closed
+        waiting = frontier.everything()
+        return self._closed.scatter_reduce(0, waiting["disjunct"], waiting["key"], "amin")
+
+    def _close(self, row: Tensor, level: Tensor) -> None:
+        self._closed = self._closed.scatter_reduce(0, row, level, "amin")
+
+
+class Least(Value):
+    """How small the value of each row is, up to a gap.
+
+    A bundle is closed where it holds nothing that is lower by the gap than the lowest point that is
+    known. In a region the least value is that of a linear program, solved by primal and dual
+    steps: their points are looked at, and their multipliers give its level.
+    """
+
+    def __init__(self, setting: Setting, lowest: Lowest, gap: Tensor, effort: Projections) -> None:
+        super().__init__(setting)
+        self.lowest, self.gap, self.effort = lowest, gap, effort
+        self.regions = 0  # that were settled
+
+    def enough(self) -> Tensor:
+        return self.lowest.value - self.gap
+
+    def done(self, batch: Batch) -> Tensor:
+        row = batch.bundles.disjunct
+        done = batch.level > self.enough()[row]
+        self._close(row[done], batch.level[done])
+        return done
+
+    def look(self, points: Tensor) -> None:
+        self.lowest.look(points, self.setting.query)
+
+    def settle(self, visited: Visited, at: Tensor) -> Bundles:
+        network, budget = self.setting.query.network, self.setting.budget
+        kept = [visited.bounded.bundles.at(at[:0])]
+        for some in parts(len(at), polyhedra_at_once(network, budget.at_once)):
+            regions = visited.bounded.bundles.at(at[some])
+            pattern = visited.bounded.regions(at[some])
+            pressed, level = self._pressed(regions, pattern, visited.level[at[some]])
+            self._close(pressed.disjunct, level)
+            kept.append(pressed)
+        self.regions += len(at)
+        return Bundles.joined(kept)
+
+    def _pressed(self, regions: Bundles, pattern: Tensor, level: Tensor) -> tuple[Bundles, Tensor]:
+        """Regions with the multipliers of their programs, and the levels that these prove."""
+        query, row = self.setting.query, regions.disjunct
+        split = torch.split(pattern > 0, self.setting.widths, -1)
+        *layers, output = affine_forms(query.network, query.domain, split)
+        cases = len(row)
+
+        def wide(part: Tensor) -> Tensor:
+            return part.expand(cases, *part.shape[1:])
+
+        index = row.view(-1, 1, 1).expand(-1, query.network.inputs, 1)
+        signs = regions.signs.to(level.dtype)  # 0 where the sign is known in the whole domain
+        rows = [wide(form.columns).transpose(1, 2) for form in layers]
+        programs = Programs(
+            cost=wide(output.columns).gather(-1, index).squeeze(-1),
+            constant=wide(output.values).gather(-1, row.unsqueeze(-1)).squeeze(-1),
+            rows=-torch.cat([level.new_zeros(cases, 0, query.network.inputs), *rows], 1)
+            * signs.unsqueeze(-1),
+            values=-torch.cat([level.new_zeros(cases, 0), *(wide(f.values) for f in layers)], 1)
+            * signs,
+        )
+
+        def look(points: Tensor) -> Tensor:
+            self.look(points)
+            return self.enough()[row]
+
+        beta = lowest_points(query.domain, programs, look, self.setting.budget, self.effort)
+        still = replace(self.setting, ascent=replace(self.setting.ascent, steps=0))
+        bounded = bound(still, replace(regions, beta=beta))
+        least = bounded.result.least.squeeze(-1)
+        better = torch.where(least.isfinite(), least, -torch.inf)
+        return bounded.bundles, torch.maximum(level, better)
+
+
+class LeastSearch:
+    """One search for the least values of the rows of a setting, which can be continued."""
+
+    def __init__(self, goal: Least, neurons: Neurons) -> None:
+        network, self._budget = goal.setting.query.network, goal.setting.budget
+        fit = ascents_at_once(network, len(network.layers), self._budget.at_once)
+        self._goal = goal
+        self._search = BestFirst(goal, Frontier(self._budget.waiting), min(neurons.batch, fit))
+
+    @property
+    def least(self) -> Tensor:
+        """Proved lower bounds [rows]."""
+        return self._goal.least(self._search.frontier)
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        return {"bundles": self._search.bundles, "regions": self._goal.regions}
+
+    def begin(self, root: Bundles) -> None:
+        self._search.begin(root, {})
+
+    def run(self, hear: Callable[[Tensor], None], most: int | None = None) -> None:
+        """Split until every row is known up to its gap, time is up, or `most` bundles were bounded;
+        `hear` is told the bounds as they rise."""
+
+        def enough() -> bool:
+            hear(self.least)
+            expired = self._budget.expired()
+            return expired or (most is not None and self._search.bundles >= most)
+
+        self._search.run(enough)

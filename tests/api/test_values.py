@@ -1,0 +1,147 @@
+"""bounds and maximise: proofs whenever they are stopped, against the exact oracle."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import fgp_vnn
+import values_check
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.network import Dense, Network
+from tests.helpers.small_networks import random_network, random_point, save_onnx
+
+METHODS = ("plain", "optimised", "split")
+
+
+# All shapes in small boxes, and small ones in larger boxes: the others take the oracle too long.
+NUMBERS = (*range(12), 12, 13, 18, 19, 20, 24, 25, 30, 31, 36, 37, 38)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_maxima_and_ranges_agree_with_the_exact_oracle(number: int) -> None:
+    made = values_check.case(number)
+    exact = made.exact(120)
+    assert exact is not None
+    faults, tight = values_check.faults(made, exact, 120, 1e-4)
+    assert not faults and tight
+
+
+@pytest.mark.parametrize("ball", [("l2", 0.5), ("l1", 0.9), ("linf", 0.3)])
+@pytest.mark.parametrize("clip", [None, (0.0, 1.0)])
+def test_ranges_over_balls_hold_at_their_points_and_narrow_with_the_method(
+    ball: tuple[str, float], clip: tuple[float, float] | None
+) -> None:
+    norm, epsilon = ball
+    network, x = random_network((4, 10, 8, 2), 3), random_point(4, 3)
+    where = fgp_vnn.Ball(x, epsilon, norm, clip)
+    found = [fgp_vnn.bounds(network, where, method=m, timeout=20) for m in METHODS]
+    chance = np.random.default_rng(0)
+    offsets = chance.normal(size=(4000, 4))
+    order = {"l2": 2, "l1": 1, "linf": np.inf}[norm]
+    offsets *= epsilon / np.linalg.norm(offsets, order, axis=1, keepdims=True)
+    points = x + offsets * chance.uniform(0, 1, (4000, 1))
+    points = points if clip is None else np.clip(points, *clip)
+    y = network(torch.from_numpy(points)).numpy()
+    for ranges in found:
+        assert (ranges.lower <= y.min(0)).all() and (y.max(0) <= ranges.upper).all()
+    for wide, narrow in pairwise(found):
+        assert (wide.lower <= narrow.lower + 1e-12).all()
+        assert (narrow.upper <= wide.upper + 1e-12).all()
+    best = fgp_vnn.maximise(network, where, [1.0, -1.0], timeout=20)
+    assert best.value <= best.upper and best.value >= float((y[:, 0] - y[:, 1]).max()) - 0.05
+    size = np.linalg.norm(best.x.astype(np.float64) - x, order)
+    assert size <= epsilon * (1 + 1e-12)
+
+
+def test_hidden_neurons_have_ranges_too() -> None:
+    network, x = random_network((3, 6, 5, 2), 5), random_point(3, 5)
+    box = x - 0.2, x + 0.2
+    points = np.random.default_rng(1).uniform(*box, (3000, 3))
+    seen = network.preactivations(torch.from_numpy(points))
+    for layer in (0, 1):
+        ranges = fgp_vnn.bounds(network, box, layer=layer)
+        z = seen[layer].numpy()
+        assert ranges.lower.shape == (network.widths[layer],)
+        assert (ranges.lower <= z.min(0)).all() and (z.max(0) <= ranges.upper).all()
+        assert (ranges.slack <= 1e-4 * np.maximum(1, np.abs(ranges.lower))).all()
+
+
+def test_bounds_hold_whenever_the_search_is_stopped() -> None:
+    network, x = random_network((8, 40, 40, 2), 2), random_point(8, 2)
+    box, heard = (x - 1.0, x + 1.0), list[tuple[float, float]]()
+    final = fgp_vnn.maximise(
+        network, box, [1.0, 0.0], timeout=6, progress=lambda *ends: heard.append(ends)
+    )
+    short = fgp_vnn.maximise(network, box, [1.0, 0.0], timeout=1e-3)
+    assert short.value <= final.upper and final.value <= short.upper
+    assert len(heard) > 1
+    for value, upper in heard:
+        assert value <= final.upper + 1e-9 and upper >= final.value - 1e-9
+    uppers = [upper for _, upper in heard]
+    assert uppers == sorted(uppers, reverse=True)
+
+
+def identity(factor: float, bias: float) -> Network:
+    """relu(x) * factor + bias."""
+    eye = torch.ones(1, 1, dtype=torch.float64)
+    first = Dense((0,), (eye,), torch.zeros(1, dtype=torch.float64))
+    last = Dense((1,), (factor * eye,), torch.full((1,), bias, dtype=torch.float64))
+    return Network((first,), last, 1)
+
+
+@pytest.mark.parametrize("factor", [0.1, 1 / 3, 1e-30, 1e30])
+def test_ends_are_rounded_outwards(factor: float) -> None:
+    from fractions import Fraction
+
+    network = identity(factor, 0.7)
+    y = fgp_vnn.variables(network)[1]
+    found = fgp_vnn.maximise(network, ([-1.0], [0.3]), 3 * y[0] + 0.1)
+    top = 3 * (Fraction(factor) * Fraction(0.3) + Fraction(0.7)) + Fraction(0.1)
+    at = 3 * (Fraction(factor) * Fraction(float(found.x[0])) + Fraction(0.7)) + Fraction(0.1)
+    assert Fraction(found.value) <= at <= top <= Fraction(found.upper)
+    ranges = fgp_vnn.bounds(network, ([-1.0], [0.3]), timeout=5)
+    assert Fraction(float(ranges.lower[0])) <= Fraction(0.7)
+    assert Fraction(float(ranges.upper[0])) >= Fraction(factor) * Fraction(0.3) + Fraction(0.7)
+
+
+def test_what_overflows_is_infinite_and_no_bound() -> None:
+    found = fgp_vnn.bounds(identity(1e308, 0.0), ([0.0], [1e30]), timeout=5)
+    assert found.upper[0] == math.inf and found.lower[0] <= 0
+
+
+def test_several_boxes_are_one_set(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    save_onnx(random_network((2, 6, 2), 1), path)
+    x, y = fgp_vnn.variables(path)
+    left, right = (x >= -1) & (x <= -0.5), (x >= 0.5) & (x <= 1)
+    both = fgp_vnn.bounds(path, left | right)
+    parts = [fgp_vnn.bounds(path, part) for part in (left, right)]
+    assert np.allclose(both.upper, np.maximum(*(part.upper for part in parts)), atol=1e-3)
+    best = fgp_vnn.maximise(path, left | right, y[0] - 2 * y[1])
+    assert best.upper <= best.value + 1e-4 * max(1, abs(best.value))
+    assert (best.x >= 0.5).all() or (best.x <= -0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda n: fgp_vnn.bounds(n, ([1.0, 1.0], [0.0, 0.0])), "above its upper"),
+        (lambda n: fgp_vnn.bounds(n, 3), "a pair"),
+        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), method="best"), "plain, optimised"),
+        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), layer=7), "ReLU layers 0 to 0"),
+        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), gap=0), "positive"),
+        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), engine="walk"), "does not use"),
+        (lambda n: fgp_vnn.maximise(n, ([0.0] * 2, [1.0] * 2), [1.0] * 3), "3 factors"),
+        (lambda n: fgp_vnn.bounds(n, fgp_vnn.variables(n)[1] >= 0), "no lower bound"),
+    ],
+)
+def test_what_is_no_question_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call(random_network((2, 3, 2), 0))
