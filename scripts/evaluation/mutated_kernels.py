@@ -26,7 +26,7 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
     ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
     (
         "chord and lower line swapped",
-        _BOUNDS,
+        _LINES,
         "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
         "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
     ),
