@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier as Certifier
     from fgp_vnn.api.certify import certify as certify
+    from fgp_vnn.api.models import load_model as load_model
     from fgp_vnn.api.radius import radius as radius
     from fgp_vnn.api.verify import verify as verify
     from fgp_vnn.base.errors import InputError as InputError
@@ -29,6 +30,7 @@ _HOMES = {
     "verify": "fgp_vnn.api.verify",
     "InputError": "fgp_vnn.base.errors",
     "UnsupportedError": "fgp_vnn.base.errors",
+    "load_model": "fgp_vnn.api.models",
     "load_network": "fgp_vnn.network",
     "load_property": "fgp_vnn.property",
     "Verdict": "fgp_vnn.base.verdict",
@@ -42,6 +44,7 @@ __all__ = [
     "UnsupportedError",
     "Verdict",
     "certify",
+    "load_model",
     "load_network",
     "load_property",
     "radius",

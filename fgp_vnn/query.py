@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain.sets import Domain
-from fgp_vnn.network.model import Combination, Network
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.network.model import Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
 
 
@@ -90,16 +90,34 @@ class Query:
 def ask(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:
     """The query whether an output in one of the conjunctions is reached from the domain."""
     device, dtype = network.device, network.dtype
-    none = Conjunction(np.zeros((0, network.outputs)), np.zeros(0), np.zeros(0, bool))
-    parts = [*unsafe, none]
-    rows = torch.as_tensor(np.concatenate([c.rows for c in parts]), device=device, dtype=dtype)
-    limits = torch.as_tensor(np.concatenate([c.limits for c in parts]), device=device, dtype=dtype)
-    strict = np.concatenate([c.strict for c in parts])
-    disjunct = np.repeat(np.arange(len(parts)), [len(c.limits) for c in parts])
+    rows, limits = (part.to(device, dtype) for part in _rows(unsafe, network.outputs))
+    combined = replace(network, output=Combination(network.output, rows, -limits))
+    return _query(combined, domain.to(device, dtype), unsafe)
+
+
+def ask_of_outputs(outputs: int, unsafe: Sequence[Conjunction]) -> Query:
+    """The query about points that are outputs themselves: its network maps them to the rows."""
+    rows, limits = _rows(unsafe, outputs)
+    whole = torch.full((outputs,), torch.inf, dtype=rows.dtype)
+    network = Network((), Dense((0,), (rows,), -limits), outputs)
+    return _query(network, Box(-whole, whole), unsafe)
+
+
+def _rows(unsafe: Sequence[Conjunction], outputs: int) -> tuple[Tensor, Tensor]:
+    """The rows [rows, outputs] of all conjunctions, and their limits [rows]."""
+    rows = np.concatenate([np.zeros((0, outputs)), *(c.rows for c in unsafe)])
+    limits = np.concatenate([np.zeros(0), *(c.limits for c in unsafe)])
+    return torch.from_numpy(rows), torch.from_numpy(limits)
+
+
+def _query(network: Network, domain: Domain, unsafe: Sequence[Conjunction]) -> Query:
+    """The query of a network whose outputs are the rows of all conjunctions."""
+    strict = np.concatenate([np.zeros(0, bool), *(c.strict for c in unsafe)])
+    disjunct = np.repeat(np.arange(len(unsafe)), [len(c.limits) for c in unsafe])
     return Query(
-        network=replace(network, output=Combination(network.output, rows, -limits)),
-        domain=domain.to(device, dtype),
-        disjunct=torch.as_tensor(disjunct, device=device, dtype=torch.long),
-        strict=torch.as_tensor(strict, device=device),
+        network=network,
+        domain=domain,
+        disjunct=torch.as_tensor(disjunct, device=network.device, dtype=torch.long),
+        strict=torch.as_tensor(strict, device=network.device),
         disjuncts=len(unsafe),
     )

@@ -1,14 +1,11 @@
 """Every number that tunes the search.
 
 None of them decides what counts as a proof: any strategy gives sound answers, some sooner than
-others. A function takes the part of the strategy that it needs.
-
-In brackets stands what `scripts/benchmarks/strategy.py` measured: the processor time with the
-number halved and with it doubled, as a ratio to the default. The letter is the set: v `verify` on
-the four bundled instances that need a search, a three instances of ACAS Xu, w `certify --engine
-walk`, r `radius`, n `radius --engine walk`. These are runs of a second or so on a busy machine:
-less than 0.15 from 1 is noise, and says that the number does not matter there. No verdict changed.
-[-] is a number that these sets do not read or that has not been measured.
+others. A function takes the part that it needs. In brackets stands the processor time with the
+number halved and doubled, as a ratio to the default, by `scripts/benchmarks/strategy.py`: of v
+`verify` on bundled instances that need a search, a three of ACAS Xu, w `certify --engine walk`, r
+`radius`, n `radius --engine walk`; runs of a second, in which less than 0.15 from 1 is noise, and
+no verdict changed. [-] is a number that these sets do not read or that has not been measured.
 """
 
 from __future__ import annotations
@@ -78,12 +75,27 @@ class Polish:
 
 
 @dataclass(frozen=True)
+class Blind:
+    """The attack on a program that is not understood (measured: 12 of 12 traffic signs)."""
+
+    descent: Descent = Descent(restarts=16, steps=40)
+    rounds: int = 16  # of a descent and of random changes
+    targets: int = 4  # disjuncts, the nearest ones
+    near: float = 0.3  # of the domain's size, around the best point: half of the later starts
+    changes: int = 40  # batches of random changes in a round
+    shares: tuple[float, ...] = (0.5, 0.2, 0.1, 0.04, 0.01, 0.003)  # of inputs changed at once
+    probes: int = 32  # where there is no gradient: differences for each point
+    probe: float = 0.02  # of the domain's size: how far they reach
+
+
+@dataclass(frozen=True)
 class Attack:
     """Attacks: looking for counterexamples by gradients."""
 
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # where plain bounds leave the query open
     in_boxes: Descent = Descent(steps=12, first_step=0.1, last_step=0.002)  # from their centres
+    blind: Blind = Blind()
     box_batches: int = 8  # batches of boxes between two such attacks [a 0.98 0.93]
     projected: Projected = Projected()
     decoupled: Decoupled = Decoupled()
@@ -122,8 +134,8 @@ class Slopes:
     bundles: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
-    # forward forms are used where backward passes cost so much more [v 0.96 1.01]
-    forward_factor: int = 40
+    intervals_first: int = 5000  # neurons of smooth networks whose slopes start from intervals [-]
+    forward_factor: int = 40  # where backward passes cost so much more, forms do [v 0.96 1.01]
 
     def storable(self) -> Slopes:
         """The same, with results that a certificate can hold."""
@@ -149,12 +161,10 @@ class Projections:
     long: int = 4000  # for the boundaries that have waited [w 0.95 0.98]
     leaf: int = 2000  # for a bundle with nothing left open [v 1.00 0.99]
     before_program: int = 200  # where a linear or conic program comes after them [-]
-    # towards the nearest point: at first, and then [n 0.40 2.02]
-    nearest: tuple[int, ...] = (400, 4000)
+    nearest: tuple[int, ...] = (400, 4000)  # to the nearest point: first, then [n 0.40 2.02]
     look: int = 20  # steps between two looks at what has been reached [w 0.98 1.09]
     offer_looks: int = 10  # looks after which a point is offered wherever it lies [-]
-    # slack of the constraints, in lengths of rows, up to which it is at once [-]
-    inside: float = 1e-7
+    inside: float = 1e-7  # slack, in lengths of rows, up to which it is offered at once [-]
     clip_inputs: int = 200  # inputs up to which a clip box is written as half-spaces [n 0.83 0.80]
     offer: Offer = Offer()
     programs: Programs = Programs()
@@ -184,8 +194,7 @@ class Walk:
 
     breadth: Batch = Batch(most=4096, workspace=1 << 20, least=16)  # regions, breadth first
     nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
-    # to get across in float32 [w 1.01 1.01]
-    overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)
+    overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # for float32 [w 1.01 1.01]
     waiting: int = 256  # boundaries that wait at most [w 0.94 1.01]
     # unstable neurons up to which the walk comes first in `verify` [v 0.98 0.83]
     few_neurons: int = 6
@@ -228,22 +237,17 @@ class Inputs:
     """Splits of inputs."""
 
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
+    cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
     few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
-    # inputs from which on they are not, however few of them a neuron sees [a 1.02 1.15]
-    many: int = 1000
+    many: int = 1000  # inputs from which on they are not, however few it sees [a 1.02 1.15]
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
-    mixing: int = (
-        16  # rounds of weighing the rows of a conjunction against each other [a 1.01 1.08]
-    )
-    mixing_rate: float = (
-        4.0  # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
-    )
-    corners: float = (
-        1e-3  # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
-    )
-    # part of the root's sides, from which on a box may be walked through [-]
-    small: float = 2.0**-10
+    mixing: int = 16  # rounds of weighing a conjunction's rows by each other [a 1.01 1.08]
+    # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
+    mixing_rate: float = 4.0
+    # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
+    corners: float = 1e-3
+    small: float = 2.0**-10  # of the root's sides, from which on a box may be walked through [-]
     smallest: float = 2.0**-20  # and from which on it is, whatever is unstable in it [-]
     unstable: int = 6  # neurons, up to which a small box is walked through [-]
 
@@ -256,8 +260,7 @@ class Radius:
     rough: float = 0.1
     fine: float = 1e-3  # and where a search does not end soon [-]
     # Shares of the time, and the part of the tree that has to be closed by then: a proof at the
-    # goal that has less does not look as if it would end.
-    # [r 1.05 1.00]
+    # goal that has less does not look as if it would end. [r 1.05 1.00]
     promising: tuple[tuple[float, float], ...] = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
     grow_share: float = 0.05  # of the time, for a radius that is tried first [-]
     step: float = 1.3  # factor from the largest radius that is proved to the next one [-]
@@ -276,12 +279,9 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
-    # Inputs that move, up to which forms are carried forward through operators. Processor seconds
-    # of the first bounds, forms against backward rows: cgan 0.7 | 45 (5 inputs), biasfield 6 | 28
-    # (16), metaroom 0.1 | 0.05 (157) [-]
-    columns: int = 256
-    # of two weights that cancel: a sum that only rounding has left [v 0.98 1.02]
-    rounded_away: float = 1e-6
+    # Inputs that move, up to which forms go forward: seconds of these | of rows back are 0.7 | 45
+    columns: int = 256  # on cgan (5 inputs), 6 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
+    rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
 
 
 @dataclass(frozen=True)

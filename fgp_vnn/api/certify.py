@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from fgp_vnn.api.models import Model, check_single, load_model
 from fgp_vnn.attack.ball_judge import check_ball
-from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, Floats, Norm, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample, Verdict
@@ -24,12 +24,10 @@ from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import make_settings, unusual
-from fgp_vnn.network import LoadedNetwork, Network, load_network
+from fgp_vnn.network import LoadedNetwork, Network
+from fgp_vnn.network.model import Combination
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
-
-if TYPE_CHECKING:
-    from torch.nn import Module
 
 Answer = TypeVar("Answer")
 _STATUSES: dict[str, RobustnessStatus] = {
@@ -41,7 +39,7 @@ _ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
 def certify(
-    model: str | Path | LoadedNetwork | Network | Module | Certifier,
+    model: Model | Network | Certifier,
     x: ArrayLike,
     *,
     epsilon: float,
@@ -55,7 +53,7 @@ def certify(
     One input gives one result, a batch along the first axis gives a list. `timeout` is in seconds
     for each input; settings are the fields of `Settings`.
     """
-    certifier = Certifier.of(model, **settings)
+    certifier = Certifier.of(model, x, **settings)
     asked: dict[str, Any] = {"epsilon": epsilon, "norm": norm, "clip": clip, "timeout": timeout}
     return certifier.each(x, lambda point: certifier.certify(point, **asked))
 
@@ -65,23 +63,29 @@ class Certifier(Classifier):
     """A network made ready for questions about many inputs."""
 
     input_shape: tuple[int, ...]
+    note: str = ""  # how the network differs from the model that was given, if it does
 
     @classmethod
     def of(
-        cls, model: str | Path | LoadedNetwork | Network | Module | Certifier, **settings: Any
+        cls, model: Model | Network | Certifier, x: ArrayLike | None = None, **settings: Any
     ) -> Certifier:
-        """From an ONNX file, a loaded network or a torch module, or what was made of one before."""
+        """From a model as `load_model` takes it, a network, or what was made of one before.
+
+        `x` is an input, from which shapes are taken that the model leaves open. A network with one
+        output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0.
+        """
         if isinstance(model, Certifier):
             if settings:
                 raise InputError(f"a Certifier has its settings already: {', '.join(settings)}")
             return model
         chosen = make_settings("certify", settings)
-        network, run, shape = _open(model)
-        if network.outputs < 2:
-            raise InputError(f"the network has {network.outputs} output; classes need two")
+        network, run, shape, loaded = _open(model, x)
+        if network.outputs == 1:
+            network, run = _two_classes(network, run, loaded.threshold if loaded else 0.0)
         network = network.to(pick_device(chosen.device, "float64"), torch.float64)
+        note = loaded.note if loaded else ""
         space = row_space(network) if chosen.reduce and network.layers else None
-        return cls(network, run, chosen, Strategy(), space, input_shape=shape)
+        return cls(network, run, chosen, Strategy(), space, input_shape=shape, note=note)
 
     def points(self, x: ArrayLike) -> tuple[list[Doubles], bool]:
         """The inputs of an array, flat, and whether it was one input."""
@@ -144,6 +148,7 @@ class Certifier(Classifier):
             verdict.reason,
             time.perf_counter() - begin,
             verdict.statistics,
+            self.note,
         )
 
     def radius(
@@ -171,6 +176,8 @@ class Certifier(Classifier):
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
         check_ball(x, maximum, norm, clip)
+        if smooth := self.network.smooth:
+            raise UnsupportedError(f"radii are for piecewise-linear networks; this has {smooth}")
         ends = Ends(self, self.center(x, norm, clip), maximum, gap, budget, progress)
         short = False
         try:
@@ -187,6 +194,7 @@ class Certifier(Classifier):
             verdict.decided_by,
             time.perf_counter() - begin,
             verdict.statistics,
+            self.note,
         )
 
     def attack(
@@ -209,21 +217,28 @@ class Certifier(Classifier):
 
 
 def _open(
-    model: str | Path | LoadedNetwork | Network | Module,
-) -> tuple[Network, Callable[[Floats], Floats], tuple[int, ...]]:
-    """The normal form, the program that confirms counterexamples, the shape of the input."""
-    if isinstance(model, (str, Path)):
-        model = load_network(Path(model))
-    if isinstance(model, LoadedNetwork):
-        return model.network, model.runtime.run, model.input_shape
+    model: Model | Network, x: ArrayLike | None
+) -> tuple[Network, Callable[[Floats], Floats], tuple[int, ...], LoadedNetwork | None]:
+    """The normal form, what confirms counterexamples, the shape of the input, and all that
+    is known of a model that was loaded."""
     if isinstance(model, Network):
-        return model, _float_program(model), (model.inputs,)
-    if isinstance(model, torch.nn.Module):
-        from fgp_vnn.network.onnx.module import load_module
+        return model, _float_program(model), (model.inputs,), None
+    loaded = load_model(model, x)
+    check_single(loaded)
+    return loaded.network, loaded.runtime.run, loaded.input_shape, loaded
 
-        loaded = load_module(model)
-        return loaded.network, loaded.runtime.run, loaded.input_shape
-    raise InputError(f"a model is an ONNX path, a network or a torch module, not {type(model)}")
+
+def _two_classes(
+    network: Network, run: Callable[[Floats], Floats], threshold: float
+) -> tuple[Network, Callable[[Floats], Floats]]:
+    """A network with one output y as one with two, the threshold and y."""
+    bias = network.output.bias
+    rows, offset = bias.new_tensor([[0.0], [1.0]]), bias.new_tensor([threshold, 0.0])
+    first = np.full(1, threshold, dtype=np.float32)
+    return (
+        replace(network, output=Combination(network.output, rows, offset)),
+        lambda x: np.concatenate([first, run(x)]),
+    )
 
 
 def _float_program(network: Network) -> Callable[[Floats], Floats]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fgp_vnn.api.certify import Certifier
+from fgp_vnn.api.models import Model
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.robustness import Norm
 from fgp_vnn.engine.classifier import Clip
 from fgp_vnn.engine.settings import make_settings
-from fgp_vnn.network import LoadedNetwork, Network
-
-if TYPE_CHECKING:
-    from torch.nn import Module
+from fgp_vnn.network import Network
 
 
 def radius(
-    model: str | Path | LoadedNetwork | Network | Module | Certifier,
+    model: Model | Network | Certifier,
     x: ArrayLike,
     norm: Norm = "l2",
     *,
@@ -36,7 +33,7 @@ def radius(
     for each input; settings are the fields of `Settings`.
     """
     make_settings("radius", settings)
-    certifier = Certifier.of(model, **settings)
+    certifier = Certifier.of(model, x, **settings)
     asked: dict[str, Any] = {"norm": norm, "maximum": maximum, "gap": gap}
     asked |= {"clip": clip, "timeout": timeout}
     return certifier.each(x, lambda point: certifier.radius(point, **asked))

@@ -5,25 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from fgp_vnn.api.cases import combine, load_for
+from fgp_vnn.api.opaque import attack_refused
 from fgp_vnn.attack.confirm import Judge
-from fgp_vnn.base.errors import InputError, UnsupportedError, memory_errors
+from fgp_vnn.base.errors import OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.many import proved_at_once
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
-from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.query import Query, ask
@@ -44,71 +47,61 @@ def verify(
     The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why.
     """
-    with memory_errors():
-        return _verify(model, prop, timeout, certificate, settings)
-
-
-def _verify(
-    model: str | Path,
-    prop: str | Path,
-    timeout: float | None,
-    certificate: str | Path | None,
-    settings: dict[str, Any],
-) -> Verdict:
     begin, moment = time.perf_counter(), time.monotonic()
     seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
     if certificate is not None:
         check_certificate(chosen)
-    loaded_property = load_property(Path(prop))
-    loaded = load_network(Path(model), points=asked_about(loaded_property))
-    check_fit(loaded, loaded_property, str(model), str(prop))
-    load = time.perf_counter() - begin
-    budget = Budget.of(seconds, chosen.memory, since=moment)
+    limit = partial(Budget.of, seconds, chosen.memory, since=moment)
+    files = Path(model), Path(prop)
+    with memory_errors():
+        asked = load_property(files[1], limit().memory)
+        try:
+            with memory_errors():
+                verdict = _verify(files, asked, certificate, chosen, limit)
+        except (UnsupportedError, OutOfMemoryError) as error:
+            verdict = attack_refused(files, asked, chosen, limit(), error)
+    return replace(verdict, seconds=verdict.seconds | {"total": time.perf_counter() - begin})
+
+
+def _verify(
+    files: tuple[Path, Path],
+    prop: Property,
+    certificate: str | Path | None,
+    settings: Settings,
+    limit: Callable[[], Budget],
+) -> Verdict:
+    """The verdict on the files of a network and of its property; `limit` begins a budget."""
     logs: list[ProofLog] = []
 
     def new_log(query: Query, case: int) -> NullLog:
         logs.append(ProofLog(query, case))
         return logs[-1]
 
-    if chosen.float32_semantics:
-        verdict = _solve_deployed(model, loaded, loaded_property, chosen, budget)
-    elif certificate is None:
-        verdict = solve_property(loaded, loaded_property, chosen, budget)
-    else:
-        verdict = solve_property(loaded, loaded_property, chosen, budget, new_log=new_log)
+    verdicts: list[Verdict] = []
+    begin = time.perf_counter()
+    # What a certificate or a deployment is about is read from the file, for all inputs.
+    whole = certificate is not None or settings.float32_semantics
+    for loaded, part in load_for(files, prop, whole=whole):
+        load, budget = time.perf_counter() - begin, limit()
+        if settings.float32_semantics:
+            verdict = _solve_deployed(files[0], loaded, part, settings, budget)
+        elif certificate is None:
+            verdict = solve_property(loaded, part, settings, budget)
+        else:
+            verdict = solve_property(loaded, part, settings, budget, new_log=new_log)
+        verdicts.append(replace(verdict, seconds={"load": load, **verdict.seconds}))
+        if verdict.status == "sat":
+            break
+        begin = time.perf_counter()
+    verdict = combine(verdicts)
     if certificate is not None and verdict.status == "unsat":
-        files = Path(model), Path(prop)
-        verdict = _with_certificate(verdict, logs, files, loaded_property, certificate, budget)
-    spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
-    return replace(verdict, seconds=spent)
+        verdict = _with_certificate(verdict, logs, files, prop, certificate, limit())
+    return verdict
 
 
-def asked_about(prop: Property) -> NDArray[np.float32]:
-    """A few inputs [points, inputs] that a property is about: the ends and the middle of a box."""
-    boxes = [(case.lower, case.upper) for case in prop.cases[:1]]
-    rows = [[low, high, low / 2 + high / 2] for low, high in boxes]
-    with np.errstate(over="ignore"):
-        points = np.reshape(rows, (-1, prop.inputs)).astype(np.float32)
-    return points[np.isfinite(points).all(1)]
-
-
-def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> None:
-    """Refuse a property that is about another network."""
-    network = loaded.network
-    for what, has, wants in (
-        ("inputs", network.inputs, prop.inputs),
-        ("outputs", network.outputs, prop.outputs),
-    ):
-        if has != wants:
-            raise InputError(
-                f"{path} is about a network with {wants} {what}, but {model} has {has}: "
-                "the two files do not belong together"
-            )
-    if loaded.comparisons_only and not _compares_only(prop):
-        raise UnsupportedError(
-            f"{model} ends in a softmax, so only comparisons of outputs with each other can be "
-            f"decided; {path} asks for more"
-        )
+def no_log(query: Query, case: int) -> NullLog:
+    """The log of a query that no certificate is asked for."""
+    return NullLog(query)
 
 
 def solve_property(
@@ -117,7 +110,7 @@ def solve_property(
     settings: Settings,
     budget: Budget,
     deployment: Deployment | None = None,
-    new_log: Callable[[Query, int], NullLog] = lambda query, case: NullLog(query),
+    new_log: Callable[[Query, int], NullLog] = no_log,
     strategy: Strategy | None = None,
 ) -> Verdict:
     """Decide a property box by box: broken if one is, proved if all are.
@@ -129,7 +122,22 @@ def solve_property(
     dtype = getattr(torch, settings.precision)
     network = loaded.network.to(device, dtype)
     verdicts: list[Verdict] = []
+    strategy = strategy or Strategy()
+    together = settings.engine != "attack" and deployment is None and new_log is no_log
+    begin = time.perf_counter()
+    if together and len(prop.cases) >= strategy.inputs.cases:
+        proved = proved_at_once(network, prop.cases, budget, strategy)
+        seconds, statistics = {"bounds": time.perf_counter() - begin}, {"boxes": len(prop.cases)}
+        if any(proved):
+            verdicts.append(Verdict("unsat", "bounds", seconds=seconds, statistics=statistics))
+    else:
+        proved = [False] * len(prop.cases)
     for number, case in enumerate(prop.cases):
+        if proved[number]:
+            continue
+        if number and budget.expired():
+            verdicts.append(Verdict("timeout", reason=f"time is up before box {number + 1}"))
+            break
         domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
         if deployment is not None:
             domain = received(domain)
@@ -139,11 +147,11 @@ def solve_property(
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         log = new_log(query, number)
-        problem = Problem(query, judge, settings, budget, strategy or Strategy(), log)
+        problem = Problem(query, judge, settings, budget, strategy, log)
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break
-    return _combine(verdicts)
+    return combine(verdicts)
 
 
 def _solve_deployed(
@@ -174,7 +182,7 @@ def _with_certificate(
             raise NoCertificateError("time was up before the proof was checked")
 
     begin = time.perf_counter()
-    network, text = (read_bytes(f, w) for f, w in zip(files, ("network", "property"), strict=True))
+    network, text = read_model(files[0]), read_bytes(files[1], "property")
     try:
         if gaps := [log.gap for log in logs if log.gap]:
             raise NoCertificateError(gaps[0])
@@ -185,31 +193,3 @@ def _with_certificate(
     write_bytes(path, data, "certificate")
     seconds = verdict.seconds | {"certificate": time.perf_counter() - begin}
     return replace(verdict, certificate=str(path), seconds=seconds)
-
-
-def _combine(verdicts: list[Verdict]) -> Verdict:
-    if not verdicts:
-        return Verdict("unsat", "property", reason="the input set is empty")
-    order = ("sat", "timeout", "unknown", "unsat")
-    chosen = min(verdicts, key=lambda verdict: order.index(verdict.status))
-    if chosen.status == "unsat":
-        chosen = max(verdicts, key=lambda verdict: sum(verdict.seconds.values()))
-    seconds: dict[str, float] = {}
-    statistics: dict[str, int] = {}
-    for verdict in verdicts:
-        for name, value in verdict.seconds.items():
-            seconds[name] = seconds.get(name, 0.0) + value
-        for name, count in verdict.statistics.items():
-            statistics[name] = statistics.get(name, 0) + count
-    return replace(chosen, seconds=seconds, statistics=statistics)
-
-
-def _compares_only(prop: Property) -> bool:
-    """Whether each row is y_i - y_j against 0, which a softmax does not change."""
-    for case in prop.cases:
-        for conjunction in case.unsafe:
-            if conjunction.limits.any() or conjunction.rows.sum(axis=1).any():
-                return False
-            if ((conjunction.rows != 0).sum(axis=1) > 2).any():
-                return False
-    return True

@@ -39,23 +39,23 @@ def _falsify(
     if query.network.inputs >= attack.single_from and query.network.dtype == torch.float64:
         exact = query.domain
         coarse = query.to(query.network.device, torch.float32)
-        starts = _starts(coarse.domain, query.disjuncts, attack)
+        begin = starts(coarse.domain, query.disjuncts, attack)
 
         def into_domain(x: Tensor) -> Counterexample | None:
             return confirm(exact.project(x.double()))
 
-        return descend(coarse, into_domain, budget, attack, starts)
-    starts = _starts(query.domain, query.disjuncts, attack)
-    return descend(query, confirm, budget, attack, starts)
+        return descend(coarse, into_domain, budget, attack, begin)
+    begin = starts(query.domain, query.disjuncts, attack)
+    return descend(query, confirm, budget, attack, begin)
 
 
 def descend(
-    query: Query, confirm: Confirm, budget: Budget, attack: Descent, starts: Tensor
+    query: Query, confirm: Confirm, budget: Budget, attack: Descent, begin: Tensor
 ) -> Counterexample | None:
-    """Gradient steps from starts [disjuncts * points, inputs]: as many for each disjunct."""
-    domain, x = query.domain, starts
+    """Gradient steps from `begin` [disjuncts * points, inputs]: as many for each disjunct."""
+    domain, x = query.domain, begin
     target = torch.arange(query.disjuncts, device=query.disjunct.device)
-    target = target.repeat_interleave(len(starts) // query.disjuncts)
+    target = target.repeat_interleave(len(begin) // query.disjuncts)
     mine = query.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
     velocity = torch.zeros_like(x)
     scale = domain.box().radius.unsqueeze(0)
@@ -68,16 +68,16 @@ def descend(
             return found
         if not outputs.shape[-1]:
             return None  # no row to push down: every point meets the disjuncts, and none was good
-        rows = _weights(outputs, mine)
+        rows = pushed(outputs, mine)
         _, slope = gradient(query.network, x, rows)
-        velocity = attack.momentum * velocity + _unit(domain, slope)
-        x = domain.project(x - length * scale * _unit(domain, velocity))
+        velocity = attack.momentum * velocity + unit_step(domain, slope)
+        x = domain.project(x - length * scale * unit_step(domain, velocity))
         outputs = query.network(x)
         length *= ratio
     return offer(query, confirm, x, outputs, attack.offer)
 
 
-def _starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
+def starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
     """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
     center = domain.center
     box = domain.box()
@@ -90,7 +90,7 @@ def _starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
     return domain.project(points.flatten(0, 1))
 
 
-def _weights(outputs: Tensor, mine: Tensor) -> Tensor:
+def pushed(outputs: Tensor, mine: Tensor) -> Tensor:
     """The rows that a point still has to push down: those above 0, or else its greatest."""
     values = outputs.masked_fill(~mine, -torch.inf)
     above = mine & (values > 0)
@@ -98,7 +98,7 @@ def _weights(outputs: Tensor, mine: Tensor) -> Tensor:
     return torch.where(above.any(-1, keepdim=True), above, greatest & mine).to(outputs.dtype)
 
 
-def _unit(domain: Domain, direction: Tensor) -> Tensor:
+def unit_step(domain: Domain, direction: Tensor) -> Tensor:
     """The direction as a step of unit length in the norm of the domain."""
     if isinstance(domain, Box):
         return direction.sign()

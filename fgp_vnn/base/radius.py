@@ -24,6 +24,7 @@ class Radius:
     engine: str = "auto"  # what the lower bound is from
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    note: str = ""  # how the network that was verified differs from the model, if it does
 
     @property
     def tight(self) -> bool:
@@ -36,6 +37,8 @@ class Radius:
         result: dict[str, Any] = {name: getattr(self, name) for name in names}
         result["upper"] = self.upper if math.isfinite(self.upper) else None
         result["statistics"] = dict(self.statistics)
+        if self.note:
+            result["note"] = self.note
         if self.counterexample is not None:
             result["counterexample"] = {
                 "label": other_class(self.counterexample.y, self.label),

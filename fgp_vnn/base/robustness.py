@@ -28,12 +28,15 @@ class Robustness:
     reason: str = ""  # why nothing was decided
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    note: str = ""  # how the network that was verified differs from the model, if it does
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         names = ("status", "label", "decided_by", "reason", "seconds")
         result: dict[str, Any] = {name: getattr(self, name) for name in names}
         result["statistics"] = dict(self.statistics)
+        if self.note:
+            result["note"] = self.note
         if self.counterexample is not None:
             result["counterexample"] = {
                 "label": other_class(self.counterexample.y, self.label),

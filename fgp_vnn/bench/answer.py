@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.rules import Standing
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Answer:
     reason: str = ""
     counterexample: str = ""  # the text of a results file
     confirmed: bool | None = None
+    standings: Mapping[str, Standing] = field(default_factory=dict)  # by year
+    log: str = ""  # what was printed meanwhile
     certificate: str = ""  # where its proof is, in the folder of certificates
     certified: bool | None = None  # by the checker; None: there was nothing to check
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -69,6 +72,7 @@ def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
         late=answer.status if late else "",
         expected=expected,
         confirmed=answer.confirmed,
+        standings=answer.standings,
         certificate=answer.certificate,
         certified=answer.certified,
         seconds=answer.seconds,

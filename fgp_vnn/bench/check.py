@@ -5,6 +5,8 @@ Nothing here depends on the verifier's own arithmetic: onnxruntime runs the ONNX
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, one_line
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import open_program
+from fgp_vnn.bench.rules import Evidence, Standing, standings
 from fgp_vnn.property.model import Case, Property
 from fgp_vnn.property.results import read_results
 
@@ -22,14 +25,35 @@ Vector = NDArray[np.float32]
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be said of a counterexample, by us and by the competition."""
+
+    fault: str  # why it is not valid with no tolerance; empty: it is
+    standings: Mapping[str, Standing] = field(default_factory=dict)  # by year; none: invalid
+
+
 def check_results(results: Path, network: OnnxFile, prop: Property) -> str:
     """Return why the counterexample in a results file is not valid; empty if it is valid."""
+    return judge_results(results, network, prop).fault
+
+
+def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement:
+    """Return the judgement of the counterexample in a results file."""
     found = read_results(results, prop)
     if found.status != "sat":
         raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
     if found.x is None or not len(found.x):
-        return "sat, but there is no counterexample"
-    return fault(np.asarray(found.x), network, prop)
+        return Judgement("sat, but there is no counterexample")
+    said = fault(found.x, network, prop)
+    with np.errstate(over="ignore"):
+        point = found.x.astype(np.float32)
+    if found.x.shape != (prop.inputs,) or not np.isfinite(point).all():
+        return Judgement(said)
+    replayed = network.run(point).astype(np.float64)
+    if replayed.shape != (prop.outputs,):
+        return Judgement(said)
+    return Judgement(said, standings(Evidence(found.x, found.y, replayed), prop))
 
 
 def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
@@ -64,7 +88,7 @@ class OnnxFile:
     """An ONNX file with one input and one output, run by onnxruntime on the processor."""
 
     def __init__(self, path: Path) -> None:
-        data = read_bytes(path, "network")
+        data = read_model(path)
         try:
             self._session = open_program(data)
         except InputError as error:
@@ -111,4 +135,5 @@ def _outside(x: Vector, prop: Property) -> str:
     case = min(prop.cases, key=lambda case: float(excess(case).max()))
     worst = int(np.argmax(excess(case)))
     bounds = f"[{case.lower[worst]:.17g}, {case.upper[worst]:.17g}]"
-    return f"X_{worst} = {float(x[worst]):.17g} lies outside of {bounds}"
+    by = f"counterexample outside the box by {float(excess(case)[worst]):.2g}"
+    return f"{by}: X_{worst} = {float(x[worst]):.17g} is not in {bounds}"

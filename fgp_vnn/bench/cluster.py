@@ -12,6 +12,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError, one_line
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Instance
@@ -105,14 +106,15 @@ class NodeWorker:
         self._worker.stop()
         self._folder.cleanup()
 
-    def run(self, instance: Instance, files: list[bytes]) -> tuple[Answer, bytes]:
-        """Return the answer, and the content of its certificate if it has one."""
-        names = [Path(name).name for name in (*instance.network_files, instance.property_file)]
+    def run(self, instance: Instance, files: list[tuple[str, bytes]]) -> tuple[Answer, bytes]:
+        """Return the answer for networks and a property of these names and contents, and the
+        content of its certificate if it has one."""
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
-            paths = [Path(folder) / f"{number}-{name}" for number, name in enumerate(names)]
-            for path, content in zip(paths, files, strict=True):
+            local = []
+            for number, (name, content) in enumerate(files):
+                path = Path(folder) / f"{number}-{name}"
                 path.write_bytes(content)
-            local = [str(path) for path in paths]
+                local.append(str(path))
             answer = self._worker.run(
                 replace(instance, network_files=tuple(local[:-1]), property_file=local[-1])
             )
@@ -134,9 +136,8 @@ class RayWorker:
     def run(self, instance: Instance) -> Answer:
         import ray
 
-        files = [
-            Path(name).read_bytes() for name in (*instance.network_files, instance.property_file)
-        ]
+        prop = Path(instance.property_file)
+        files = [*map(_network, instance.network_files), (prop.name, prop.read_bytes())]
         try:
             actor = self._started()
             own = instance.timeout + self._spec.limits.grace
@@ -180,6 +181,15 @@ class RayWorker:
             self._actor = make.remote(self._spec, self._cluster.folder)
             ray.get(self._actor.start.remote())
         return self._actor
+
+
+def _network(name: str) -> tuple[str, bytes]:
+    """The name and the content of a network in one file; where there is none, the file itself."""
+    path = Path(name)
+    try:
+        return path.name.removesuffix(".gz"), read_model(path)
+    except InputError:  # the verifier will say the same
+        return path.name, path.read_bytes()
 
 
 def _first_line(error: BaseException) -> str:

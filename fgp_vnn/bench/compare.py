@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -12,26 +13,27 @@ from typing import Any
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.answer import Answer, as_record
-from fgp_vnn.bench.check import OnnxFile, check_results
+from fgp_vnn.bench.check import Judgement, OnnxFile, judge_results
 from fgp_vnn.bench.facts import machine
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.bench.journal import (
-    JSON_LINES,
-    SETTINGS,
-    open_journal,
-    read_records,
-    read_settings,
-    write_results,
-)
+from fgp_vnn.bench.journal import SETTINGS, open_journal, write_results
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.score import Runs
-from fgp_vnn.bench.tables import COLUMNS, Key, instance_key, read_result_rows, result_word
-from fgp_vnn.bench.tools import Tool, run_tool, unpacked
+from fgp_vnn.bench.rules import RULES
+from fgp_vnn.bench.tables import (
+    COLUMNS,
+    Key,
+    instance_key,
+    read_result_rows,
+    result_word,
+)
+from fgp_vnn.bench.tools import Files, Tool, run_tool, unpacked
 from fgp_vnn.bench.truth import Truth
+from fgp_vnn.bench.warmup import write_smallest
 from fgp_vnn.property import load_property
 
-COMPARISON = "compare.json"
-SINGLE = "fgp-vnn"  # the name of the only tool of a run
+STARTUP = "startup.json"  # seconds for the smallest instance
+_STARTUP_LIMIT = 120.0  # seconds
+_CATEGORY = "test"  # of the smallest instance: one that every tool of the competition knows
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,17 @@ def compare(
     truth: Truth,
     out: Path,
     settings: Mapping[str, Any],
+    made: Mapping[str, Any],
 ) -> Iterator[Step]:
-    """Run what has no result yet, all tools on one instance before the next; yield each result."""
+    """Run what has no result yet, all tools on one instance before the next; yield each result.
+
+    `made` says where, when and how.
+    """
     facts = machine()
     with ExitStack() as stack:
         journals = {
             tool.name: stack.enter_context(
-                open_journal(out / tool.name, {**settings, "scripts": str(tool.scripts)})
+                open_journal(out / tool.name, {**settings, "scripts": str(tool.scripts)}, made=made)
             )
             for tool in tools
         }
@@ -73,14 +79,45 @@ def compare(
                 continue
             with unpacked(instance, out / "unpacked") as files:
                 for tool in waiting:
-                    folder = out / tool.name
-                    results = (folder / "results.txt").absolute()
-                    answer = run_tool(tool, instance, files, results, folder / "log.txt")
-                    answer = replace(_checked(answer, results, instance), machine=facts)
+                    answer = replace(_answer(tool, instance, files, out), machine=facts)
                     record = as_record(instance, answer, truth.get(instance.key, ""))
                     done += 1
-                    stored = journals[tool.name].append(record, answer.counterexample)
+                    texts = answer.counterexample, answer.log
+                    stored = journals[tool.name].append(record, *texts)
                     yield Step(tool.name, stored, done, total)
+
+
+def measure_startup(tools: Sequence[Tool], out: Path, times: int) -> None:
+    """Let each tool solve the smallest instance, in turn, and write down the seconds.
+
+    The first round only brings files into memory. A tool that does not answer unsat has no
+    seconds; one that was measured before is left alone.
+    """
+    waiting = [tool for tool in tools if not (out / tool.name / STARTUP).exists()]
+    if not times or not waiting:
+        return
+    taken: dict[str, list[float]] = {tool.name: [] for tool in waiting}
+    with tempfile.TemporaryDirectory(prefix="fgp-vnn-") as name:
+        folder = Path(name)
+        network, prop = write_smallest(folder)
+        files = Files(str(network), prop)
+        instance = Instance(
+            _CATEGORY, network.name, prop.name, _STARTUP_LIMIT, (str(network),), str(prop)
+        )
+        for turn in range(times + 1):
+            for tool in _in_turn(waiting, turn):
+                answer = run_tool(tool, instance, files, folder / "results.txt", folder / "log.txt")
+                if turn and answer.status == "unsat":
+                    taken[tool.name].append(round(answer.run_time, 4))
+    for tool_name, seconds in taken.items():
+        (out / tool_name).mkdir(parents=True, exist_ok=True)
+        write_bytes(out / tool_name / STARTUP, json.dumps(seconds).encode(), "start-up")
+
+
+def read_startup(folder: Path) -> tuple[float, ...]:
+    """Return the measured seconds of a tool's start-up; none where it was not measured."""
+    path = folder / STARTUP
+    return tuple(json.loads(path.read_text())) if path.exists() else ()
 
 
 def published(path: Path, instances: Iterable[Instance], truth: Truth) -> list[Record]:
@@ -119,45 +156,20 @@ def write_published(folder: Path, records: Iterable[Record]) -> None:
     write_results(folder, records)
 
 
-def write_comparison(out: Path, tools: Sequence[str], benchmark: Path) -> None:
-    """Write down which folders belong to the comparison, and in which order."""
-    out.mkdir(parents=True, exist_ok=True)
-    content = {"tools": list(tools), "benchmark": str(benchmark.resolve())}
-    write_bytes(out / COMPARISON, json.dumps(content, indent=2).encode() + b"\n", "comparison")
-
-
-def read_runs(folder: Path) -> Runs:
-    """Return the results of a comparison, or of a run, which counts as the tool SINGLE."""
-    if (folder / COMPARISON).is_file():
-        tools = read_settings(folder, COMPARISON).get("tools", [])
-    elif (folder / JSON_LINES).is_file():
-        tools = [SINGLE]
-    else:
-        raise InputError(f"{folder}: neither a run nor a comparison (no {JSON_LINES})")
-    runs = {
-        tool: {record.key: record for record in read_records(tool_folder(folder, tool))}
-        for tool in tools
-    }
-    if not any(runs.values()):
-        raise InputError(f"{folder}: no results yet")
-    return runs
-
-
-def tool_folder(folder: Path, tool: str) -> Path:
-    """Return where the results of one tool of a run or a comparison are."""
-    return folder / tool if (folder / COMPARISON).is_file() else folder
-
-
-def benchmark_of(folder: Path) -> Path:
-    """Return the benchmark that a run or a comparison was made on."""
-    settings = read_settings(folder) | read_settings(folder, COMPARISON)
-    return Path(settings.get("benchmark", ""))
-
-
 def _in_turn(tools: Sequence[Tool], turn: int) -> list[Tool]:
     """Return the tools with another one first each turn: the second finds files in memory."""
     start = turn % max(1, len(tools))
     return [*tools[start:], *tools[:start]]
+
+
+def _answer(tool: Tool, instance: Instance, files: Files, out: Path) -> Answer:
+    """Run a tool on an instance; return its answer, its counterexample judged, its log kept."""
+    folder = (out / tool.name).absolute()
+    log = folder / "log.txt"
+    log.unlink(missing_ok=True)
+    answer = run_tool(tool, instance, files, folder / "results.txt", log)
+    answer = replace(answer, log=log.read_text(encoding="utf-8", errors="replace"))
+    return _checked(answer, folder / "results.txt", instance)
 
 
 def _checked(answer: Answer, results: Path, instance: Instance) -> Answer:
@@ -176,7 +188,12 @@ def _checked(answer: Answer, results: Path, instance: Instance) -> Answer:
     except InputError as error:
         return replace(answer, reason=f"its counterexample cannot be checked: {error}")
     try:
-        found = check_results(results, network, prop)
+        found = judge_results(results, network, prop)
     except InputError as error:
-        found = str(error)
-    return replace(answer, confirmed=not found, reason=found)
+        found = Judgement(str(error))
+    return replace(
+        answer,
+        confirmed=not found.fault,
+        standings=found.standings or {str(year): "invalid" for year in RULES},
+        reason=found.fault,
+    )

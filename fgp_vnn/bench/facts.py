@@ -1,15 +1,19 @@
-"""What a result depends on besides its instance: versions and the machine."""
+"""What a result depends on besides its instance: versions, the machine, and the command."""
 
 from __future__ import annotations
 
 import os
 import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+import fgp_vnn
 from fgp_vnn import __version__
 from fgp_vnn.budget.host import total_memory
 
@@ -41,3 +45,39 @@ def machine() -> dict[str, Any]:
         "threads": os.environ.get("OMP_NUM_THREADS", ""),
         "system": f"{platform.system()} {platform.release()}",
     }
+
+
+def provenance(command: Sequence[str], timing: str) -> dict[str, Any]:
+    """Return what a reader needs to judge and to repeat a run that begins now.
+
+    `timing` is one of the kinds of `timing.Timing`.
+    """
+    return {
+        "command": list(command),
+        "folder": str(Path.cwd()),
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "timing": timing,
+        "host": platform.node(),
+        **machine(),
+        "versions": versions(),
+        "revision": revision(Path(fgp_vnn.__file__)),
+    }
+
+
+def revision(file: Path) -> str:
+    """Return the git revision that holds a file, with a plus sign if anything differs from it.
+
+    Empty if git does not know the file.
+    """
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["git", "-C", str(file.parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    try:
+        if git("ls-files", "--error-unmatch", file.name).returncode:
+            return ""
+        found = git("rev-parse", "--short=12", "HEAD").stdout.strip()
+        return found + ("+" if git("diff", "--quiet", "HEAD").returncode else "")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

@@ -25,6 +25,7 @@ from fgp_vnn.budget.host import held_memory
 
 _START_SECONDS = 300.0  # a cold disk may take long over torch
 _POLL_SECONDS = 0.05
+_LOG_BYTES = 1 << 20  # of what is printed about one instance
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ class GuardedWorker:
 
     def run(self, instance: Instance) -> Answer:
         self.start()
+        begin = self._log.stat().st_size if self._log else 0
+        answer = self._solved(instance)
+        return replace(answer, log=_printed(self._log, begin)) if self._log else answer
+
+    def _solved(self, instance: Instance) -> Answer:
+        """Return the answer of the worker, or why there is none."""
         start = time.perf_counter()
         job = {
             "networks": list(instance.network_files),
@@ -212,6 +219,13 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
     """Kill the worker and all that it started, unless it was waited for: its id may be reused."""
     if process is not None and process.returncode is None:
         kill_group(process.pid)
+
+
+def _printed(log: Path, begin: int) -> str:
+    """Return what a worker has printed since its log had `begin` bytes: at most the end of it."""
+    with log.open("rb") as file:
+        file.seek(max(begin, log.stat().st_size - _LOG_BYTES))
+        return file.read().decode(errors="replace")
 
 
 def _last_line(log: Path | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import fcntl
-import hashlib
 import io
 import json
 import os
@@ -19,13 +18,15 @@ from fgp_vnn.base.errors import InputError, one_line
 from fgp_vnn.base.files import cut_unfinished_line, write_bytes
 from fgp_vnn.base.point_table import agree
 from fgp_vnn.bench.record import Record, record_from_dict
-from fgp_vnn.bench.tables import Key
+from fgp_vnn.bench.tables import Key, file_name
 
 JSON_LINES = "results.jsonl"
 TABLE = "results.csv"
 SETTINGS = "run.json"
 COUNTEREXAMPLES = "counterexamples"
 CERTIFICATES = "certificates"
+LOGS = "logs"
+RUNS = "runs"  # in SETTINGS: where, when and how each part of the results was made
 
 _SYNC_SECONDS = 1.0  # a power cut loses at most the results of so many seconds; a kill loses none
 
@@ -37,8 +38,11 @@ class Journal:
     in the competition's format; it is written anew whenever a run is resumed.
     """
 
-    def __init__(self, folder: Path, records: Iterable[Record]) -> None:
+    def __init__(
+        self, folder: Path, records: Iterable[Record], made: Mapping[str, Any] | None
+    ) -> None:
         self.folder = folder
+        self._made = made
         self.records: dict[Key, Record] = {record.key: record for record in records}
         _write(folder / TABLE, map(_row, self.records.values()))
         self._lines: IO[str] = (folder / JSON_LINES).open("a", encoding="utf-8")
@@ -46,20 +50,23 @@ class Journal:
         self._synced = -_SYNC_SECONDS
         self._unsynced: list[Path] = []
 
-    def append(self, record: Record, counterexample: str = "") -> Record:
+    def append(self, record: Record, counterexample: str = "", log: str = "") -> Record:
         """Write one result; return it with the names of the files that belong to it."""
         with _writing(self.folder):
-            return self._append(record, counterexample)
+            return self._append(record, counterexample, log)
 
-    def _append(self, record: Record, counterexample: str) -> Record:
-        """Write the counterexample first, so that no line names a missing file."""
+    def _append(self, record: Record, counterexample: str, log: str) -> Record:
+        """Write the texts first, so that no line names a missing file."""
+        if self._made is not None:
+            content = read_settings(self.folder)
+            content[RUNS] = [*content.get(RUNS, []), dict(self._made)]
+            _write(self.folder / SETTINGS, [json.dumps(content, indent=2) + "\n"])
+            self._made = None
         if counterexample:
-            name = hashlib.sha256("\0".join(record.key).encode()).hexdigest()[:16] + ".txt"
-            (self.folder / COUNTEREXAMPLES).mkdir(exist_ok=True)
-            path = self.folder / COUNTEREXAMPLES / name
-            path.write_text(counterexample, encoding="utf-8")
-            self._unsynced.append(path)
-            record = replace(record, counterexample=f"{COUNTEREXAMPLES}/{name}")
+            name = self._keep(COUNTEREXAMPLES, record.key, counterexample)
+            record = replace(record, counterexample=name)
+        if log.strip():
+            record = replace(record, log=self._keep(LOGS, record.key, log))
         if record.certificate:  # its file is there: the worker has written it
             record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
             self._unsynced.append(self.folder / record.certificate)
@@ -71,6 +78,15 @@ class Journal:
         self._table.flush()
         self.records[record.key] = record
         return record
+
+    def _keep(self, folder: str, key: Key, text: str) -> str:
+        """Write a text about an instance to a file named after it; return the file's name."""
+        name = f"{folder}/{file_name(key)}.txt"
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self._unsynced.append(path)
+        return name
 
     def close(self) -> None:
         """Bring everything to the disk."""
@@ -88,11 +104,16 @@ class Journal:
 
 @contextmanager
 def open_journal(
-    folder: Path, settings: Mapping[str, Any], *, retry_errors: bool = False
+    folder: Path,
+    settings: Mapping[str, Any],
+    *,
+    retry_errors: bool = False,
+    made: Mapping[str, Any] | None = None,
 ) -> Iterator[Journal]:
     """Open a new or an interrupted run for writing; `settings` must be those it began with.
 
-    With `retry_errors`, results that are errors are forgotten, so that they run again.
+    With `retry_errors`, results that are errors are forgotten, so that they run again. `made` says
+    where, when and how results are made; with the first of them it joins the settings.
     """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +125,7 @@ def open_journal(
             if retry_errors:
                 records = [record for record in records if record.result != "error"]
                 write_results(folder, records)
-            journal = Journal(folder, records)
+            journal = Journal(folder, records, made)
         try:
             yield journal
         finally:
@@ -178,7 +199,8 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
             raise InputError(f"{folder}: has results but no {SETTINGS}; give another --out")
         _write(folder / SETTINGS, [json.dumps(dict(settings), indent=2) + "\n"])
         return
-    agree(folder, read_settings(folder), settings, "give another --out")
+    begun = {name: value for name, value in read_settings(folder).items() if name != RUNS}
+    agree(folder, begun, settings, "give another --out")
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

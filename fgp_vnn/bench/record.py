@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from fgp_vnn.bench.rules import Rules, Standing
 from fgp_vnn.bench.tables import Key, instance_key
 
 RESULTS = ("sat", "unsat", "unknown", "timeout", "error")
@@ -28,6 +29,8 @@ class Record:
     expected: str = ""  # sat or unsat, where that is known
     counterexample: str = ""  # a results file, relative to the run's folder
     confirmed: bool | None = None  # by onnxruntime; None: there was nothing to check
+    standings: Mapping[str, Standing] = field(default_factory=dict)  # of a counterexample, by year
+    log: str = ""  # what was printed meanwhile, relative to the run's folder
     certificate: str = ""  # the proof of an unsat, relative to the run's folder
     certified: bool | None = None  # by the checker; None: there was nothing to check
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -49,6 +52,13 @@ class Record:
     def claim(self) -> str:
         """sat or unsat if that was the answer, in time or not; else empty."""
         return self.late or (self.result if self.solved else "")
+
+    def standing(self, rules: Rules) -> Standing | None:
+        """How its counterexample stands under the rules; None: there was nothing to check."""
+        if self.confirmed is None:
+            return None
+        strictly: Standing = "valid" if self.confirmed else "invalid"
+        return self.standings.get(str(rules.year), strictly)
 
     @property
     def contradiction(self) -> str:

@@ -33,6 +33,7 @@ class Plan:
     retry_errors: bool = False
     quiet: bool = False
     certificates: bool = False  # every unsat is to have one
+    made: Mapping[str, Any] | None = None  # where, when and how
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
     `make_solvers` gets the number of instances that wait.
     """
     wanted = {instance.key for instance in plan.instances}
-    with open_journal(plan.out, plan.settings, retry_errors=plan.retry_errors) as journal:
+    retry = plan.retry_errors
+    with open_journal(plan.out, plan.settings, retry_errors=retry, made=plan.made) as journal:
         waiting = [instance for instance in plan.instances if instance.key not in journal.records]
         done = len(plan.instances) - len(waiting)
         if done and not plan.quiet:
@@ -71,7 +73,8 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
                         continue
                     expected = plan.truth.get(event.instance.key, "")
                     record = as_record(event.instance, event.answer, expected)
-                    shown.finished(event.slot, journal.append(record, event.answer.counterexample))
+                    texts = event.answer.counterexample, event.answer.log
+                    shown.finished(event.slot, journal.append(record, *texts))
         records = [record for key, record in journal.records.items() if key in wanted]
     return Summary(
         tally=Counter(record.result for record in records),

@@ -1,16 +1,18 @@
-"""Wrong verdicts, disagreements between tools, and the numbers that sum up a tool."""
+"""Wrong verdicts, disagreements between tools, and the numbers that sum up a tool.
+
+What is wrong, and the points, follow the competition's rules of one year. A late answer is a
+timeout: neither right nor wrong.
+"""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.rules import NEWEST, Rules
 from fgp_vnn.bench.tables import Key
-
-RIGHT_POINTS = 10
-WRONG_POINTS = -150
 
 Runs = Mapping[str, Mapping[Key, Record]]  # tool -> instance -> result
 
@@ -25,15 +27,18 @@ class Score:
     sat: int
     unsat: int
     unique: int  # solved by no other tool
+    late: int  # sat or unsat after the time limit
     wrong: int
+    not_strict: int  # counterexamples that are not valid with no tolerance
     median: float | None  # seconds of a solved instance
     par2: float  # mean seconds, an unsolved instance counting twice its limit
     points: int  # of VNN-COMP
 
 
 # The columns of a summary: fields of a score, and their titles.
-SCORE_TITLES = {name: name for name in ("solved", "sat", "unsat", "unique", "wrong")}
-SCORE_TITLES |= {"median": "median s", "par2": "PAR-2 s", "points": "score"}
+SCORE_TITLES = {name: name for name in ("solved", "sat", "unsat", "unique", "late", "wrong")}
+SCORE_TITLES |= {"not_strict": "not strict", "median": "median s", "par2": "PAR-2 s"}
+SCORE_TITLES |= {"points": "points"}
 
 
 def score_texts(score: Score) -> dict[str, str]:
@@ -55,67 +60,83 @@ class Disagreement:
     evidence: str
     wrong: tuple[str, ...]  # tools
     reasons: Mapping[str, str]  # tool -> why its counterexample is not valid
+    late: tuple[str, ...] = ()  # tools whose claim came after the time limit
 
 
-def truth_of(records: Sequence[Record]) -> tuple[str, str]:
+def truth_of(records: Iterable[Record], rules: Rules = NEWEST) -> tuple[str, str]:
     """Return the true answer (sat, unsat or empty) and the evidence for it.
 
-    A valid counterexample overrules every table of known answers.
+    A valid counterexample overrules every table of known answers; one that is only tolerated does
+    so if the rules say that it proves sat.
     """
-    if any(record.claim == "sat" and record.confirmed for record in records):
+    records = list(records)
+    proofs = ("valid", "tolerated") if rules.tolerated_proves else ("valid",)
+    if any(record.claim == "sat" and record.standing(rules) in proofs for record in records):
         return "sat", "a counterexample that onnxruntime confirms"
     known = next((record.expected for record in records if record.expected), "")
     return known, "ground truth" if known else ""
 
 
-def is_wrong(record: Record, truth: str) -> bool:
-    """Whether a result contradicts the truth, or is sat with an invalid counterexample."""
-    return record.confirmed is False or bool(record.claim and truth and record.claim != truth)
+def is_wrong(record: Record, truth: str, rules: Rules = NEWEST) -> bool:
+    """Whether a result is wrong: its counterexample does not count, or it contradicts the truth.
+
+    A counterexample within tolerance is accepted, whatever the truth is.
+    """
+    if not record.solved:
+        return False
+    found = record.standing(rules)
+    if record.result == "sat" and found is not None:
+        return found == "invalid"
+    return bool(truth) and record.result != truth
 
 
-def disagreements(runs: Runs) -> list[Disagreement]:
+def disagreements(runs: Runs, rules: Rules = NEWEST) -> list[Disagreement]:
     """Return the instances with a wrong verdict or with contradicting claims, in order."""
     found = []
-    for key in all_keys(runs):
+    for key, truth, evidence in _truths(runs, rules):
         records = {tool: results[key] for tool, results in runs.items() if key in results}
         claims = {tool: record.claim for tool, record in records.items() if record.claim}
-        truth, evidence = truth_of(list(records.values()))
-        wrong = tuple(tool for tool, record in records.items() if is_wrong(record, truth))
-        if wrong or len(set(claims.values())) > 1:
-            reasons = {
-                tool: record.reason for tool, record in records.items() if record.confirmed is False
-            }
-            found.append(Disagreement(key, claims, truth, evidence, wrong, reasons))
+        wrong = tuple(tool for tool, record in records.items() if is_wrong(record, truth, rules))
+        if wrong or len({*claims.values(), truth} - {""}) > 1:
+            late = tuple(tool for tool in claims if records[tool].late)
+            reasons = {t: r.reason for t, r in records.items() if r.confirmed is False}
+            found.append(Disagreement(key, claims, truth, evidence, wrong, reasons, late))
     return found
 
 
-def scores(runs: Runs) -> list[Score]:
+def known_answers(runs: Runs, rules: Rules = NEWEST) -> int:
+    """Return for how many instances the true answer is known: the others cannot be wrong."""
+    return sum(bool(truth) for _, truth, _ in _truths(runs, rules))
+
+
+def scores(runs: Runs, rules: Rules = NEWEST) -> list[Score]:
     """Return one score per tool, in the order of the tools."""
-    truths = _truths(runs)
-    right = right_answers(runs)
-    return [
-        _score(tool, results, right[tool], _others(right, tool), truths)
-        for tool, results in runs.items()
-    ]
+    truths = {key: truth for key, truth, _ in _truths(runs, rules)}
+    right = right_answers(runs, rules)
+    found = []
+    for tool, results in runs.items():
+        wrong = [r for key, r in results.items() if is_wrong(r, truths[key], rules)]
+        others = set().union(*(keys for name, keys in right.items() if name != tool))
+        found.append(_score(tool, results, right[tool], others, len(wrong), rules))
+    return found
 
 
-def right_answers(runs: Runs) -> dict[str, set[Key]]:
+def category_scores(runs: Runs, rules: Rules = NEWEST) -> dict[str, list[Score]]:
+    """Return the scores of all tools in each category."""
+    categories = dict.fromkeys(key[0] for key in all_keys(runs))
+    return {category: scores(_within(runs, category), rules) for category in categories}
+
+
+def right_answers(runs: Runs, rules: Rules = NEWEST) -> dict[str, set[Key]]:
     """Return the instances that each tool solved: in time, and not wrong by what is known."""
-    truths = _truths(runs)
+    truths = {key: truth for key, truth, _ in _truths(runs, rules)}
     return {
         tool: {
             key
             for key, record in results.items()
-            if record.solved and not is_wrong(record, truths[key])
+            if record.solved and not is_wrong(record, truths[key], rules)
         }
         for tool, results in runs.items()
-    }
-
-
-def _truths(runs: Runs) -> dict[Key, str]:
-    return {
-        key: truth_of([results[key] for results in runs.values() if key in results])[0]
-        for key in all_keys(runs)
     }
 
 
@@ -124,8 +145,19 @@ def all_keys(runs: Runs) -> list[Key]:
     return list(dict.fromkeys(key for results in runs.values() for key in results))
 
 
-def _others(right: Mapping[str, set[Key]], tool: str) -> set[Key]:
-    return set().union(*(keys for name, keys in right.items() if name != tool))
+def _truths(runs: Runs, rules: Rules) -> list[tuple[Key, str, str]]:
+    """Return each instance with its true answer and the evidence for it."""
+    return [
+        (key, *truth_of((results[key] for results in runs.values() if key in results), rules))
+        for key in all_keys(runs)
+    ]
+
+
+def _within(runs: Runs, category: str) -> Runs:
+    return {
+        tool: {key: record for key, record in results.items() if key[0] == category}
+        for tool, results in runs.items()
+    }
 
 
 def _score(
@@ -133,9 +165,9 @@ def _score(
     results: Mapping[Key, Record],
     right: set[Key],
     others: set[Key],
-    truths: Mapping[Key, str],
+    wrong: int,
+    rules: Rules,
 ) -> Score:
-    wrong = [record for key, record in results.items() if is_wrong(record, truths[key])]
     words = [results[key].result for key in right]
     times = [results[key].run_time for key in right]
     unsolved = [2 * record.timeout for key, record in results.items() if key not in right]
@@ -146,9 +178,10 @@ def _score(
         sat=words.count("sat"),
         unsat=words.count("unsat"),
         unique=len(right - others),
-        wrong=len(wrong),
+        late=sum(bool(record.late) for record in results.values()),
+        wrong=wrong,
+        not_strict=sum(record.confirmed is False for record in results.values()),
         median=statistics.median(times) if times else None,
         par2=statistics.fmean([*times, *unsolved]) if results else 0.0,
-        points=RIGHT_POINTS * len(right)
-        + WRONG_POINTS * sum(1 for record in wrong if not record.late),
+        points=rules.right * len(right) + rules.wrong * wrong,
     )

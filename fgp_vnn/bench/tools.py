@@ -14,6 +14,7 @@ from typing import IO
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.bench import leash
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
@@ -78,19 +79,20 @@ def unpacked(instance: Instance, folder: Path) -> Iterator[Files]:
     """Give the files of an instance; those that are .gz are unpacked in `folder` meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        vnnlib = _unpack(Path(instance.property_file), folder)
-        networks = [_unpack(Path(name), folder) for name in instance.network_files]
+        vnnlib = _unpack(Path(instance.property_file), folder, "property")
+        networks = [_unpack(Path(name), folder, "network") for name in instance.network_files]
         onnx = str(networks[0]) if len(networks) == 1 else _named(instance.onnx, networks)
         yield Files(onnx, vnnlib)
     finally:
         shutil.rmtree(folder)
 
 
-def _unpack(path: Path, folder: Path) -> Path:
+def _unpack(path: Path, folder: Path, what: str) -> Path:
+    """The file itself, or what is in it; a network with the weights that lie beside it."""
     if path.suffix != ".gz":
         return path.absolute()
     target = folder.absolute() / path.stem
-    target.write_bytes(read_bytes(path, "packed file"))
+    target.write_bytes(read_model(path) if what == "network" else read_bytes(path, what))
     return target
 
 

@@ -24,10 +24,16 @@ _PROPERTY = """(declare-const X_0 Real)
 
 def warm_up(verify: Callable[..., Any], settings: dict[str, Any]) -> None:
     """Solve y = relu(x) <= 1 < 5 on [0, 1]; an error here shows again in the first real answer."""
+    with tempfile.TemporaryDirectory(prefix="fgp-vnn-") as folder, suppress(Exception):
+        network, prop = write_smallest(Path(folder))
+        verify(str(network), str(prop), timeout=10.0, **settings)
+
+
+def write_smallest(folder: Path) -> tuple[Path, Path]:
+    """Write the network and the property of the smallest instance; return their paths."""
     from onnx import parser
 
-    with tempfile.TemporaryDirectory(prefix="fgp-vnn-") as folder, suppress(Exception):
-        network, prop = Path(folder) / "smallest.onnx", Path(folder) / "smallest.vnnlib"
-        network.write_bytes(parser.parse_model(_NETWORK).SerializeToString())
-        prop.write_text(_PROPERTY)
-        verify(str(network), str(prop), timeout=10.0, **settings)
+    network, prop = folder / "smallest.onnx", folder / "smallest.vnnlib"
+    network.write_bytes(parser.parse_model(_NETWORK).SerializeToString())
+    prop.write_text(_PROPERTY)
+    return network, prop

@@ -132,7 +132,7 @@ def _solve(verify: Verify, job: dict[str, Any], settings: dict[str, Any]) -> Ans
 
 def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Answer:
     """Return the answer with the text of its counterexample and what onnxruntime says of it."""
-    from fgp_vnn.bench.check import OnnxFile, check_results
+    from fgp_vnn.bench.check import OnnxFile, judge_results
     from fgp_vnn.property import load_property
     from fgp_vnn.property.results import format_results
 
@@ -142,12 +142,13 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.txt"
         path.write_text(text, encoding="utf-8")
-        fault = check_results(path, OnnxFile(Path(network)), loaded)
+        judged = judge_results(path, OnnxFile(Path(network)), loaded)
     return replace(
         answer,
         counterexample=text,
-        confirmed=not fault,
-        reason=fault or answer.reason,
+        confirmed=not judged.fault,
+        standings=judged.standings,
+        reason=judged.fault or answer.reason,
         seconds={**answer.seconds, "check": time.perf_counter() - start},
     )
 

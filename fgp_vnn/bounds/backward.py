@@ -1,10 +1,11 @@
 """Linear bounds of a batch of bundles: what holds in all regions of a bundle at once.
 
 Backward from the rows of a target map: at a ReLU with l <= z <= u a positive coefficient takes the
-lower line (slope alpha in [0, 1]) and a negative one the chord. A closed neuron of sign s takes
-slope 1 or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0. What arrives at the
-input is a linear function whose least value over the domain is a lower bound of the row in the
-bundle, for every choice of alpha and beta.
+lower line (slope alpha in [0, 1]) and a negative one the chord; any other activation has lines
+below and above it, among which alpha chooses (see `lines`). A closed neuron of sign s takes slope 1
+or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0. What arrives at the input is a
+linear function whose least value over the domain is a lower bound of the row in the bundle, for
+every choice of alpha and beta.
 
 Shapes: rows [batch, rows, outputs of the target]; bounds of layer k [batch or 1, n_k]; slopes and
 multipliers of layer k [batch or 1, rows or 1, n_k].
@@ -20,14 +21,16 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, unit
 from fgp_vnn.bounds.layers import LayerBounds as LayerBounds
-from fgp_vnn.bounds.layers import Lines as Lines
-from fgp_vnn.bounds.layers import through_lines
+from fgp_vnn.bounds.layers import unsteady
+from fgp_vnn.bounds.lines import Lines as Lines
+from fgp_vnn.bounds.lines import pull
 from fgp_vnn.bounds.patches import PatchPass
 from fgp_vnn.bounds.rounding import Rounding as Rounding
 from fgp_vnn.bounds.rounding import dot
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import rows_at_once
 from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import AffineMap, Dense, Network
 
 
@@ -117,15 +120,17 @@ def _descend(
         if coefficient is None:
             continue
         kept[k] = coefficient
-        through, offset = through_lines(coefficient, lines[k - 1])
+        activation = network.activations[k - 1]
+        if (lines[k - 1].floor is None) != (activation is RELU):
+            raise AssertionError("lines of another activation")
+        through, offset = pull(activation, coefficient, lines[k - 1], maps[k - 1].outputs)
         constant = constant + offset
         multiplier = None if beta is None else beta[k - 1]
         if multiplier is not None:
             through = through - multiplier
         constant = constant + through @ maps[k - 1].bias
         if rounding is not None and error is not None:
-            size = coefficient.abs() if multiplier is None else coefficient.abs() + multiplier.abs()
-            error = error + rounding.of_layer(k, size)
+            error = error + rounding.of_layer(k, coefficient, multiplier)
         _add(waiting, maps[k - 1], maps[k - 1].adjoint(through))
     weight = waiting.get(0)
     if weight is None:
@@ -160,8 +165,9 @@ def interval_step(
         sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
         reach = reach + domain.unsure(affine.weights[0], reach)
     else:
-        uppers = [box.upper, *(up.clamp(min=0) for up in bounds.upper)]
-        lowers = [box.lower, *(lo.clamp(min=0) for lo in bounds.lower)]
+        values = bounds.values()
+        uppers = [box.upper, *(up for _, up in values)]
+        lowers = [box.lower, *(lo for lo, _ in values)]
         middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
         spread = [(uppers[s] - lowers[s]) / 2 + lost for s in affine.sources]
         center = affine(middle)
@@ -183,7 +189,7 @@ def root_bounds(
     backward_pass: bool = True,
     budget: Budget,
 ) -> LayerBounds:
-    """Bounds of every ReLU layer over the domain: intervals first, then one backward pass for the
+    """Bounds of every layer over the domain: intervals first, then one backward pass for the
     neurons that the intervals leave unstable, as many at a time as fit into the memory.
 
     `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
@@ -204,7 +210,7 @@ def root_bounds(
             rounding = Rounding(network, domain, bounds, rounding)
             wanted = None if worth is None else worth[k]
             lower, upper = _tighten(network, rounding, bounds, k, (lower, upper), wanted, budget)
-        bounds = bounds.followed_by(lower, upper)
+        bounds = bounds.followed_by(lower, upper, network.activations[k])
     return bounds
 
 
@@ -219,7 +225,7 @@ def _tighten(
 ) -> tuple[Tensor, Tensor]:
     """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
     lower, upper = sides
-    crossing = (lower < 0) & (upper > 0)  # [batch, n_k]
+    crossing = unsteady(network.activations[k], lower, upper)  # [batch, n_k]
     if wanted is not None:
         crossing = crossing & wanted
     most = int(crossing.sum(-1).max()) if len(crossing) else 0

@@ -37,6 +37,8 @@ def pays(network: Network, factor: int) -> bool:
     """Whether forms carried forward cost so many times less than backward passes."""
     if not all(isinstance(layer, Dense) for layer in network.layers):
         return False
+    if not network.piecewise_linear:
+        return False
     below, forward, backward = 0, 0, 0
     for layer in network.layers:
         entries = sum(w.numel() for w in layer.weights) if isinstance(layer, Dense) else 0
@@ -52,6 +54,8 @@ class Forward:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._parts: list[tuple[Dense, Dense]] = []
+        if not network.piecewise_linear:
+            raise TypeError("forms are carried through ReLUs only")
         for layer in network.layers:
             if not isinstance(layer, Dense):
                 raise TypeError("forms are carried through matrices only")
@@ -120,7 +124,7 @@ def _range(forms: _Forms, box: Box) -> tuple[Tensor, Tensor]:
 def _through_relu(forms: _Forms, lower: Tensor, upper: Tensor) -> _Forms:
     """The forms of relu(z): z times a slope in [0, 1] below, the chord above."""
     low_line, chord, intercept = (
-        part.squeeze(-2) for part in LayerBounds((lower,), (upper,)).lines()[0]
+        part.squeeze(-2) for part in LayerBounds((lower,), (upper,)).lines()[0][:3]
     )
     low = forms.low * low_line.unsqueeze(-2)
     high = forms.high * chord.unsqueeze(-2)

@@ -7,6 +7,7 @@ so that everything after it is smaller as well as tighter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -39,8 +40,8 @@ def refine_layers(
     for k in range(1, len(lower)):
         if budget.expired():
             break
-        crossing = torch.nonzero(((lower[k] < 0) & (upper[k] > 0))[0]).flatten()
-        known = LayerBounds(tuple(lower[:k]), tuple(upper[:k]))
+        every = replace(bounds, lower=tuple(lower), upper=tuple(upper))
+        crossing, known = torch.nonzero(every.unstable()[k][0]).flatten(), every.first(k)
         before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
         fit = ascents_at_once(query.network, k, budget.at_once)
         rows = min(slopes.entries // max(1, before), fit)
@@ -53,7 +54,7 @@ def refine_layers(
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
             upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
-    return LayerBounds(tuple(lower), tuple(upper))
+    return replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
 def _bound_neurons(

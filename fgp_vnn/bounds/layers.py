@@ -1,88 +1,133 @@
-"""Bounds of the layers, and the lines around ReLUs that follow from them."""
+"""Bounds of the layers, and the lines around activations that follow from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.rounding import dot
-
-
-class Lines(NamedTuple):
-    """The lines around the ReLUs of one layer, each [batch or 1, rows or 1, n_k]."""
-
-    low: Tensor  # slope of the line through the origin below
-    chord: Tensor  # slope of the line above
-    intercept: Tensor  # of the line above
-
-
-def through_lines(coefficient: Tensor, line: Lines) -> tuple[Tensor, Tensor]:
-    """Coefficients [batch, rows, n] of a layer's output as those of what it is applied to, and what
-    its lines add to the constants [batch, rows]."""
-    low, chord, intercept = line
-    negative = coefficient.clamp(max=0)
-    through = torch.addcmul(negative * chord, coefficient.clamp(min=0), low)
-    return through, dot(negative, intercept)
+from fgp_vnn.bounds.lines import Lines, middle, mixed
+from fgp_vnn.network.activations.base import RELU, Activation, Fan
 
 
 @dataclass(frozen=True, eq=False)
 class LayerBounds:
-    """lower <= z_k <= upper for each ReLU layer, [batch or 1, n_k] each."""
+    """lower <= z_k <= upper for each layer, [batch or 1, n_k] each; of ReLUs if none are given."""
 
     lower: tuple[Tensor, ...]
     upper: tuple[Tensor, ...]
+    activations: tuple[Activation, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.activations:
+            object.__setattr__(self, "activations", (RELU,) * len(self.lower))
+        if len(self.activations) != len(self.lower):
+            raise ValueError("each layer has one activation")
 
     def within(self, pattern: Sequence[Tensor]) -> LayerBounds:
         """The bounds in a bundle: signs [batch, n_k] of -1 and +1 cut off one side."""
         pairs = list(zip(self.lower, self.upper, pattern, strict=True))
         lower = tuple(torch.where(sign > 0, low.clamp(min=0), low) for low, _, sign in pairs)
         upper = tuple(torch.where(sign < 0, up.clamp(max=0), up) for _, up, sign in pairs)
-        return LayerBounds(lower, upper)
+        return replace(self, lower=lower, upper=upper)
+
+    def cut(self, lower: Sequence[Tensor], upper: Sequence[Tensor]) -> LayerBounds:
+        """The bounds in a bundle whose neurons are between lower and upper [batch, n_k]."""
+        low = tuple(torch.maximum(a, b.to(a)) for a, b in zip(self.lower, lower, strict=True))
+        up = tuple(torch.minimum(a, b.to(a)) for a, b in zip(self.upper, upper, strict=True))
+        return replace(self, lower=low, upper=up)
 
     def to(self, dtype: torch.dtype) -> LayerBounds:
         """Rounded to another precision: good for a search, not for a proof."""
         lower = tuple(bound.to(dtype) for bound in self.lower)
-        return LayerBounds(lower, tuple(bound.to(dtype) for bound in self.upper))
+        return replace(self, lower=lower, upper=tuple(bound.to(dtype) for bound in self.upper))
+
+    def at(self, index: Tensor) -> LayerBounds:
+        """The bounds of some of the bundles."""
+        lower = tuple(bound[index] for bound in self.lower)
+        return replace(self, lower=lower, upper=tuple(bound[index] for bound in self.upper))
+
+    def first(self, count: int) -> LayerBounds:
+        """The bounds of the first layers."""
+        return LayerBounds(self.lower[:count], self.upper[:count], self.activations[:count])
 
     @classmethod
-    def of_signs(cls, signs: Sequence[Tensor], dtype: torch.dtype) -> LayerBounds:
+    def of_signs(
+        cls,
+        signs: Sequence[Tensor],
+        dtype: torch.dtype,
+        activations: tuple[Activation, ...] = (),
+    ) -> LayerBounds:
         """What signs [batch, n_k] of -1 and +1 say by themselves."""
         anything = [torch.full_like(sign, torch.inf, dtype=dtype) for sign in signs]
-        return cls(tuple(-a for a in anything), tuple(anything)).within(signs)
+        return cls(tuple(-a for a in anything), tuple(anything), activations).within(signs)
 
     def unstable(self) -> tuple[Tensor, ...]:
-        """Which neurons can have either sign, [batch or 1, n_k] per layer."""
-        return tuple(_open(lo, up) for lo, up in zip(self.lower, self.upper, strict=True))
+        """Which neurons are not affine between their bounds, [batch or 1, n_k] per layer."""
+        triples = zip(self.activations, self.lower, self.upper, strict=True)
+        return tuple(unsteady(activation, lo, up) for activation, lo, up in triples)
 
     def sizes(self) -> tuple[Tensor, ...]:
-        """Bounds of |z_k|, and so of |a_k|."""
+        """Bounds of |z_k|."""
         pairs = zip(self.lower, self.upper, strict=True)
         return tuple(torch.maximum(-lo, up).clamp(min=0) for lo, up in pairs)
 
+    def values(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Lower and upper bounds of a_k."""
+        return tuple(
+            (lo.clamp(min=0), up.clamp(min=0)) if fan is None else (fan.least, fan.greatest)
+            for lo, up, fan in zip(self.lower, self.upper, self.fans, strict=True)
+        )
+
     def lines(self, alpha: Sequence[Tensor | None] | None = None) -> list[Lines]:
-        """The lines of each layer; alpha gives lower slopes of the unstable neurons."""
+        """The lines of each layer; alpha chooses among those of the unstable neurons."""
         if alpha is None:
             return self._lines
         result = []
-        for slope, mask, line in zip(alpha, self.unstable(), self._lines, strict=True):
-            chosen = None if slope is None else torch.where(mask.unsqueeze(-2), slope, line.low)
-            result.append(line if chosen is None else line._replace(low=chosen))
+        for slope, mask, line, fan in zip(
+            alpha, self.unstable(), self._lines, self.fans, strict=True
+        ):
+            if slope is None:
+                result.append(line)
+            elif fan is None:
+                low = torch.where(mask.unsqueeze(-2), slope, line.low)
+                result.append(line._replace(low=low))
+            else:
+                result.append(mixed(fan, slope))
         return result
 
     @cached_property
-    def _lines(self) -> list[Lines]:
-        return [_relax(lo, up) for lo, up in zip(self.lower, self.upper, strict=True)]
+    def fans(self) -> tuple[Fan | None, ...]:
+        """The lines around each layer, None for ReLUs."""
+        triples = zip(self.activations, self.lower, self.upper, strict=True)
+        return tuple(None if f is RELU else f.fan(lo, up) for f, lo, up in triples)
 
-    def followed_by(self, lower: Tensor, upper: Tensor) -> LayerBounds:
+    @cached_property
+    def _lines(self) -> list[Lines]:
+        return [
+            _relax(lo, up) if fan is None else middle(fan)
+            for lo, up, fan in zip(self.lower, self.upper, self.fans, strict=True)
+        ]
+
+    def followed_by(
+        self, lower: Tensor, upper: Tensor, activation: Activation = RELU
+    ) -> LayerBounds:
         """These bounds and those of one more layer."""
-        result = LayerBounds((*self.lower, lower), (*self.upper, upper))
-        result.__dict__["_lines"] = [*self._lines, _relax(lower, upper)]
+        last = LayerBounds((lower,), (upper,), (activation,))
+        result = LayerBounds(
+            (*self.lower, lower), (*self.upper, upper), (*self.activations, activation)
+        )
+        result.__dict__["fans"] = (*self.fans, *last.fans)
+        result.__dict__["_lines"] = [*self._lines, *last._lines]
         return result
+
+
+def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
+    """Which neurons are not affine between their bounds; of smooth functions, all that move."""
+    return _open(lower, upper) if activation is RELU else ~(lower >= upper)
 
 
 def _open(lower: Tensor, upper: Tensor) -> Tensor:

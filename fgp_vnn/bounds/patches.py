@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import below
-from fgp_vnn.bounds.layers import Lines, through_lines
+from fgp_vnn.bounds.lines import Lines, pull
 from fgp_vnn.bounds.rounding import Rounding, dot
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.maps.batched import Shape
 from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.maps.patches import Patches, PatchMap, Windows
@@ -68,7 +69,7 @@ class PatchPass:
     def pays(self) -> bool:
         """Whether the rows of a neuron begin with windows that are small."""
         first = self._maps[self._target]
-        if first is None or not isinstance(self._box, Box):
+        if first is None or not isinstance(self._box, Box) or not self._network.piecewise_linear:
             return False
         return all(self._small(k, p) for k, p in self._begin(self._probe()).items())
 
@@ -170,10 +171,10 @@ class PatchPass:
                 continue
             read = self._windows(k, patch, group)
             coefficient = patch.rows.flatten(2)
-            line = Lines(*(read(part) for part in self._lines[k - 1]))
-            through, offset = through_lines(coefficient, line)
+            line = Lines(*(read(part) for part in self._lines[k - 1][:3]))
+            through, offset = pull(RELU, coefficient, line, coefficient.shape[-1])
             constant = constant + offset + dot(through, read(self._network.maps[k - 1].bias))
-            error = error + rounding.of_layer(k, coefficient.abs(), read)
+            error = error + rounding.of_layer(k, coefficient, window=read)
             rows = through.reshape(patch.rows.shape)
             self._pull(k, patch._replace(rows=rows), waiting, group)
         return self._at_input(waiting.get(0), constant, error, group)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.lines import highest, steepest
 from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.activations.base import Fan
 from fgp_vnn.network.model import Network
 
 if TYPE_CHECKING:
@@ -26,13 +28,18 @@ def _wide(vectors: Tensor) -> Tensor:
     return vectors.reshape(-1, 1, vectors.shape[-1])
 
 
+class _Fan(NamedTuple):
+    steep: Tensor  # [batch, operands * n]
+    high: Tensor  # [batch, n]
+
+
 class Rounding:
     """Bounds on the rounding error of a backward pass.
 
     After each step the computed coefficients count as exact, and what their errors do to the bound
-    is charged at once: a coefficient of a_k or z_k that is off by e moves the bound by at most
-    e |z_k|, and |z_k| is bounded by the layer bounds. So an error made at one layer never grows
-    with depth. `_terms` [batch or 1, n] are weighed by the rows that a map is applied to, and
+    is charged at once: a coefficient of a_k or z_k that is off by e moves the bound by at most e
+    |a_k| or e |z_k|, and these are bounded by the layer bounds. So an error made at one layer never
+    grows with depth. `_terms` [batch or 1, n] are weighed by the rows that a map is applied to, and
     `_floors` [batch or 1, 1] are not.
     """
 
@@ -50,14 +57,22 @@ class Rounding:
         for source in (s for affine in network.maps for s in affine.sources):
             read_by[source] += 1
         lost, box = self._unit.lost, domain.box()
-        sizes = [torch.maximum(box.lower.abs(), box.upper.abs()), *bounds.sizes()]
-        self._sizes = [size.reshape(-1, size.shape[-1]) + lost for size in sizes]
+        if bounds.activations != network.activations[: len(bounds.activations)]:
+            raise AssertionError("bounds of other activations")
+        self._activations, self._fans = bounds.activations, bounds.fans
+        arrive = [torch.maximum(box.lower.abs(), box.upper.abs()), *bounds.sizes()]
+        self._arrive = [size.reshape(-1, size.shape[-1]) + lost for size in arrive]
+        self._sizes = [self._arrive[0]]  # of what maps read
+        for size, fan in zip(self._arrive[1:], self._fans, strict=True):
+            if fan is not None:
+                size = torch.maximum(fan.least.abs(), fan.greatest.abs()) + lost
+            self._sizes.append(size)
         self._terms: list[Tensor] = [] if before is None else [*before._terms]
         self._floors: list[Tensor] = [] if before is None else [*before._floors]
         for index, affine in enumerate(network.maps):
             if index < len(self._terms):
                 continue
-            if any(source >= len(sizes) for source in affine.sources):
+            if any(source >= len(self._sizes) for source in affine.sources):
                 break
             read = [self._sizes[s] for s in affine.sources]
             # A coefficient is then added to those of other maps, and what a map adds to the
@@ -80,19 +95,50 @@ class Rounding:
         terms = self._terms[index].expand(len(neurons), -1)
         return terms.gather(-1, neurons) + self._floors[index]
 
-    def of_layer(self, layer: int, size: Tensor, window: Window = _wide) -> Tensor:
-        """Of the ReLUs of a layer and of the map below it, for coefficients of this size.
+    def of_layer(
+        self,
+        layer: int,
+        coefficient: Tensor,
+        multiplier: Tensor | None = None,
+        window: Window = _wide,
+    ) -> Tensor:
+        """Of the activations of a layer and of the map below it, for coefficients of its values and
+        multipliers of its neurons.
 
-        Slopes are at most 1, so what goes through a ReLU is no larger than what came to it: three
-        roundings of each coefficient, weighed by |z|. Intercepts are at most |z| as well; each
-        takes three operations, and their product with the coefficients has 2 n of them.
+        Slopes of ReLUs are at most 1, so what goes through one is no larger than what came to it:
+        three roundings of each coefficient, weighed by |z|. Intercepts are at most |z| as well;
+        each takes three operations, and their product with the coefficients has 2 n of them.
         """
-        lost, sizes = self._unit.lost, self._sizes[layer]
+        size, fan = coefficient.abs(), self._fans[layer - 1]
+        if fan is not None:
+            return self._of_fan(layer, size, multiplier, fan)
+        size = size if multiplier is None else size + multiplier.abs()
+        lost, sizes = self._unit.lost, self._arrive[layer]
         width = sizes.shape[-1]  # at least that of a window
         share = self._unit.share(width + 2 * layer + 8)
         terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
         floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
         return dot(size, window(terms)) + floor
+
+    def _of_fan(self, layer: int, size: Tensor, multiplier: Tensor | None, fan: Fan) -> Tensor:
+        """The same where lines have any slopes and offsets.
+
+        A slope that alpha has mixed has eight roundings, of the steepest one's size at most, and so
+        has an offset. Products add up as many coefficients for a neuron as there are values.
+        """
+        lost, arrive, width = self._unit.lost, self._arrive[layer], size.shape[-1]
+        activation, each = self._activations[layer - 1], _Fan(steepest(fan), highest(fan))
+        share = self._unit.share(3 * width + 2 * layer + 24)
+        wide = size if each.steep.shape[-1] == width else torch.cat([size, size], -1)
+        through = activation.gather(wide * _wide(each.steep), arrive.shape[-1])
+        through = self._unit.grow(width + 4) * through
+        through = through if multiplier is None else through + multiplier.abs()
+        each_z = (share + lost) * arrive + 4 * lost + self._terms[layer - 1]
+        read = activation.expand(arrive).reshape(arrive.shape[0], -1, width).sum(-2)
+        own = share * each.high + lost * (8 + 8 * read)
+        count = 8 * _sum(read) + 8 * (width + arrive.shape[-1]) + _sum(each_z) + _sum(own)
+        error = dot(through, _wide(each_z)) + dot(size, _wide(own))
+        return error + lost * count + self._floors[layer - 1]
 
     def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
         """Of the value at the domain's centre and of the support `reach` [batch, rows]."""

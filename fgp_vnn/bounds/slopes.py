@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
+from fgp_vnn.bounds.lines import push, rise
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import Ascent
 
 
 class Multipliers(NamedTuple):
-    """Lower slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
+    """Slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
 
     alpha: tuple[Tensor, ...]  # in [0, 1]
     beta: tuple[Tensor, ...]  # nonnegative
@@ -62,11 +63,18 @@ def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
     """The slopes of a plain backward pass, and no multipliers."""
     batch, count = rows.shape[:2]
     alpha, beta = [], []
-    for lo, up in zip(bounds.lower, bounds.upper, strict=True):
-        slope = (up > -lo).to(rows.dtype).unsqueeze(-2)
-        alpha.append(slope.expand(batch, count, -1).contiguous())
+    for slopes, lo in zip(first_slopes(bounds), bounds.lower, strict=True):
+        alpha.append(slopes.to(rows.dtype).unsqueeze(-2).expand(batch, count, -1).contiguous())
         beta.append(rows.new_zeros(batch, count, lo.shape[-1]))
     return Multipliers(tuple(alpha), tuple(beta))
+
+
+def first_slopes(bounds: LayerBounds) -> list[Tensor]:
+    """The alpha [batch, n_k] of plain lines: those of `LayerBounds.lines` without any."""
+    return [
+        (up > -lo).to(lo.dtype) if fan is None else torch.full_like(fan.least, 0.5)
+        for lo, up, fan in zip(bounds.lower, bounds.upper, bounds.fans, strict=True)
+    ]
 
 
 class Rows(NamedTuple):
@@ -155,7 +163,11 @@ def _best_of_steps(
             if k + 1 not in values:
                 continue
             z, coefficient = values[k + 1], passed.coefficients[k + 1]
-            gradient = coefficient.clamp(min=0) * z * crossing[k]
+            fan = bounds.fans[k]
+            if fan is None:
+                gradient = coefficient.clamp(min=0) * z * crossing[k]
+            else:
+                gradient = rise(network.activations[k], coefficient, fan, now.alpha[k], z)
             alpha_new[k] = (now.alpha[k] + rate * moments.alpha(k, gradient)).clamp(0, 1)
             if closed is not None:
                 size = coefficient.abs().mean(-1, keepdim=True)
@@ -184,8 +196,7 @@ def carry(
             continue
         layer = network.layers[k - 1]
         z = layer([values[s] for s in layer.sources])
-        low, chord, intercept = lines[k - 1]
-        values[k] = torch.where(coefficients[k] >= 0, low * z, chord * z + intercept)
+        values[k] = push(network.activations[k - 1], coefficients[k], lines[k - 1], z)
         result[k] = z
     affine = network.maps[target]
     return result, values, affine([values[s] for s in affine.sources])

@@ -53,6 +53,19 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses the competition's rules."""
+    from fgp_vnn.bench.rules import NEWEST, RULES
+
+    parser.add_argument(
+        "--rules",
+        type=int,
+        choices=list(RULES),
+        metavar="YEAR",
+        help=f"VNN-COMP's rules of {', '.join(map(str, RULES))} ({NEWEST.year})",
+    )
+
+
 def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
     """The fields of `Settings` that all searches have, and those that are named."""
     return {name: getattr(args, name) for name in (*_SEARCH, *more)}
@@ -115,6 +128,11 @@ def seed(text: str) -> int:
 def count(text: str) -> int:
     """A positive whole number from the command line."""
     return _integer(text, 1, sys.maxsize, "a positive whole number")
+
+
+def whole(text: str) -> int:
+    """A whole number, 0 or more, from the command line."""
+    return _integer(text, 0, sys.maxsize, "a whole number of at least 0")
 
 
 def threads(text: str) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Limits, Solver
+from fgp_vnn.bench.facts import provenance
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
 from fgp_vnn.bench.journal import CERTIFICATES
@@ -109,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
         retry_errors=args.retry_errors,
         quiet=args.quiet,
         certificates=args.certificates,
+        made=provenance(args.command_line, "warm"),
     )
     stop_on_termination()
     console = Terminal()

@@ -17,6 +17,13 @@ from fgp_vnn.cli.arguments import (
     radius,
     search_settings,
 )
+from fgp_vnn.cli.point_pages import (
+    add_report,
+    check_report,
+    counterexample_pictures,
+    network_facts,
+    settings_facts,
+)
 from fgp_vnn.cli.point_runs import (
     PointRun,
     add_point_arguments,
@@ -52,6 +59,7 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn certify`."""
     add_point_arguments(parser)
+    add_report(parser)
     parser.add_argument("--epsilon", type=radius, required=True, help="the radius of the ball")
     add_limits(parser, "the answer for a point")
     add_search_arguments(parser)
@@ -73,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Certify every point and print the summary; the exit code."""
     check_point_arguments(args)
+    check_report(args.report)
     settings = _settings(args)
     run = PointRun.of(args, settings)
     options = ball_options(args) | {"epsilon": args.epsilon}
@@ -81,7 +90,28 @@ def run(args: argparse.Namespace) -> int:
     rows += run.new_rows(lambda number, _: certify_point(run, number, options))
     summary = summarise(rows)
     print(json.dumps(summary) if args.json else describe(summary))
+    if args.report is not None and rows:
+        _write_page(args, rows, summary, run, fixed)
     return 0
+
+
+def _write_page(
+    args: argparse.Namespace,
+    rows: list[dict[str, Any]],
+    summary: dict[str, Any],
+    run: PointRun,
+    fixed: dict[str, Any],
+) -> None:
+    from fgp_vnn.report.certify_page import CertifyReport, write_certify_page
+    from fgp_vnn.report.page import facts_line
+
+    rows = sorted(rows, key=lambda row: int(row["point"]))
+    found = [(row, "") for row in rows if row.get("counterexample")]
+    settings = settings_facts(args.points, fixed, "norm", "epsilon", "options")
+    settings["options"] = facts_line(fixed["options"]) or "as usual"
+    facts = network_facts(args.model, run, fixed["network"])
+    pictures = list(counterexample_pictures(found, run))
+    write_certify_page(args.report, CertifyReport(rows, summary, facts, settings, pictures))
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.cli.arguments import seconds
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(f"it takes longer than {args.timeout:g} s: give --timeout more")
 
     certificate = read_bytes(args.certificate, "certificate")
-    network, prop = read_bytes(args.model, "network"), read_bytes(args.property, "property")
+    network, prop = read_model(args.model), read_bytes(args.property, "property")
     try:
         with Console(stderr=True).status("checking the certificate"):
             from fgp_vnn.certificate.checker.check import check_files

@@ -6,27 +6,31 @@ import argparse
 import csv
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.progress import Terminal
+from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import (
     SCORE_TITLES,
     Disagreement,
     Runs,
     Score,
     disagreements,
+    known_answers,
     score_texts,
     scores,
 )
+from fgp_vnn.bench.timing import Timing, speed
+from fgp_vnn.bench.tools import Tool
 from fgp_vnn.bench.truth import Truth, read_truth
+from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import (
     add_selection,
     default_out,
@@ -54,79 +58,179 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=CSV",
         help="a published results file in place of a run (repeat)",
     )
+    parser.add_argument(
+        "--about",
+        action="append",
+        default=[],
+        metavar="NAME=MACHINE[;LIMIT]",
+        help="what the times of a published results file were measured on, and under which limit",
+    )
+    add_rules(parser)
+    parser.add_argument(
+        "--startup",
+        type=whole,
+        default=3,
+        metavar="N",
+        help="measure each tool's start-up so many times, on the smallest instance (3)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0 if all agrees with what is known, 1 if a verdict is wrong, 2 for bad input."""
-    from fgp_vnn.bench.compare import read_runs, write_comparison
-
-    folders, files = _pairs("--tool", args.tool), _pairs("--results", args.results)
-    names = [*folders, *files]
-    if not names:
-        raise InputError("name at least one --tool NAME=FOLDER or --results NAME=CSV")
-    if folders.keys() & files.keys():
-        raise InputError(f"{', '.join(folders.keys() & files.keys())}: named twice")
+    sources = _sources(args)
     benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
     if report_problems(benchmark, keep_going=args.keep_going):
         return 2
     instances = selected(benchmark, args)
     truth = read_truth(benchmark.folders, args.expect)
-    out = args.out or default_out(args.benchmark)
     stop_on_termination()
     console = Terminal()
-    write_comparison(out, names, args.benchmark)
-    _run_all(args, folders, files, instances, truth, out, console)
+    try:
+        _run_all(args, sources, instances, truth, console)
+    except (KeyboardInterrupt, OSError):
+        complain(f"what is done is in {_out(args)}: the same command resumes")
+        raise
+    return _concluded(args, instances, console)
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """Where results come from, by the names of the tools, in order."""
+
+    tools: Sequence[Tool]
+    tables: Mapping[str, Path]
+    about: Mapping[str, str]
+
+
+def _sources(args: argparse.Namespace) -> _Sources:
+    from fgp_vnn.bench.tools import find_tool
+
+    folders, files = _pairs("--tool", args.tool), _pairs("--results", args.results)
+    about = _pairs("--about", args.about)
+    if not (folders or files):
+        raise InputError("name at least one --tool NAME=FOLDER or --results NAME=CSV")
+    if folders.keys() & files.keys():
+        raise InputError(f"{', '.join(folders.keys() & files.keys())}: named twice")
+    if strange := about.keys() - files.keys():
+        raise InputError(f"--about {', '.join(strange)}: no --results has that name")
+    tools = [find_tool(name, Path(folder)) for name, folder in folders.items()]
+    return _Sources(tools, {name: Path(path) for name, path in files.items()}, about)
+
+
+def _out(args: argparse.Namespace) -> Path:
+    out: Path = args.out or default_out(args.benchmark)
+    return out
+
+
+def _run_all(
+    args: argparse.Namespace,
+    sources: _Sources,
+    instances: Sequence[Instance],
+    truth: Truth,
+    console: Terminal,
+) -> None:
+    """Run what has no result yet, and write down what the comparison consists of."""
+    from fgp_vnn.bench.compare import compare, measure_startup, published, write_published
+    from fgp_vnn.bench.comparison import (
+        Comparison,
+        earlier_runs,
+        machine_words,
+        read_rules,
+        write_comparison,
+    )
+    from fgp_vnn.bench.facts import provenance, revision
+
+    out = _out(args)
+    made = provenance(args.command_line, "cold")
+    tables = {name: published(path, instances, truth) for name, path in sources.tables.items()}
+    for name, records in tables.items():
+        write_published(out / name, records)
+    revisions = {tool.name: revision(tool.scripts / "run_instance.sh") for tool in sources.tools}
+    runs = [*earlier_runs(out), made]
+    year = args.rules or read_rules(out).year
+
+    def note() -> None:
+        timings = _timings(sources, tables, out, machine_words(made))
+        content = Comparison(str(args.benchmark.resolve()), year, timings, revisions, runs)
+        write_comparison(out, content)
+
+    note()
+    measure_startup(sources.tools, out, args.startup)
+    settings = {"benchmark": str(args.benchmark.resolve()), "timeout": args.timeout}
+    for step in compare(instances, sources.tools, truth, out, settings, made):
+        if not args.quiet:
+            record = step.record
+            name = f"{record.category} {record.onnx} {record.vnnlib}"
+            line = f"[{step.done}/{step.total}] {step.tool}: {record.result}"
+            line += f" {record.run_time:.2f} s  {name}"
+            text = Text(f"{line}  ({record.reason})" if record.reason else line)
+            console.print(text, soft_wrap=True)
+    note()
+
+
+def _timings(
+    sources: _Sources, tables: Mapping[str, Sequence[Record]], out: Path, here: str
+) -> dict[str, Timing]:
+    """Return how each tool is timed: cold, where its results are from, or as a table says.
+
+    `here` is the machine of results that are still to come.
+    """
+    from fgp_vnn.bench.compare import read_startup
+    from fgp_vnn.bench.comparison import run_timing
+
+    timings = {}
+    for tool in sources.tools:
+        measured = run_timing(out / tool.name)
+        machine = measured.machine or here
+        startup = read_startup(out / tool.name)
+        timings[tool.name] = replace(measured, kind="cold", machine=machine, startup=startup)
+    for name, records in tables.items():
+        source = run_timing(sources.tables[name].parent)
+        machine, _, limit = sources.about.get(name, "").partition(";")
+        timings[name] = replace(
+            source,
+            machine=machine.strip() or source.machine,
+            limit=limit.strip(),
+            rows=len(records),
+            cut=sum(bool(record.late) for record in records),
+        )
+    return timings
+
+
+def _concluded(args: argparse.Namespace, instances: Sequence[Instance], console: Terminal) -> int:
+    """Print the table and what is to be said of it; return 1 if a verdict is wrong."""
+    from fgp_vnn.bench.comparison import read_rules, read_runs, read_timings
+
+    out = _out(args)
+    rules, timings = read_rules(out), read_timings(out)
     runs = _only(read_runs(out), instances)
-    table, conflicts = scores(runs), disagreements(runs)
+    table, conflicts = scores(runs, rules), disagreements(runs, rules)
     write_bytes(out / "summary.csv", summary_csv(table).encode(), "summary")
     if not args.quiet:
-        console.print(summary_table(table))
+        for row in summary_lines(table):
+            console.print(row, soft_wrap=True)
+        lines = [f"{rules}; {known_answers(runs, rules)} of {len(instances)} answers are known"]
+        lines += [f"{tool}: {timing}" for tool, timing in timings.items()]
+        first, *others = runs
+        lines += [str(speed(runs, timings, (first, other), rules)) for other in others]
+        for line in lines:
+            console.print(Text(line), soft_wrap=True)
     for conflict in conflicts:
         console.print(_sentence(conflict), soft_wrap=True)
     return 1 if any(conflict.wrong for conflict in conflicts) else 0
 
 
-def _run_all(
-    args: argparse.Namespace,
-    folders: dict[str, Path],
-    files: dict[str, Path],
-    instances: Sequence[Instance],
-    truth: Truth,
-    out: Path,
-    console: Terminal,
-) -> None:
-    from fgp_vnn.bench.compare import compare, published, write_published
-    from fgp_vnn.bench.tools import find_tool
-
-    tools = [find_tool(name, folder) for name, folder in folders.items()]
-    tables = {name: published(path, instances, truth) for name, path in files.items()}
-    for name, records in tables.items():
-        write_published(out / name, records)
-    settings = {"benchmark": str(args.benchmark.resolve()), "timeout": args.timeout}
-    try:
-        for step in compare(instances, tools, truth, out, settings):
-            if not args.quiet:
-                record = step.record
-                name = f"{record.category} {record.onnx} {record.vnnlib}"
-                line = f"[{step.done}/{step.total}] {step.tool}: {record.result}"
-                line += f" {record.run_time:.2f} s  {name}"
-                text = Text(f"{line}  ({record.reason})" if record.reason else line)
-                console.print(text, soft_wrap=True)
-    except (KeyboardInterrupt, OSError):
-        complain(f"what is done is in {out}: the same command resumes")
-        raise
-
-
-def summary_table(table: Sequence[Score]) -> Table:
-    """Return the scores as a table for a terminal."""
-    result = Table()
-    result.add_column("tool")
-    for title in SCORE_TITLES.values():
-        result.add_column(title, justify="right")
-    for score in table:
-        style = "bold red" if score.wrong else None
-        result.add_row(score.tool, *score_texts(score).values(), style=style)
-    return result
+def summary_lines(table: Sequence[Score]) -> list[Text]:
+    """Return the scores as lines of a table, as wide as it has to be: no number is cut."""
+    rows = [["tool", *SCORE_TITLES.values()]]
+    rows += [[score.tool, *score_texts(score).values()] for score in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    styles = ["bold", *("bold red" if score.wrong else "" for score in table)]
+    lines = []
+    for row, style in zip(rows, styles, strict=True):
+        numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        lines.append(Text("  ".join([row[0].ljust(widths[0]), *numbers]), style=style))
+    return lines
 
 
 def summary_csv(table: Sequence[Score]) -> str:
@@ -139,26 +243,31 @@ def summary_csv(table: Sequence[Score]) -> str:
 
 
 def _sentence(conflict: Disagreement) -> Text:
-    claims = ", ".join(f"{tool} says {claim}" for tool, claim in conflict.claims.items())
+    claims = ", ".join(
+        f"{tool} says {claim}{', late' if tool in conflict.late else ''}"
+        for tool, claim in conflict.claims.items()
+    )
     name = " ".join(conflict.key)
     if not conflict.wrong:
-        return Text(f"DISAGREEMENT: {name}: {claims}; nothing here decides it", style="yellow")
+        truth = conflict.truth and f"it is {conflict.truth} by {conflict.evidence}"
+        known = truth or "nothing here decides it"
+        return Text(f"DISAGREEMENT: {name}: {claims}; {known}", style="yellow")
     why = "".join(f"; {tool}: {reason}" for tool, reason in conflict.reasons.items())
     truth = f"; it is {conflict.truth} by {conflict.evidence}" if conflict.truth else ""
     text = f"WRONG VERDICT by {', '.join(conflict.wrong)}: {name}: {claims}{truth}{why}"
     return Text(text, style="bold white on red")
 
 
-def _pairs(option: str, values: Sequence[str]) -> dict[str, Path]:
+def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
     """Read NAME=PATH options; return paths by names, which are names of folders."""
-    pairs: dict[str, Path] = {}
+    pairs: dict[str, str] = {}
     for value in values:
         name, separator, path = value.partition("=")
         if not separator or not path or not re.fullmatch(r"\w[\w.+-]*", name):
             raise InputError(f"{option} {value!r}: expected NAME=PATH, NAME of letters and digits")
         if name in pairs or name == "unpacked":
             raise InputError(f"{option} {value!r}: the name {name} is taken")
-        pairs[name] = Path(path)
+        pairs[name] = path
     return pairs
 
 

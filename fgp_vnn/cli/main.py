@@ -17,6 +17,7 @@ from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
+    "demo": "verify the bundled benchmark and compare every verdict with the ground truth",
     "verify": "decide one VNN-LIB property of one ONNX network",
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
@@ -83,10 +84,11 @@ def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fgp-vnn", description="Verify neural networks by Fast Geometric Projections."
     )
-    parser.set_defaults(own_process=argv is None)  # or a call from somebody else's
+    asked = list(sys.argv[1:] if argv is None else argv)
+    own = argv is None  # or a call from somebody else's process
+    parser.set_defaults(own_process=own, command_line=["fgp-vnn", *asked])
     parser.add_argument("--version", action="version", version=f"fgp-vnn {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    asked = list(sys.argv[1:] if argv is None else argv)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)
         if name in asked:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.point_table import PointTable, check_output
 from fgp_vnn.cli.arguments import add_threads, count, finite, set_threads
 from fgp_vnn.cli.progress import points_bar
@@ -54,14 +55,14 @@ def ball_options(args: argparse.Namespace) -> dict[str, Any]:
 def fixed_columns(model: Path, data: Path, **chosen: Any) -> dict[str, Any]:
     """What decides the results besides the number of a point, and is the same in every row."""
     return {
-        "network": _fingerprint(model, "network"),
-        "data": _fingerprint(data, "points file"),
+        "network": _fingerprint(read_model(model)),
+        "data": _fingerprint(read_bytes(data, "points file")),
         **chosen,
     }
 
 
-def _fingerprint(path: Path, what: str) -> str:
-    return hashlib.sha256(read_bytes(path, what)).hexdigest()[:12]
+def _fingerprint(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 @dataclass(eq=False)

@@ -14,6 +14,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.cli.arguments import add_device, add_limits, positive
 from fgp_vnn.cli.interrupt import leave_on_interrupt
+from fgp_vnn.cli.point_pages import add_report, check_report
 from fgp_vnn.cli.point_runs import (
     PointRun,
     add_point_arguments,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 EXACT = 1e-6  # the relative gap of an exact answer
 PLOTS = (".png", ".svg", ".pdf")
-PAGES = (".html", ".htm")
 RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds")
 # The same in every row: a run with other values cannot resume from the table.
 RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", type=Path, help=f"histogram and certified accuracy, {' '.join(PLOTS)}"
     )
-    parser.add_argument("--report", type=Path, help="everything on one HTML page")
+    add_report(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,12 +99,9 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
     if args.plot is not None and args.plot.suffix not in PLOTS:
         raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
-    if args.report is not None and args.report.suffix not in PAGES:
-        raise InputError(f"--report is {args.report}; a page is written as {', '.join(PAGES)}")
-    for path, what in ((args.plot, "picture"), (args.report, "report")):
-        if path is not None:
-            check_writable(path, what)
-    if args.plot is not None or args.report is not None:
+    check_report(args.report)
+    if args.plot is not None:
+        check_writable(args.plot, "picture")
         from fgp_vnn.report.libraries import check_libraries
 
         check_libraries()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fgp_vnn.cli.arguments import add_rules
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("folder", type=Path, help="the --out of bench or compare")
     parser.add_argument("--ours", metavar="TOOL", help="whose times the plots compare (the first)")
+    add_rules(parser)
     parser.add_argument("--open", action="store_true", help="show it in a browser")
 
 
@@ -17,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the page and print its path; return 0."""
     from fgp_vnn.report.run_page import write_report
 
-    page = write_report(args.folder, ours=args.ours)
+    page = write_report(args.folder, ours=args.ours, year=args.rules)
     print(page)
     if args.open:
         import webbrowser

@@ -1,10 +1,11 @@
-"""fgp-vnn supports: whether a network and a property can be read."""
+"""fgp-vnn supports: whether a network and a property can be read, or at least run."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 
@@ -15,14 +16,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read both files and say whether they can be verified; the exit code."""
+    """Read both files and say whether they can be verified, or only attacked; the exit code."""
     with leave_on_interrupt():
-        from fgp_vnn.api.verify import asked_about, check_fit
-        from fgp_vnn.network import load_network
+        from fgp_vnn.api.cases import load_for
+        from fgp_vnn.api.opaque import check_program
         from fgp_vnn.property import load_property
 
-        prop = load_property(args.property)
-        loaded = load_network(args.model, points=asked_about(prop))
-        check_fit(loaded, prop, str(args.model), str(args.property))
-    print("supported")
+        prop, said = load_property(args.property), "supported"
+        try:
+            next(load_for((args.model, args.property), prop))
+        except UnsupportedError as error:
+            check_program((args.model, args.property), prop, error)
+            said = f"attacked only: {error}"
+    print(said)
     return 0

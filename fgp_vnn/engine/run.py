@@ -8,11 +8,13 @@ from typing import Any, Literal
 import torch
 
 from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.engine.opaque import OpaqueProblem, attack_program
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_search import bound_finely, bound_roughly, split_nearest, walk_nearest
 from fgp_vnn.engine.radius_stages import attack_nearest
 from fgp_vnn.engine.search_steps import forget_bounds, split, walk, walk_few, walk_first
+from fgp_vnn.engine.settings import ENGINES
 from fgp_vnn.engine.steps import (
     Step,
     attack_longer,
@@ -27,7 +29,7 @@ from fgp_vnn.engine.steps import (
     watch_time,
 )
 
-Question = Literal["verify", "certify", "radius"]
+Question = Literal["verify", "certify", "radius", "opaque"]
 
 _ATTACK = (
     read_property,
@@ -55,10 +57,11 @@ _STEPS: Mapping[tuple[Question, str], Sequence[Step[Any]]] = {
     ("radius", "walk"): (*_NEAREST, walk_nearest),
     ("radius", "split"): (*_NEAREST, split_nearest),
     ("radius", "bounds"): (attack_nearest, bound_finely),
+    **{("opaque", engine): (attack_program,) for engine in ENGINES},
 }
 
 
-def run(asked: Problem | Ends, question: Question) -> Verdict:
+def run(asked: Problem | OpaqueProblem | Ends, question: Question) -> Verdict:
     """Decide whether a point of a problem's domain meets its unsafe set, or, for a radius, bring
     the two ends together: the verdict of the first step that gives one."""
     steps = _STEPS[question, asked.settings.engine]

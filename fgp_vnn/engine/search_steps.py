@@ -22,6 +22,8 @@ from fgp_vnn.strategy import Neurons
 
 def walk_first(problem: Problem) -> Verdict | None:
     """The walk, limited to the number of regions that the strategy allows."""
+    if not problem.query.network.piecewise_linear:
+        return None
     problem.reduce_inputs()
     verdict = problem.report("walk", _walk(problem, problem.strategy.walk.patience))
     return None if verdict.status == "unknown" else verdict
@@ -30,6 +32,7 @@ def walk_first(problem: Problem) -> Verdict | None:
 def walk_few(problem: Problem) -> Verdict | None:
     """The walk, if so few neurons are unstable that it ends at once."""
     few = problem.statistics["unstable"] <= problem.strategy.walk.few_neurons
+    few = few and problem.query.network.piecewise_linear
     # What the walk reaches, it reaches by continuity, which float32 does not have.
     if not few or problem.settings.float32_semantics:
         return None
@@ -37,7 +40,10 @@ def walk_few(problem: Problem) -> Verdict | None:
 
 
 def walk(problem: Problem) -> Verdict:
-    """The walk to its end."""
+    """The walk to its end; only a piecewise-linear network has regions to walk through."""
+    if smooth := problem.query.network.smooth:
+        reason = f"the walk is for piecewise-linear networks, and this one has {smooth}"
+        return problem.verdict("unknown", reason=reason)
     problem.reduce_inputs()
     outcome = _walk(problem, None)
     if problem.log.wanted and outcome.status == "unsat":
@@ -59,6 +65,8 @@ def split(problem: Problem) -> Verdict:
     """Splits of inputs where a neuron sees few of them, else splits of neurons."""
     if by_inputs(problem):
         return problem.report("split", _split_inputs(problem, problem.budget))
+    if not problem.query.network.piecewise_linear:
+        return _split_smooth(problem)
     inputs, short = problem.strategy.inputs, problem.strategy.short
     some = isinstance(problem.query.domain, Box) and problem.query.network.inputs <= inputs.some
     outcome = _split_neurons(problem, short, problem.budget.share(short.short_share))
@@ -76,6 +84,13 @@ def split(problem: Problem) -> Verdict:
     return problem.report(
         "split", _split_neurons(problem, problem.strategy.neurons, problem.budget)
     )
+
+
+def _split_smooth(problem: Problem) -> Verdict:
+    """Splits of inputs, where these are a box."""
+    if not isinstance(problem.query.domain, Box):
+        return problem.verdict("unknown", reason="linear bounds leave it open")
+    return problem.report("split", _split_inputs(problem, problem.budget))
 
 
 def _sharpen(problem: Problem) -> bool:
@@ -134,6 +149,7 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
     settings, log = problem.settings, problem.log
     # With an LP the last boxes are walked through, and what the walk shows is about real numbers.
     walks = settings.lp and not settings.float32_semantics
+    walks = walks and problem.query.network.piecewise_linear
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
     how = Subdivision(lp=walks, clip=not log.wanted, strategy=problem.strategy)
     with problem.timed("search"):

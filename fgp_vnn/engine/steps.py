@@ -18,7 +18,7 @@ from fgp_vnn.engine.bounding import bound_forward, bound_root, keep_open, open_d
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent
 
-Asked = TypeVar("Asked")  # a problem, or the two ends of a radius
+Asked = TypeVar("Asked")  # a problem, a program, or the two ends of a radius
 Step = Callable[[Asked], Verdict | None]
 TIME_IS_UP = "time is up after the first bounds"
 

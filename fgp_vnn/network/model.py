@@ -1,4 +1,4 @@
-"""The normal form of a piecewise-linear network: affine maps joined by ReLU layers."""
+"""The normal form of a network: affine maps with activations between them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import rounded_down
+from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.maps.matrix import Compressed, compressed
 
 
@@ -216,11 +217,36 @@ class Combination(AffineMap):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """z_k = F_k(x, a_1, ..., a_{k-1}), a_k = relu(z_k), y = F_out(x, a_1, ..., a_K)."""
+    """z_k = F_k(x, a_1, ..., a_{k-1}), a_k = f_k(z_k), y = F_out(x, a_1, ..., a_K).
+
+    Each layer has one activation f_k; all are ReLUs where none are given.
+    """
 
     layers: tuple[AffineMap, ...]  # F_1, ..., F_K
     output: AffineMap  # F_out
     inputs: int
+    activations: tuple[Activation, ...] = ()  # f_1, ..., f_K
+
+    def __post_init__(self) -> None:
+        if not self.activations:
+            object.__setattr__(self, "activations", (RELU,) * len(self.layers))
+        if len(self.activations) != len(self.layers):
+            raise ValueError("each layer has one activation")
+
+    @property
+    def piecewise_linear(self) -> bool:
+        """Whether all activations are ReLUs: only then is it affine in each region."""
+        return all(f is RELU for f in self.activations)
+
+    @property
+    def smooth(self) -> str:
+        """The names of the activations that are no ReLUs."""
+        return ", ".join(sorted({f.name for f in self.activations if f is not RELU}))
+
+    @property
+    def value_widths(self) -> tuple[int, ...]:
+        """How many values each layer passes on."""
+        return tuple(f.outputs(n) for f, n in zip(self.activations, self.widths, strict=True))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -256,10 +282,9 @@ class Network:
         """z_1, ..., z_K and, last, y at a batch of inputs x [batch, inputs]."""
         values = [x]
         result = []
-        for layer in self.layers:
-            z = layer([values[s] for s in layer.sources])
-            result.append(z)
-            values.append(z.clamp(min=0))
+        for layer, activation in zip(self.layers, self.activations, strict=True):
+            result.append(layer([values[s] for s in layer.sources]))
+            values.append(activation.value(result[-1]))
         result.append(self.output([values[s] for s in self.output.sources]))
         return result
 
@@ -270,4 +295,6 @@ class Network:
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Network:
         """The same network on another device or in another precision."""
         layers = tuple(layer.to(device, dtype) for layer in self.layers)
-        return replace(self, layers=layers, output=self.output.to(device, dtype))
+        functions = tuple(activation.to(device) for activation in self.activations)
+        output = self.output.to(device, dtype)
+        return replace(self, layers=layers, output=output, activations=functions)

@@ -115,6 +115,17 @@ def product(factors: list[Linear]) -> Linear:
     return result
 
 
+def compare_variable(
+    operator: str, variable: int, value: float, names: Names, line: int
+) -> Bound | Row:
+    """variable OPERATOR value, for <=, <, >= and >: without fractions, hence fast."""
+    upper, strict = operator[0] == "<", len(operator) == 1
+    if variable < names.inputs:
+        return Bound(variable, upper, value, strict, line)
+    sign = 1.0 if upper else -1.0
+    return Row(((variable - names.inputs, sign),), sign * value, strict)
+
+
 def compare(operator: str, left: Linear, right: Linear, names: Names, line: int) -> Formula:
     """left OPERATOR right, for <=, <, >=, >, ==, = and !=."""
     if operator in ("==", "="):

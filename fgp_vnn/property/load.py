@@ -11,16 +11,20 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.property.model import Property
 from fgp_vnn.property.normal import to_cases
-from fgp_vnn.property.sexpr import MAX_TEXT, read_expressions, text_lines
+from fgp_vnn.property.sexpr import MEMORY, TEXT_BYTES, read_expressions, text_lines
 from fgp_vnn.property.vnnlib1 import read_vnnlib1
 
+LEAST = 512 << 20  # bytes of memory that reading may take, however little there is for a search
 
-def load_property(path: str | Path) -> Property:
-    """Read a property; whatever is wrong with the file is an InputError of one line."""
-    data = read_bytes(Path(path), "property", most=MAX_TEXT)
+
+def load_property(path: str | Path, memory: int = MEMORY) -> Property:
+    """Read a property, within so many bytes of memory; whatever is wrong with the file is an
+    InputError of one line."""
+    memory = max(memory, LEAST)
+    data = read_bytes(Path(path), "property", most=memory // TEXT_BYTES)
     try:
         with _collector_paused():
-            return parse_property(data)
+            return parse_property(data, memory)
     except InputError as error:
         raise type(error)(f"property {path}: {error}") from None
     except (RecursionError, MemoryError) as error:
@@ -28,9 +32,9 @@ def load_property(path: str | Path) -> Property:
         raise UnsupportedError(f"property {path}: too large to be read ({what})") from None
 
 
-def parse_property(data: bytes) -> Property:
-    """The property of a file's content."""
-    lines = text_lines(data)
+def parse_property(data: bytes, memory: int = MEMORY) -> Property:
+    """The property of a file's content, read within so many bytes of memory."""
+    lines = text_lines(data, memory)
     expressions = read_expressions(lines)
     if not expressions:
         raise InputError("the file is empty")

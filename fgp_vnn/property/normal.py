@@ -13,8 +13,10 @@ from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
 from fgp_vnn.property.model import Case, Conjunction
 
+# What is written out is never too much by itself: these limit what is multiplied out.
 MAX_CLAUSES = 50_000
-MAX_STEPS = 10_000_000  # constraints looked at while multiplying out: some ten seconds
+MAX_STEPS = 10_000_000  # constraints looked at: some ten seconds
+_STEPS_EACH = 10  # for a constraint that is written out, at least
 MAX_NUMBERS = 50_000_000  # in the boxes and rows of the result: 400 MB
 
 
@@ -65,13 +67,17 @@ class Expansion:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.common: Box = {}  # what every clause has to meet
-        self.steps = 0
+        self.steps, self.most_steps, self.most_clauses = 0, MAX_STEPS, MAX_CLAUSES
         self.dropped = 0  # alternatives that are empty by themselves
         self.contradiction = ""  # the first one met
 
     def clauses(self, formulas: Iterable[Formula]) -> list[Clause]:
         """The disjunction of clauses that is equivalent to all the formulas together."""
-        leaves, choices = _flatten(And(tuple(formulas)))
+        whole = And(tuple(formulas))
+        constraints, alternatives = _written(whole)
+        self.most_steps = max(MAX_STEPS, _STEPS_EACH * constraints)
+        self.most_clauses = max(MAX_CLAUSES, alternatives)
+        leaves, choices = _flatten(whole)
         common = self._conjoin(Clause({}, ()), leaves)
         if common is None:
             return []
@@ -93,8 +99,9 @@ class Expansion:
             for clause in part:
                 self._spend(1 + len(clause.box) + len(clause.rows))
                 found.setdefault((frozenset(clause.box.items()), frozenset(clause.rows)), clause)
-            if len(found) > MAX_CLAUSES:
-                raise UnsupportedError(f"more than {MAX_CLAUSES:,} alternatives, multiplied out")
+            if len(found) > self.most_clauses:
+                most = f"{self.most_clauses:,}"
+                raise UnsupportedError(f"more than {most} alternatives, multiplied out")
         return list(found.values())
 
     def _conjoin(self, clause: Clause, leaves: list[Bound | Row]) -> Clause | None:
@@ -135,7 +142,7 @@ class Expansion:
 
     def _spend(self, steps: int) -> None:
         self.steps += steps
-        if self.steps > MAX_STEPS:
+        if self.steps > self.most_steps:
             raise UnsupportedError("too many combinations of alternatives to multiply out")
 
 
@@ -196,6 +203,16 @@ def _conjunction(rows: tuple[Row, ...], names: Names) -> Conjunction:
     strict = np.array([row.strict for row in rows], dtype=np.bool_)
     written = {index: row.written for index, row in enumerate(rows) if row.written is not None}
     return Conjunction(matrix, limits, strict, written)
+
+
+def _written(formula: Formula) -> tuple[int, int]:
+    """The number of constraints in a formula, and of alternatives to choose from."""
+    if isinstance(formula, (Bound, Row)):
+        return 1, 0
+    parts = formula.any if isinstance(formula, Or) else formula.all
+    inside = [_written(part) for part in parts]
+    own = len(parts) if isinstance(formula, Or) else 0
+    return sum(leaves for leaves, _ in inside), own + sum(choices for _, choices in inside)
 
 
 def _flatten(formula: Formula) -> tuple[list[Bound | Row], list[Or]]:

@@ -9,13 +9,12 @@ from fractions import Fraction
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property.formula import (
     And,
-    Bound,
     Formula,
     Linear,
     Names,
     Or,
-    Row,
     compare,
+    compare_variable,
     finite,
     number,
     product,
@@ -67,11 +66,7 @@ class Reader:
         if variable is None or value is None or operator in ("=", "=="):
             return None
         finite(value, right)
-        upper, strict = operator[0] == "<", len(operator) == 1
-        if variable < self.names.inputs:
-            return Bound(variable, upper, value, strict, line)
-        sign = 1.0 if upper else -1.0
-        return Row(((variable - self.names.inputs, sign),), sign * value, strict)
+        return compare_variable(operator, variable, value, self.names, line)
 
     def _linear(self, expression: Expression) -> Linear:
         if isinstance(expression, str):

@@ -12,13 +12,12 @@ from typing import Any
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.property.formula import (
     And,
-    Bound,
     Formula,
     Linear,
     Names,
     Or,
-    Row,
     compare,
+    compare_variable,
     finite,
     product,
 )
@@ -81,11 +80,7 @@ class Reader:
         if operator in ("==", "!="):
             return None
         variable, value = self._index(left), finite(float(right.lexeme), right.lexeme)
-        upper, strict = operator[0] == "<", len(operator) == 1
-        if variable < self.names.inputs:
-            return Bound(variable, upper, value, strict, line)
-        sign = 1.0 if upper else -1.0
-        return Row(((variable - self.names.inputs, sign),), sign * value, strict)
+        return compare_variable(operator, variable, value, self.names, line)
 
     def _linear(self, node: Any) -> Linear:
         kind = type(node).__name__

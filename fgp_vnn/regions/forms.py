@@ -37,6 +37,8 @@ def input_columns(domain: Domain) -> Tensor:
 
 def affine_forms(network: Network, domain: Domain, pattern: Sequence[Tensor]) -> list[Forms]:
     """The forms of z_1, ..., z_K and g in the regions with these on/off patterns [regions, n_k]."""
+    if not network.piecewise_linear:
+        raise AssertionError("only a piecewise-linear network has regions")
     source = input_columns(domain)
     box = domain.box()
     size = torch.maximum(box.lower.abs(), box.upper.abs()).unsqueeze(0)
@@ -116,7 +118,7 @@ def gradient(network: Network, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]
         if through is None:
             continue
         if k < len(network.layers):
-            through = through * (before[k] > 0)
+            through = network.activations[k].pull(before[k], through)
         affine = network.maps[k]
         for source, part in zip(affine.sources, affine.adjoint(through), strict=True):
             waiting[source] = waiting[source] + part if source in waiting else part

@@ -28,8 +28,8 @@ from fgp_vnn.regions.triangular import RegionForms, Triangular
 class Joint(NamedTuple):
     """The inequality p . (x - center) >= q - slack of each region.
 
-    The errors of the rows have room for the roundings of a sum over all of them and of its
-    support; the slack is not a number where q is not finite.
+    The errors of the rows have room for the roundings of a sum over all of them, of its support,
+    and of the sum of these errors; the slack is not a number where q is not finite.
     """
 
     p: Tensor  # [regions, inputs]
@@ -56,8 +56,7 @@ def join_constraints(system: Triangular, forms: RegionForms, sign: Tensor) -> Jo
         if metric is not None:
             moved = p * metric
     multipliers *= sign
-    slack = (multipliers * system.error[:count].unsqueeze(1)).sum(0)
-    slack = unit(p.dtype).grow(count + 4) * slack + system.floor
+    slack = (multipliers * system.error[:count].unsqueeze(1)).sum(0) + system.floor
     q = (multipliers * values).sum(0)
     return Joint(p, q, slack + (q - q))
 
@@ -81,7 +80,7 @@ def excluded(system: Triangular, forms: RegionForms, joint: Joint) -> Tensor:
         reach = system.domain.radius * _norm_of_sum(own, dot, squares, factor, p.shape[1])
     else:
         reach = system.domain.support(torch.addcmul(p, factor.unsqueeze(-1), forms.rows))
-    rounding = slack + unit(p.dtype).grow(8) * factor.abs() * system.error.unsqueeze(1)
+    rounding = slack + factor.abs() * system.error.unsqueeze(1)
     return positive(q - factor * forms.values - rounding - reach)
 
 

@@ -10,8 +10,6 @@ from fgp_vnn.bench.score import Runs
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.report.page import Cell, Section
 
-_TITLES = ("proof bytes", "write s", "check s", "certificate")
-
 
 def has_certificates(results: Mapping[Key, Record]) -> bool:
     """Whether proofs were asked for: then an unsat has one, or a reason why it has none."""
@@ -26,27 +24,16 @@ def certificates_section(runs: Runs) -> Iterator[Section]:
         yield Section("certificates", "Certificates", "certificates.html", {"totals": totals})
 
 
-def certificate_titles(tool: str) -> list[str]:
-    """The titles of a tool's columns about certificates."""
-    return [f"{tool} {title}" for title in _TITLES]
-
-
-def certificate_cells(record: Record | None, folder: str) -> list[Cell]:
-    """Size, seconds to write and to check, and the result; `folder` is the run's, with a slash."""
+def certificate_cell(record: Record | None, folder: str) -> Cell:
+    """What the checker said, with the size and the seconds; `folder` is the run's, with a slash."""
     if record is None or record.claim != "unsat":
-        return [*(Cell("-", -1.0, "number") for _ in _TITLES[:-1]), Cell("-")]
-    size = record.statistics.get("certificate_bytes", 0)
-    seconds = [record.seconds.get(name, 0.0) for name in ("certificate", "check_certificate")]
-    link = folder + record.certificate if record.certificate else ""
-    return [
-        Cell(f"{size:,}", size, "number"),
-        *(Cell(f"{taken:.2f}", taken, "number") for taken in seconds),
-        Cell("accepted", link=link) if record.certified else _without(record, link),
-    ]
-
-
-def _without(record: Record, link: str) -> Cell:
-    """What there is in place of an accepted certificate, and why."""
+        return Cell("-", -1.0)
+    links = {"certificate": folder + record.certificate} if record.certificate else {}
     if record.certified is False:
-        return Cell("", mark="refused", detail=record.reason, link=link)
-    return Cell("none", detail=record.reason)
+        return Cell("", 0.0, mark="refused", detail=record.reason, links=links)
+    if not record.certified:
+        return Cell("none", 0.0, detail=record.reason, links=links)
+    size = record.statistics.get("certificate_bytes", 0)
+    write, check = (record.seconds.get(n, 0.0) for n in ("certificate", "check_certificate"))
+    detail = f"written in {write:.2f} s, checked in {check:.2f} s"
+    return Cell("accepted", float(size), measure=f"{size:,} bytes", detail=detail, links=links)

@@ -82,9 +82,10 @@ def add_legend(axes: Axes, palette: Palette, *, right: bool = False) -> None:
 
 
 def save(plot: Plot, folder: Path) -> None:
-    """Write NAME.png and NAME.svg."""
+    """Write NAME.png and NAME.svg, and the caption that belongs under them as NAME.txt."""
     for suffix in ("png", "svg"):
         plot.figure.savefig(folder / f"{plot.name}.{suffix}", dpi=160, facecolor="white")
+    (folder / f"{plot.name}.txt").write_text(f"{plot.title}. {plot.description}\n")
 
 
 def plots_section(plots: Iterable[Plot]) -> Section:

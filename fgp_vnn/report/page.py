@@ -40,9 +40,16 @@ class Cell:
     text: str
     value: float | None = None
     kind: str = ""  # CSS class
-    mark: str = ""  # a warning behind the text
+    measure: str = ""  # a number with its unit, behind the text
+    mark: str = ""  # what is wrong, behind the text
+    warn: str = ""  # what a reader should know, though it is not wrong
     detail: str = ""  # small print behind it
-    link: str = ""  # a file, relative to the page
+    links: Mapping[str, str] = field(default_factory=dict)  # name -> file, relative to the page
+
+
+def number_cell(text: str, value: float, mark: str = "") -> Cell:
+    """Return a cell of a column of numbers."""
+    return Cell(text, value, "number", mark=mark)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,9 @@ from fgp_vnn.report.page import Section
 Array = NDArray[np.float64]
 
 MAX_PICTURES = 24  # on one page
-_SMALLEST_SIDE = 8  # pixels of an input whose shape has a height and a width
-_SMALLEST_SQUARE = 12  # pixels a side of a flat input; a smaller square is rarely an image
+_SMALLEST_SIDE = 4  # pixels of an input whose shape has a height and a width
+_SMALLEST_SQUARE = 8  # pixels a side of a flat input; a smaller square is rarely an image
+_LARGEST_SIDE = 320  # pixels on the page; a larger image is reduced
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Layout:
 
     height: int
     width: int
-    channels: int  # 1 or 3
+    channels: int  # 1, 3 (colours), or any other number, which is shown by its mean
     channels_last: bool = False
 
     def pixels(self, x: Array) -> Array:
@@ -101,10 +102,11 @@ def draw(
 def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:
     """Guess the layout from the network's input shape or its size; None if it is not an image."""
     sizes = [size for size in shape if size != 1]
-    if len(sizes) == 3 and min(sizes) == 3:
-        last = sizes[0] != 3
-        height, width = sizes[:2] if last else sizes[1:]
-        return Layout(height, width, 3, last) if min(height, width) >= _SMALLEST_SIDE else None
+    if len(sizes) == 3 and (len(shape) == 3 or shape[0] == 1):
+        last = sizes[0] != 3 and sizes[2] < min(sizes[:2])
+        height, width, channels = sizes if last else (*sizes[1:], sizes[0])
+        fits = min(height, width) >= _SMALLEST_SIDE
+        return Layout(height, width, channels, last) if fits else None
     if len(sizes) == 2 and min(sizes) >= _SMALLEST_SIDE:
         return Layout(sizes[0], sizes[1], 1)
     for channels in (1, 3):
@@ -142,9 +144,12 @@ def _signed(change: Array) -> Array:
 
 
 def _url(unit: Array) -> str:
-    """Encode pixels [height, width, 1 or 3] between 0 and 1 as a PNG in a `data:` URL."""
+    """Encode pixels [height, width, channels] between 0 and 1 as a PNG in a `data:` URL."""
+    if unit.shape[2] not in (1, 3):
+        unit = unit.mean(axis=2, keepdims=True)
     pixels = (unit * 255).round().astype(np.uint8)
     image = library("PIL.Image").fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))
     file = io.BytesIO()
     image.save(file, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

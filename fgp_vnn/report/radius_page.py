@@ -10,7 +10,18 @@ from pathlib import Path
 from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.report.figures import PAGE, plots_section
-from fgp_vnn.report.page import Cell, Filter, Page, Row, Section, Table, facts_line, plural, render
+from fgp_vnn.report.page import (
+    Cell,
+    Filter,
+    Page,
+    Row,
+    Section,
+    Table,
+    facts_line,
+    number_cell,
+    plural,
+    render,
+)
 from fgp_vnn.report.pictures import Picture, pictures_section
 from fgp_vnn.report.radius_plots import Radii, curve, histogram
 from fgp_vnn.report.radius_set import PointRadius, percent, summarise
@@ -81,17 +92,13 @@ def _cells(row: PointRadius) -> list[Cell]:
     """Return the cells under TITLES; what is not known sorts first or last."""
     upper = "-" if math.isinf(row.upper) else f"{row.upper:.6g}"
     return [
-        _number(str(row.point), row.point),
-        _number(str(row.label), row.label, mark="" if row.right else "wrong"),
-        _number("-", -1) if row.y is None else _number(str(row.y), row.y),
-        _number(f"{row.lower:.6g}", row.lower),
-        _number(upper, min(row.upper, 1e99)),
-        _number(percent(row.gap), min(row.gap, 1e99)),
+        number_cell(str(row.point), row.point),
+        number_cell(str(row.label), row.label, mark="" if row.right else "wrong"),
+        number_cell("-", -1) if row.y is None else number_cell(str(row.y), row.y),
+        number_cell(f"{row.lower:.6g}", row.lower),
+        number_cell(upper, min(row.upper, 1e99)),
+        number_cell(percent(row.gap), min(row.gap, 1e99)),
         Cell(row.ended),
         Cell(row.engine),
-        _number(f"{row.seconds:.3f}", row.seconds),
+        number_cell(f"{row.seconds:.3f}", row.seconds),
     ]
-
-
-def _number(text: str, value: float, mark: str = "") -> Cell:
-    return Cell(text, value, "number", mark)

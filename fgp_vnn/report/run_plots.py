@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Runs, right_answers
 from fgp_vnn.bench.tables import Key
+from fgp_vnn.bench.timing import speed
 from fgp_vnn.report.figures import Palette, Plot, add_legend, new_figure
+from fgp_vnn.report.run_tables import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,20 +19,22 @@ _FLOOR = 0.01  # seconds; faster than this is drawn as this
 _MARKERS = "osD^vPX*"
 
 
-def run_plots(runs: Runs, mine: str, palette: Palette) -> Iterator[Plot]:
+def run_plots(results: Results, mine: str, palette: Palette) -> Iterator[Plot]:
     """Yield the cactus plot, then a scatter plot of `mine` against each of the other tools."""
-    yield cactus(runs, palette)
+    runs = results.runs
+    yield cactus(results, palette)
     for other in runs:
         if other != mine and runs[mine].keys() & runs[other].keys():
-            yield scatter(runs, mine, other, palette)
+            yield scatter(results, mine, other, palette)
 
 
-def cactus(runs: Runs, palette: Palette) -> Plot:
+def cactus(results: Results, palette: Palette) -> Plot:
     """Plot the seconds of each tool's solved instances, from the fastest to the slowest."""
+    runs = results.runs
     figure, (axes,) = new_figure(palette)
-    right = right_answers(runs)
-    for number, (tool, results) in enumerate(runs.items()):
-        times = sorted(_seconds(results[key]) for key in right[tool])
+    right = right_answers(runs, results.rules)
+    for number, (tool, records) in enumerate(runs.items()):
+        times = sorted(_seconds(records[key]) for key in right[tool])
         axes.plot(
             range(1, len(times) + 1),
             times,
@@ -48,15 +52,17 @@ def cactus(runs: Runs, palette: Palette) -> Plot:
     _seconds_axis(axes.yaxis)
     add_legend(axes, palette)
     counts = ", ".join(f"{tool} {len(keys)}" for tool, keys in right.items())
-    return Plot("cactus", "Solved over time", f"Cactus plot. Solved: {counts}.", figure)
+    text = f"Cactus plot. Solved: {counts}. {_measured(results, list(runs))}"
+    return Plot("cactus", "Solved over time", text, figure)
 
 
-def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
+def scatter(results: Results, mine: str, other: str, palette: Palette) -> Plot:
     """Plot the seconds of `mine` over those of `other`; unsolved instances lie on dashed lines."""
+    runs = results.runs
     figure, (axes,) = new_figure(palette)
     keys = [key for key in runs[mine] if key in runs[other]]
     rim = 1.6 * max((runs[mine][key].timeout for key in keys), default=1.0)
-    right = right_answers(runs)
+    right = right_answers(runs, results.rules)
 
     def place(tool: str, key: Key) -> float:
         return _seconds(runs[tool][key]) if key in right[tool] else rim
@@ -81,10 +87,20 @@ def scatter(runs: Runs, mine: str, other: str, palette: Palette) -> Plot:
     axes.set_xlabel(f"{other}, seconds (dashed: not solved)")
     axes.set_ylabel(f"{mine}, seconds")
     add_legend(axes, palette)
-    faster = sum(place(mine, key) < place(other, key) for key in keys)
+    alone = {tool: len(right[tool].intersection(keys)) for tool in (mine, other)}
     title = f"{mine} against {other}"
-    text = f"Scatter plot. {mine} is faster, or alone, on {faster} of {len(keys)} instances."
+    text = f"Scatter plot. Solved: {mine} {alone[mine]}, {other} {alone[other]} of {len(keys)}. "
+    text += f"{speed(runs, results.timings, (mine, other), results.rules)} "
+    text += _measured(results, [mine, other])
     return Plot(f"scatter-{other}", title, text, figure, groups)
+
+
+def _measured(results: Results, tools: Sequence[str]) -> str:
+    """Say how the times of tools were measured: once, if it is the same for all."""
+    texts = {tool: str(results.timings[tool]) for tool in tools}
+    if len(set(texts.values())) == 1:
+        return f"Times: {texts[tools[0]]}."
+    return " ".join(f"Times of {tool}: {text}." for tool, text in texts.items())
 
 
 def _rim_and_diagonal(axes: Axes, low: float, rim: float, palette: Palette) -> None:

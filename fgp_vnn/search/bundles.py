@@ -156,8 +156,7 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
 
 def bounds_at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
     """The bounds of some of the bundles."""
-    lower = tuple(bound[index] for bound in bounds.lower)
-    return LayerBounds(lower, tuple(bound[index] for bound in bounds.upper))
+    return bounds.at(index)
 
 
 def _gains(setting: Setting, bounded: Bounded, kept: Bundles, at: Tensor) -> Tensor:

@@ -48,14 +48,16 @@ def _weigh(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best proved least value [batch], its weights [batch, m] and the average point."""
     weight, value = passed.weight[:, rows], passed.constant[:, rows]
-    rounding = (passed.nominal - passed.least)[:, rows]
-    reach = domain.support(weight)
-    scale = 1 / (reach + value.abs()).clamp(min=torch.finfo(value.dtype).tiny)
-    # A term is rounded in its product and scale, in the sum over the rows, and in a support.
     size_of, box = unit(value.dtype), domain.box()
-    steps = weight.shape[-1] + len(rows) + 20
-    rounding = size_of.grow(steps) * rounding + size_of.share(steps) * (reach + value.abs())
-    small = size_of.lost * (6 * len(rows) + 8) * (1 + (box.upper - box.lower).sum(-1))
+    # What the differences lose to underflow counts before it is scaled.
+    rounding = (passed.nominal - passed.least)[:, rows] + size_of.lost
+    scale = 1 / (domain.outer_support(weight) + value.abs())  # a support is no less than `lost`
+    # Scaled, the sizes of all terms sum to 1. A term is rounded in its product and scale, in the
+    # sum over the rows, and in a support; where the sum is positive, the errors that are taken off
+    # it weigh less than the values, so that twice the roundings of these are enough for both.
+    steps = weight.shape[-1] + 2 * len(rows) + 20
+    widths = (box.upper - box.lower).sum(-1)
+    small = size_of.share(steps) + size_of.lost * (6 * len(rows) + 8) * (1 + widths)
     share = torch.full_like(value, 1 / len(rows))
     best = torch.full_like(value[:, 0], -torch.inf)
     chosen, average = share, torch.zeros_like(weight[:, 0])

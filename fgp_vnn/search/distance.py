@@ -110,7 +110,7 @@ class Distance(Goal):
         return replace(
             self.setting,
             query=replace(self.setting.query, domain=caps),
-            bounds=LayerBounds(tuple(lower), tuple(upper)),
+            bounds=replace(self.setting.bounds, lower=tuple(lower), upper=tuple(upper)),
             coarse=coarse and (coarse[0], caps.to(coarse[0].device, coarse[0].dtype)),
         )
 

@@ -41,12 +41,12 @@ def sharpen_layers(
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     for k in range(1, len(lower)):
-        known = LayerBounds(tuple(lower), tuple(upper))
+        known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
         for some in torch.split(neurons, _at_once(query, k, rounds, budget)):
             if budget.expired() or not len(some):
                 break
-            before = LayerBounds(known.lower[:k], known.upper[:k])
+            before = known.first(k)
             ascent, candidates = strategy.slopes.bundles, strategy.neurons.candidates
             asked = set_out(_ask_neurons(query, k, some), before, budget, ascent, candidates)
             least, cover = _least(*asked, rounds)
@@ -54,7 +54,7 @@ def sharpen_layers(
             low, high = least.chunk(2)
             lower[k][0, some] = torch.maximum(lower[k][0, some], low)
             upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
-    return LayerBounds(tuple(lower), tuple(upper))
+    return replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
 def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:
@@ -76,7 +76,7 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
     output = Combination(layer, rows, torch.zeros_like(rows[:, 0]))
     return replace(
         query,
-        network=Network(network.layers[:k], output, network.inputs),
+        network=Network(network.layers[:k], output, network.inputs, network.activations[:k]),
         disjunct=torch.arange(len(rows), device=network.device),
         strict=torch.zeros(len(rows), dtype=torch.bool, device=network.device),
         disjuncts=len(rows),

@@ -18,9 +18,11 @@ from fgp_vnn.attack.descent import descend, offer
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.bounds.lines import gap
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.clipping import clip
@@ -130,7 +132,9 @@ def _bound(
     network = query.network
     box = Box(parts.lower, parts.upper)
     known = torch.split(parts.signs, list(network.widths), -1)
-    prior = LayerBounds.of_signs(known, box.lower.dtype) if network.layers else None
+    prior = None
+    if network.layers:
+        prior = LayerBounds.of_signs(known, box.lower.dtype, network.activations)
     if forward is not None:
         bounds = forward.bounds(box, prior)
     else:
@@ -219,20 +223,25 @@ def _loss(
     for k, layer in enumerate(network.layers):
         moved = layer.linear([columns[s] for s in layer.sources])  # [boxes, inputs, n_k]
         if k + 1 in passed.coefficients:
-            height = bounds.lines()[k].intercept
+            line, f = bounds.lines()[k], network.activations[k]
+            height = gap(f, line, bounds.lower[k], bounds.upper[k])
             weighed = passed.coefficients[k + 1].abs() * weights.unsqueeze(-1)
             lost = (weighed * height).sum(-2, keepdim=True)
-            share = moved.abs()
+            share = network.activations[k].expand(moved).abs()
+            share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
             share = share / share.sum(-2, keepdim=True).clamp(min=1e-30)
-            total = total + (share * lost).sum(-1)
-        columns.append(moved * (before[k] > 0).unsqueeze(-2))
+            # What has no bounds yet says nothing of where to split.
+            total = total + (share * lost).sum(-1).nan_to_num(0.0, 0.0, 0.0)
+        columns.append(network.activations[k].push(before[k].unsqueeze(-2), moved))
     return total
 
 
 def _signs(bounds: LayerBounds, like: Tensor) -> Tensor:
     parts = [like[:, :0]]
-    for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
+    triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
+    for activation, lower, upper in triples:
         sign = (lower >= 0).to(torch.int8) - ((upper <= 0) & (lower < 0)).to(torch.int8)
+        sign = sign if activation is RELU else torch.zeros_like(sign)
         parts.append(sign.expand(len(like), -1))
     return torch.cat(parts, -1)
 

@@ -6,6 +6,8 @@ thinner the cap, the tighter they are, and the next linear bound cuts the cap ag
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -28,7 +30,7 @@ def over_caps(
         tuple(old.index_copy(0, at, new) for old, new in zip(before, after, strict=True))
         for before, after in ((bounds.lower, made.lower), (bounds.upper, made.upper))
     )
-    return LayerBounds(lower, upper)
+    return replace(bounds, lower=lower, upper=upper)
 
 
 def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBounds:
@@ -47,7 +49,8 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
     error = error + caps.unsure(rows, torch.maximum(high, low))
     upper = torch.minimum(bounds.upper[0], above(middle + high + error))
     lower = torch.maximum(bounds.lower[0], below(middle - low - error))
-    return LayerBounds((lower, *bounds.lower[1:]), (upper, *bounds.upper[1:]))
+    lowers, uppers = (lower, *bounds.lower[1:]), (upper, *bounds.upper[1:])
+    return replace(bounds, lower=lowers, upper=uppers)
 
 
 def empty_ones(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
@@ -62,4 +65,4 @@ def uncrossed(bounds: LayerBounds) -> LayerBounds:
     """The same bounds; where lower > upper (an empty bundle), upper is raised to lower."""
     pairs = list(zip(bounds.lower, bounds.upper, strict=True))
     upper = tuple(torch.maximum(low, up) for low, up in pairs)
-    return LayerBounds(bounds.lower, upper)
+    return replace(bounds, upper=upper)

@@ -167,7 +167,7 @@ class ChainForms:
         lower, upper = lower[crossing], upper[crossing]
         (lines,) = LayerBounds((lower.unsqueeze(0),), (upper.unsqueeze(0),)).lines()
         places, begin = self.seen + crossing, len(self.sizes)
-        slope, chord, cut = (line.flatten() for line in lines)
+        slope, chord, cut = (line.flatten() for line in lines[:3])
         terms = self._terms(forms.rows) + 2 * (upper - lower)
         group = _Group(begin, places, forms, lower, upper, slope, chord, cut, terms)
         self.groups.append(group)

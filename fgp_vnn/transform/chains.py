@@ -40,8 +40,9 @@ class Condensed:
 
 
 def is_chain(network: Network) -> bool:
-    """Whether each map is a matrix that reads the layer before it."""
-    return all(isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
+    """Whether each map is a matrix that reads the layer before it, through ReLUs."""
+    chained = (isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
+    return network.piecewise_linear and all(chained)
 
 
 def fits(network: Network, budget: Budget) -> bool:

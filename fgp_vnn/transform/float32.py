@@ -15,6 +15,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -31,6 +32,8 @@ def deployed(
     budget: Budget,
 ) -> Network:
     """The network with the errors of float32 in the box as defects of its maps."""
+    if not network.piecewise_linear:
+        raise UnsupportedError("float32 semantics cover no activation but ReLU")
     if tuple(affine.sources for affine in network.maps) != deployment.sources:
         raise ValueError("the deployment is that of another network")
     sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]

@@ -176,4 +176,5 @@ def _rebuild(
     *layers, output = (
         restrict(m) if isinstance(m, Dense) and 0 in m.sources else m for m in query.network.maps
     )
-    return replace(query, network=Network(tuple(layers), output, inputs), domain=domain)
+    small = replace(query.network, layers=tuple(layers), output=output, inputs=inputs)
+    return replace(query, network=small, domain=domain)

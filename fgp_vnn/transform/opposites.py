@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 
@@ -46,6 +47,8 @@ def merge_opposites(
 
 def _pairs(network: Network, k: int) -> _Pairs | None:
     layer = network.layers[k]
+    if network.activations[k] is not RELU:
+        return None
     if not all(isinstance(affine, Dense) for affine in network.maps[k:] if _reads(affine, k)):
         return None
     if not isinstance(layer, Dense) or not bool(layer.bias.abs().sort().values.diff().eq(0).any()):
@@ -101,8 +104,8 @@ def _merge(
     maps = [_columns(a, k, rest) if isinstance(a, Dense) and _reads(a, k) else a for a in maps]
     lower, upper = list(bounds.lower), list(bounds.upper)
     lower[k], upper[k] = lower[k][:, rest], upper[k][:, rest]
-    small = Network(tuple(maps[:-1]), maps[-1], network.inputs)
-    return replace(query, network=small), LayerBounds(tuple(lower), tuple(upper))
+    small = replace(network, layers=tuple(maps[:-1]), output=maps[-1])
+    return replace(query, network=small), replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
 def _without(
@@ -125,15 +128,14 @@ def _without(
     _put(terms, k + 1, torch.zeros_like(terms[k + 1]).index_add(1, pairs.kept, moved.abs()))
     offset = offset + through.abs() @ own_offset[pairs.kept]
     defect = torch.zeros_like(offset) if affine.defect is None else affine.defect
-    size_of, count = unit(offset.dtype), len(pairs.gone)
-    grow = size_of.grow(count + most.shape[-1] + 4)
+    size_of, count, width = unit(offset.dtype), len(pairs.gone), most.shape[-1]
     if layer.defect is not None:
         each = layer.defect[pairs.gone] + 2 * layer.defect[pairs.kept]
-        defect = defect + grow * moved.abs() @ each
+        defect = defect + (moved.abs() + size_of.lost) @ (each + size_of.lost)
     left = weights[k + 1].abs() <= rounded_away * terms[k + 1]
     gone = weights[k + 1].abs() + size_of.share(count + 4) * terms[k + 1] + 2 * count * size_of.lost
-    dropped = torch.where(left, gone, 0.0)
-    defect = defect + grow * dropped @ most + size_of.lost * (4 * most.shape[-1] + 4 * count)
+    defect = defect + torch.where(left, gone, 0.0) @ most
+    defect = size_of.grow(count + width + 8) * defect + 4 * (count + width) * size_of.lost
     weights[k + 1] = torch.where(left, 0.0, weights[k + 1])
     terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
     # A matrix counts the roundings of its entries by its columns; there may be more of pairs. What

@@ -24,6 +24,7 @@ from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
 
@@ -37,6 +38,8 @@ def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Quer
     signs = _signs(bounds)
     unstable = [torch.nonzero(mask).flatten() for mask in left_over(query, bounds)]
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
+    if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
+        return query, bounds
     size = _size(network, unstable, kept)
     if size >= _entries(network) or _FORMS * 8 * size > budget.matrices:
         return query, bounds
@@ -52,28 +55,37 @@ def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Quer
         composed.append(small)
     lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
     upper = tuple(bounds.upper[k][:, unstable[k]] for k in kept)
-    network = Network(tuple(composed[:-1]), composed[-1], network.inputs)
-    return replace(query, network=network), LayerBounds(lower, upper)
+    activations = tuple(network.activations[k] for k in kept)
+    network = Network(tuple(composed[:-1]), composed[-1], network.inputs, activations)
+    return replace(query, network=network), LayerBounds(lower, upper, activations)
 
 
 def left_over(query: Query, bounds: LayerBounds) -> list[Tensor]:
     """The neurons of each layer [n_k] that `collapse` keeps: undecided, and seen by an output."""
+    if not query.network.piecewise_linear:
+        return undecided(bounds)
     return [mask & ways for mask, ways in zip(undecided(bounds), seen(query.network), strict=True)]
 
 
 def undecided(bounds: LayerBounds) -> list[Tensor]:
-    """The neurons of each layer [n_k] that are left: their signs are open by more than rounding."""
+    """The neurons of each layer [n_k] that are left: their signs are open by more than rounding, or
+    they are no ReLUs."""
     return [~(sign.on | sign.off) for sign in _signs(bounds)]
 
 
 def _signs(bounds: LayerBounds) -> list[_Signs]:
-    return [_Signs(lo[0], up[0]) for lo, up in zip(bounds.lower, bounds.upper, strict=True)]
+    triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
+    return [_Signs(lo[0], up[0], activation is RELU) for activation, lo, up in triples]
 
 
 class _Signs:
     """Which neurons of a layer are on and which off, and how far relu(z) may be from z and 0."""
 
-    def __init__(self, lower: Tensor, upper: Tensor) -> None:
+    def __init__(self, lower: Tensor, upper: Tensor, is_relu: bool) -> None:
+        if not is_relu:
+            self.on = self.off = torch.zeros_like(lower, dtype=torch.bool)
+            self.defect = torch.zeros_like(lower)
+            return
         size_of, none = unit(lower.dtype), torch.zeros_like(lower)
         nearly = 0.1 * size_of.eps**0.5
         known = lower.isfinite() & upper.isfinite()
@@ -131,6 +143,10 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None
         coefficient = waiting.pop(k, None)
         if coefficient is None:
             continue
+        if query.network.activations[k - 1] is not RELU:
+            sources.append(kept.index(k - 1) + 1)
+            weights.append(coefficient)
+            continue
         dropped = coefficient[:, ~(signs[k - 1].on | signs[k - 1].off)].count_nonzero()
         if dropped > coefficient[:, unstable[k - 1]].count_nonzero():
             return None  # a neuron that was taken for one that no output sees
@@ -157,12 +173,14 @@ def _numbers(small: Dense) -> tuple[Tensor, ...]:
 
 def _size(network: Network, unstable: list[Tensor], kept: list[int]) -> int:
     """The matrix entries of the collapsed network."""
-    counts = [len(unstable[k]) for k in kept] + [network.outputs]
+    values = [*network.value_widths, 0]
     before = network.inputs
     total = 0
-    for count in counts:
+    for k in (*kept, len(network.layers)):
+        count = network.outputs if k == len(network.layers) else len(unstable[k])
         total += count * before
-        before += count
+        smooth = k < len(network.layers) and network.activations[k] is not RELU
+        before += values[k] if smooth else count
     return total
 
 

@@ -21,8 +21,9 @@ from typing import Any
 
 import torch
 
+from fgp_vnn.api.cases import asked_about
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.verify import asked_about, solve_property
+from fgp_vnn.api.verify import solve_property
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
 from fgp_vnn.budget.budget import Budget

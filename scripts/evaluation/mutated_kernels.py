@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-Tested = tuple[str, tuple[str, ...]]  # a file of the package, and the files in tests/
+from mutation import Change, tested
 
-_BOUNDS: Tested = (
+_SIGNS = tested(
     "bounds/backward.py",
-    ("bounds/test_backward.py", "bounds/test_bundles.py", "bounds/test_rounding.py"),
+    "bounds/test_bundles::any_slopes_and_multipliers_give_a_bound_of_the_bundle",
 )
-_LINES: Tested = (
+_PULL = tested("bounds/lines.py", "bounds/test_backward::a_plain_bound_holds_at_every_point")
+_PROVED = tested(
+    "bounds/backward.py",
+    "bounds/test_rounding::proved_bounds_are_below_the_real_network_at_its_corners",
+    "bounds/test_rounding::proved_layer_bounds_are_below_the_real_network",
+    "bounds/test_rounding::overflow_proves_nothing",
+)
+_LINES = tested(
     "bounds/layers.py",
-    ("bounds/test_backward.py", "bounds/test_bundles.py", "bounds/test_ascent.py"),
+    "bounds/test_backward::lines_enclose_the_relu",
+    "bounds/test_backward::given_slopes_are_used_for_unstable_neurons_only",
 )
-_WITHIN: Tested = ("bounds/layers.py", ("bounds/test_bundles.py", "search/test_bundles.py"))
-_ASCENT: Tested = (
+_WITHIN = tested(
+    "bounds/layers.py", "bounds/test_bundles::the_multiplier_of_the_wrong_sign_would_be_unsound"
+)
+_ASCENT = tested(
     "bounds/slopes.py",
-    ("bounds/test_ascent.py", "bounds/test_ascent_weights.py", "search/test_bundles.py"),
+    "bounds/test_ascent::multipliers_stay_where_they_are_sound",
+    "bounds/test_ascent::steps_in_single_precision_give_bounds_that_are_proved_in_full",
+    "bounds/test_ascent::it_never_falls_below_the_plain_bound_and_stays_valid",
+    "bounds/test_ascent_weights::the_weighed_sum_of_rows_is_bounded_where_its_weights_end",
 )
-_REGIONS: Tested = ("regions/forms.py", ("regions/test_forms.py", "search/test_leaves.py"))
-_COLLAPSE: Tested = ("transform/stable.py", ("transform/test_stable.py",))
-_OPPOSITES: Tested = ("transform/opposites.py", ("transform/test_opposites.py",))
+_REGIONS = tested(
+    "regions/forms.py",
+    "regions/test_forms::the_region_of_a_point_of_the_domain_is_never_empty",
+    "regions/test_forms::the_error_term_covers_all_rounding",
+)
+_COLLAPSE = tested(
+    "transform/stable.py",
+    "transform/test_stable::a_sign_known_but_for_rounding_is_taken_as_known_at_the_price_of_a_defect",
+    "transform/test_stable::a_defect_of_the_old_network_is_handed_on",
+    "transform/test_stable::the_collapsed_network_is_the_same_on_the_domain",
+)
+_OPPOSITES = tested("transform/opposites.py", "transform/test_opposites")
 
-# The name, where, the text that is there, and what takes its place.
-KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
-    ("sign of beta", _BOUNDS, "through = through - multiplier", "through = through + multiplier"),
+KERNELS: tuple[Change, ...] = (
+    ("sign of beta", _SIGNS, "through = through - multiplier", "through = through + multiplier"),
     (
         "chord and lower line swapped",
-        _LINES,
+        _PULL,
         "torch.addcmul(negative * chord, coefficient.clamp(min=0), low)",
         "torch.addcmul(negative * low, coefficient.clamp(min=0), chord)",
     ),
@@ -44,19 +65,19 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
     ),
     (
         "rounding of the backward pass dropped",
-        _BOUNDS,
+        _PROVED,
         "least = below(nominal - (error + rounding.of_input(weight, reach)))",
         "least = nominal",
     ),
     (
         "rounding of the intervals dropped",
-        _BOUNDS,
+        _PROVED,
         "return below(center - reach - error), above(center + reach + error)",
         "return below(center - reach), above(center + reach)",
     ),
     (
         "an overflow passes for a stable neuron",
-        _BOUNDS,
+        _PROVED,
         "return below(center - reach - error), above(center + reach + error)",
         "return center - reach - error, center + reach + error",
     ),
@@ -117,11 +138,16 @@ KERNELS: tuple[tuple[str, Tested, str, str], ...] = (
         "pairs.sign < 0, -moved",
         "pairs.sign < 0, moved",
     ),
-    ("what is dropped costs nothing", _OPPOSITES, "defect + grow * dropped @ most", "defect"),
+    (
+        "what is dropped costs nothing",
+        _OPPOSITES,
+        "torch.where(left, gone, 0.0) @ most",
+        "0 * gone @ most",
+    ),
     (
         "defects of merged neurons dropped",
         _OPPOSITES,
-        "defect = defect + grow * moved.abs() @ each",
-        "defect = defect + 0 * moved.abs() @ each",
+        "defect = defect + (moved.abs() + size_of.lost) @ (each + size_of.lost)",
+        "pass",
     ),
 )

@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
-from mutated_kernels import Tested
-from mutated_terms import TERMS
+from mutation import Change, tested
 
-_THEOREM: Tested = ("base/rounding.py", ("base/test_rounding.py", "base/test_rounding_domains.py"))
-_BACKWARD: Tested = (
-    "bounds/rounding.py",
-    ("base/test_rounding.py", "base/test_rounding_losses.py", "base/test_rounding_flushed.py"),
+_LOSSES = "base/test_rounding_losses"
+_HIDDEN = "base/test_rounding::bounds_of_hidden_neurons_hold_at_all_magnitudes"
+_THEOREM = tested(
+    "base/rounding.py",
+    "base/test_rounding_terms",
+    "base/test_rounding_domains::supports_are_not_below_what_a_point_reaches",
+    "base/test_rounding::what_overflowed_is_no_bound",
+    "base/test_rounding::a_sum_that_is_too_long_has_no_bound",
+    "base/test_rounding::a_defect_is_cast_upwards",
 )
-_MAPS: Tested = ("network/model.py", ("base/test_rounding.py", "base/test_rounding_flushed.py"))
-_INTERVAL: Tested = ("bounds/backward.py", ("bounds/test_rounding.py", "base/test_rounding.py"))
-_FORWARD: Tested = ("bounds/forward.py", ("base/test_rounding.py", "base/test_rounding_flushed.py"))
-_REGIONS: Tested = ("regions/forms.py", ("regions/test_forms.py", "base/test_rounding_flushed.py"))
-_WALK: Tested = ("regions/triangular.py", ("base/test_rounding.py", "search/walk/test_exact.py"))
-_CONDENSE: Tested = ("transform/chain_forms.py", ("base/test_rounding.py",))
-_COLUMNS: Tested = ("transform/columns.py", ("transform/test_columns_rounding.py",))
-_PATCHES: Tested = ("bounds/patches.py", ("bounds/test_patches_rounding.py",))
-_WINDOWS: Tested = ("network/maps/patches.py", ("bounds/test_patches.py",))
-_REDUCTION: Tested = ("transform/inputs.py", ("transform/test_inputs.py", "base/test_rounding.py"))
-_DOMAIN: Tested = ("domain/sets.py", ("base/test_rounding_domains.py", "domain/test_sets.py"))
-_CAPS: Tested = ("domain/caps.py", ("base/test_rounding_domains.py", "domain/test_caps.py"))
-_DEPLOYED: Tested = ("network/onnx/roundings.py", ("transform/test_float32_underflow.py",))
+_BACKWARD = tested("bounds/rounding.py", "base/test_rounding_terms", _LOSSES)
+_MAPS = tested(
+    "network/model.py",
+    _LOSSES,
+    "base/test_rounding_terms::what_a_coefficient_loses_counts_times_what_it_is_the_coefficient_of",
+    "base/test_rounding::a_defect_is_cast_upwards",
+    "base/test_rounding::bounds_in_float32_hold_for_weights_that_are_none",
+)
+_INTERVAL = tested("bounds/backward.py", _LOSSES, _HIDDEN)
+_FORWARD = tested("bounds/forward.py", _LOSSES, _HIDDEN)
+_REGIONS = tested(
+    "regions/forms.py", _LOSSES, "regions/test_forms::the_error_term_covers_all_rounding"
+)
+_WALK = tested(
+    "regions/triangular.py",
+    "base/test_rounding::forms_of_regions_are_within_their_errors_at_all_magnitudes",
+)
+_CONDENSE = tested(
+    "transform/chain_forms.py",
+    "base/test_rounding::condensed_maps_and_bounds_hold_at_all_magnitudes",
+)
+_REDUCTION = tested(
+    "transform/inputs.py", "base/test_rounding::networks_with_fewer_inputs_are_within_their_defects"
+)
+_DOMAIN = tested("domain/sets.py", "base/test_rounding_domains")
+_CAPS = tested("domain/caps.py", "base/test_rounding_domains")
+_DEPLOYED = tested("network/onnx/roundings.py", "transform/test_float32_underflow")
+_COLUMNS = tested("transform/columns.py", "transform/test_columns_rounding")
+_PATCHES = tested("bounds/patches.py", "bounds/test_patches_rounding")
+_WINDOWS = tested("network/maps/patches.py", "bounds/test_patches")
 
-# The name, where, the text that is there, and what takes its place.
-ROUNDING: tuple[tuple[str, Tested, str, str], ...] = (
-    *TERMS,
+ROUNDING: tuple[Change, ...] = (
     ("rounding: no underflow", _THEOREM, "return 8 * self.tiny", "return 0 * self.tiny"),
     ("rounding: no relative error", _THEOREM, "return operations * self.eps if", "return 0.0 if"),
     ("rounding: no sum is too long", _THEOREM, "<= 0.25 else inf", "<= 0.25 else 0.25"),

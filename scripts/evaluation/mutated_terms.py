@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from mutated_kernels import Tested
+from mutation import Change, tested
 
-_TESTS = ("base/test_rounding_terms.py",)
-_THEOREM: Tested = ("base/rounding.py", _TESTS)
-_BACKWARD: Tested = ("bounds/rounding.py", _TESTS)
-_HALFSPACES: Tested = ("regions/halfspaces.py", _TESTS)
-_CONJUNCTIONS: Tested = ("search/conjunctions.py", ("search/test_conjunctions.py",))
-_REBOUND: Tested = ("search/rebound.py", ("search/test_rebound.py",))
+_TESTS = "base/test_rounding_terms"
+_THEOREM = tested("base/rounding.py", _TESTS)
+_BACKWARD = tested("bounds/rounding.py", _TESTS)
+_HALFSPACES = tested("regions/halfspaces.py", _TESTS)
+_CONJUNCTIONS = tested(
+    "search/conjunctions.py",
+    "base/test_rounding_rows",
+    "search/test_conjunctions::the_rounding_of_the_rows_is_taken_off_their_sum",
+)
+_JOINT = tested("regions/joint.py", "base/test_rounding_rows")
+_REBOUND = tested("search/rebound.py", "base/test_rounding_rows")
+_OPPOSITES = tested("transform/opposites.py", "base/test_rounding_pairs")
 
-# The name, where, the text that is there, and what takes its place.
-TERMS: tuple[tuple[str, Tested, str, str], ...] = (
+TERMS: tuple[Change, ...] = (
     ("term: sums are no larger", _THEOREM, "return 1 + self.share(operations)", "return 1.0"),
     ("term: everything is a neuron", _THEOREM, "sqrt(self.lost / self.eps)", "0.0"),
     ("term: a centre does not move", _THEOREM, ".double()).abs()\n", ".double()).abs() * 0\n"),
@@ -143,8 +148,115 @@ TERMS: tuple[tuple[str, Tested, str, str], ...] = (
     (
         "term: errors of weighed rows",
         _CONJUNCTIONS,
-        "size_of.grow(steps) * rounding +",
-        "0 * rounding +",
+        "(passed.nominal - passed.least)[:, rows] +",
+        "0 * passed.least[:, rows] +",
+    ),
+    (
+        "term: errors of rows are not flushed",
+        _CONJUNCTIONS,
+        "[:, rows] + size_of.lost",
+        "[:, rows]",
+    ),
+    (
+        "term: weighed rows do not round",
+        _CONJUNCTIONS,
+        "size_of.share(steps) + size_of.lost",
+        "size_of.lost",
+    ),
+    (
+        "term: weighed rows are not flushed",
+        _CONJUNCTIONS,
+        "size_of.lost * (6 * len(rows) + 8) * (1 + widths)",
+        "0 * widths",
+    ),
+    (
+        "term: errors of joined constraints",
+        _JOINT,
+        "(multipliers * system.error[:count].unsqueeze(1)).sum(0)",
+        "0",
+    ),
+    ("term: joined constraints do not underflow", _JOINT, ".sum(0) + system.floor", ".sum(0)"),
+    (
+        "term: the error of a row with them",
+        _JOINT,
+        "slack + factor.abs() * system.error.unsqueeze(1)",
+        "slack",
+    ),
+    ("term: the length of a sum does not round", _JOINT, " + share * (own + scaled)", ""),
+    ("term: the length of a sum does not underflow", _JOINT, " + lost * (1 + square)", ""),
+    (
+        "term: values over caps do not round",
+        _REBOUND,
+        "size_of.share(first.operations + 8) * first",
+        "0 * first",
+    ),
+    (
+        "term: values over caps do not underflow",
+        _REBOUND,
+        "size_of.lost * (2 * first.lost(sizes).forward + 8)",
+        "0",
     ),
     ("term: a defect over caps", _REBOUND, "error + size_of.grow(4) * first.defect", "error"),
+    (
+        "term: a defect over caps rounded down",
+        _REBOUND,
+        "size_of.grow(4) * first.defect",
+        "first.defect",
+    ),
+    (
+        "term: supports of caps are sure",
+        _REBOUND,
+        "error = error + caps.unsure(rows, torch.maximum(high, low))",
+        "pass",
+    ),
+    (
+        "term: defects of pairs rounded down",
+        _OPPOSITES,
+        "size_of.grow(count + width + 8) * defect",
+        "defect",
+    ),
+    (
+        "term: defects of pairs do not underflow",
+        _OPPOSITES,
+        " + 4 * (count + width) * size_of.lost",
+        "",
+    ),
+    (
+        "term: weights of pairs are not flushed",
+        _OPPOSITES,
+        "(moved.abs() + size_of.lost) @",
+        "moved.abs() @",
+    ),
+    ("term: single defects are not flushed", _OPPOSITES, "@ (each + size_of.lost)", "@ each"),
+    (
+        "term: remainders do not round",
+        _OPPOSITES,
+        "size_of.share(count + 4) * terms[k + 1] + 2",
+        "2",
+    ),
+    ("term: remainders are not flushed", _OPPOSITES, " + 2 * count * size_of.lost", ""),
+    (
+        "term: pairs are no more than columns",
+        _OPPOSITES,
+        "scale = 1 + count /",
+        "scale = 1 + 0 * count /",
+    ),
+    (
+        "term: entries of pairs do not underflow",
+        _OPPOSITES,
+        "scale * terms[s] + grain",
+        "scale * terms[s]",
+    ),
+    (
+        "term: biases of pairs do not underflow",
+        _OPPOSITES,
+        "scale * offset + grain",
+        "scale * offset",
+    ),
+    (
+        "term: factors of entries are not flushed",
+        _OPPOSITES,
+        "(count + 1) * (1 + 2 * largest)",
+        "(count + 1)",
+    ),
 )

@@ -55,8 +55,8 @@ def test_every_engine_decides_on_both_sides_of_the_exact_radius(norm: Norm) -> N
     """With and without a clip box, and with the attack off: the search itself has to find it."""
     for number in (2000, 2001, 2002, 2003, 2005):
         made = case(number, norm)
-        for engine in ("auto", "walk"):
-            certifier = Certifier.of(made.network, engine=engine, attack=False, lp=True)
+        for engine, without in (("auto", {"attack": False}), ("walk", {})):
+            certifier = Certifier.of(made.network, engine=engine, lp=True, **without)
             for part, expected in ((0.98, "robust"), (1.02, "not_robust")):
                 epsilon = part * made.exact
                 result = certifier.certify(made.x, epsilon=epsilon, norm=norm, clip=made.clip)
@@ -106,7 +106,7 @@ def test_a_radius_of_zero_is_robust_and_a_tie_is_not() -> None:
 
 def test_without_time_no_region_is_walked_and_nothing_is_claimed() -> None:
     network, x = random_network((10, 30, 30, 30, 3), 4), random_point(10, 0)
-    walk = Certifier.of(network, engine="walk", attack=False)
+    walk = Certifier.of(network, engine="walk")
     cut = walk.certify(x, epsilon=3.0, timeout=1e-9)
     assert (cut.status, cut.counterexample, cut.statistics.get("regions", 0)) == (
         "timeout",

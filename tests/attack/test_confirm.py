@@ -96,10 +96,14 @@ def test_a_box_without_a_float32_is_judged_by_the_digits_written() -> None:
     ("lower", "upper"),
     [(-LARGEST, LARGEST), (1e39, 1e40), (-1e40, -1e39), (0.0, 1e300), (-SMALLEST, SMALLEST)],
 )
-def test_extreme_boxes_raise_no_warning(lower: float, upper: float) -> None:
-    for point in (lower, upper, (lower / 2 + upper / 2)):
-        snap(doubles(point), doubles(lower), doubles(upper))
-    snap(doubles(LARGEST), doubles(lower), doubles(upper))
+def test_in_extreme_boxes_the_nearest_float32_inside_is_taken_without_a_warning(
+    lower: float, upper: float
+) -> None:
+    for point in (lower, upper, (lower / 2 + upper / 2), LARGEST):
+        inside = min(max(point, lower), upper)
+        nearest = float(np.float32(min(max(inside, -LARGEST), LARGEST)))
+        expected = nearest if lower <= nearest <= upper else inside
+        assert snap(doubles(point), doubles(lower), doubles(upper)).tolist() == [expected]
 
 
 def test_a_point_that_breaks_the_property_is_confirmed_with_its_output() -> None:

@@ -85,5 +85,5 @@ def test_reading_stops_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_gigabyte_in_a_small_property_is_refused_early(tmp_path: Path) -> None:
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(bytes(20_000_000)) * 60)  # 1.2 GB when unpacked
-    with pytest.raises(UnsupportedError, match="larger than 50,000,000 bytes when unpacked"):
-        load_property(path)
+    with pytest.raises(UnsupportedError, match="larger than 134,217,728 bytes when unpacked"):
+        load_property(path, 512 << 20)

@@ -216,11 +216,11 @@ def test_networks_with_fewer_inputs_are_within_their_defects(dtype: torch.dtype)
         network, box = random_extreme(seed, dtype)
         thin = Box(box.lower, torch.stack([box.upper[0], box.lower[1]]))
         small, _ = reduce_inputs(question(network, thin))
-        if small.network.inputs == 1:
-            for x in corners(thin):
-                before, values = evaluate(network, x)
-                assert carried(small.network, x[:1], before)
-                assert len(values) == 4
+        assert small.network.inputs == 1
+        for x in corners(thin):
+            before, values = evaluate(network, x)
+            assert carried(small.network, x[:1], before)
+            assert len(values) == 4
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

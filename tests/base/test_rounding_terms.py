@@ -11,7 +11,7 @@ from fgp_vnn.base.rounding import larger_radius, moved_center, unit
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.regions.halfspaces import HalfSpaces, doubt
+from fgp_vnn.regions.halfspaces import HalfSpaces, doubt, nominal
 
 SINGLE, DOUBLE = unit(torch.float32), unit(torch.float64)
 LOST, EPS = SINGLE.lost, SINGLE.eps
@@ -135,3 +135,16 @@ def test_what_several_half_spaces_lose_is_counted() -> None:
         errors, weights = torch.rand(2, 1, 9, generator=source, dtype=torch.float64)
         given = exact(doubt(box, spaces._replace(errors=errors), weights))[0]
         assert given >= sum(e * w for e, w in zip(exact(errors), exact(weights), strict=True))
+
+
+def test_sums_of_half_spaces_that_cancel_are_rounded() -> None:
+    point = torch.zeros(1).double()
+    rows, none = torch.zeros(1, 9, 1).double(), torch.zeros(1, 9).double()
+    for seed in range(20):
+        source = torch.Generator().manual_seed(seed)
+        values, weights = torch.rand(2, 1, 9, generator=source, dtype=torch.float64)
+        spaces = HalfSpaces(rows, values - 0.5, none)
+        box = Box(point, point)
+        proved = exact(nominal(box, spaces, weights) - doubt(box, spaces, weights))[0]
+        pairs = zip(exact(spaces.values), exact(weights), strict=True)
+        assert proved <= sum(v * w for v, w in pairs)

@@ -185,13 +185,11 @@ def test_numbers_out_of_range_are_refused(bench: Bench, tmp_path: Path, argument
         ("--engine auto --device cpu", {"device": "cpu"}),
         ("--lp --float32-semantics", {"device": "auto", "lp": True, "float32_semantics": True}),
         (
-            "--engine walk --variant first-boundary --seed 3 --no-attack --no-alternate "
-            "--precision float32",
+            "--engine walk --variant first-boundary --no-attack --no-alternate --precision float32",
             {
                 "device": "auto",
                 "engine": "walk",
                 "variant": "first-boundary",
-                "seed": 3,
                 "attack": False,
                 "alternate": False,
                 "precision": "float32",
@@ -271,3 +269,13 @@ def test_every_result_says_what_it_depends_on(bench: Bench, tmp_path: Path) -> N
     assert values["machine"]["device"] == "cpu"
     assert values["versions"]["python"]
     assert (tmp_path / "out" / values["counterexample"]).is_file()
+
+
+def test_what_an_instance_printed_is_kept_under_its_name(bench: Bench, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "cat", ["chatty", "unsat", "exit"])
+    bench(folder, "--quiet")
+    chatty, quiet, ended = read_records(tmp_path / "out")
+    assert "libraries print" in (tmp_path / "out" / chatty.log).read_text()
+    assert chatty.log.startswith("logs/cat-0-chatty-prop-")
+    assert quiet.log == ""
+    assert (tmp_path / "out" / ended.log).read_text() == "the library gave up\n"

@@ -133,3 +133,14 @@ def test_fields_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
     line = json.dumps({**vars(record(1)), "colour": "blue"})
     (tmp_path / "results.jsonl").write_text(line + "\n")
     assert read_records(tmp_path) == [record(1)]
+
+
+def test_texts_about_an_instance_are_files_that_are_named_after_it(tmp_path: Path) -> None:
+    with open_journal(tmp_path, {}) as journal:
+        both = journal.append(Record("cat", "a.onnx", "p.vnnlib", 1.0, "sat", 0.1), "sat", "said")
+        none = journal.append(Record("cat", "b.onnx", "p.vnnlib", 1.0, "unsat", 0.1), "", " \n")
+    assert both.counterexample.startswith("counterexamples/cat-a-p-")
+    assert both.log.startswith("logs/cat-a-p-")
+    assert (tmp_path / both.log).read_text() == "said"
+    assert (none.counterexample, none.log) == ("", "")
+    assert read_records(tmp_path) == [both, none]

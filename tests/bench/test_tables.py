@@ -85,8 +85,9 @@ def test_times_without_a_leading_zero_are_read(tmp_path: Path) -> None:
 
 
 def test_all_published_tables_are_read(shared_data: Path) -> None:
-    for path in sorted((shared_data / "published").glob("*.csv")):
-        assert len(read_published(path)) > 100
+    paths = sorted((shared_data / "published").glob("*.csv"))
+    assert paths
+    assert all(len(read_published(path)) > 100 for path in paths)
 
 
 def test_files_are_named_after_their_instance_and_no_two_alike() -> None:

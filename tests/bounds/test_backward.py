@@ -108,7 +108,7 @@ def test_a_plain_bound_holds_at_every_point(kind: str, domain_kind: str, seed: i
 def test_lines_enclose_the_relu() -> None:
     lower = torch.tensor([[-2.0, -1.0, 0.0, 1.0, -3.0, -1e-9]]).double()
     upper = torch.tensor([[1.0, 3.0, 2.0, 4.0, 0.0, 1e9]]).double()
-    ((low, chord, intercept),) = LayerBounds((lower,), (upper,)).lines()
+    ((low, chord, intercept, _),) = LayerBounds((lower,), (upper,)).lines()
     for t in torch.linspace(0, 1, 21):
         z = lower + float(t) * (upper - lower)
         a = z.clamp(min=0)

@@ -1,4 +1,4 @@
-"""Every option of every command with values that make no sense, and every output that fails.
+"""Every option of every command with values that make no sense, and every place that fails.
 
 Always one clear line and the exit code that is documented, never a traceback, and nothing is lost
 that was there before.
@@ -9,18 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import IO
 
-import numpy as np
 import pytest
 
 from fgp_vnn.cli.main import COMMANDS, main
-from tests.helpers.bench_folders import make_folder
-from tests.helpers.command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, one_clear_line
+from tests.helpers.command_line import one_clear_line
 
 HUGE = "9" * 40
 NO_NUMBER = ["", "nan", "-nan", "inf", "-inf", "1e400", "-1", "x", "0x10", "1,5"]
@@ -46,31 +42,6 @@ WRITTEN = {
     "compare": ["--out"],
 }
 SUFFIX = {"--output": ".csv", "--plot": ".png", "--report": ".html"}
-
-
-@pytest.fixture
-def usual(tmp_path: Path) -> dict[str, list[str]]:
-    """Arguments of each command that are in order, and of a run that is short."""
-    points = tmp_path / "points.npy"
-    np.save(points, np.full((2, 64), 0.5, np.float32))
-    folder = make_folder(tmp_path / "cat", ["unsat", "unsat"])
-    table = tmp_path / "published.csv"
-    table.write_text("cat,onnx/0-unsat.onnx,vnnlib/prop.vnnlib,0.0,unsat,0.1\n")
-    results = tmp_path / "sat.txt"
-    results.write_text("sat\n")
-    pair, out = [str(MODEL), str(SAFE)], str(tmp_path / "out")
-    return {
-        "verify": pair,
-        "certify": [str(MODEL), str(points), "--epsilon", "0.01", "--first", "1"],
-        "radius": [str(MODEL), str(points), "--engine", "bounds", "--max", "0.1", "--first", "1"],
-        "supports": pair,
-        "networks": [str(MODEL)],
-        "bench": [str(folder), "--verifier", "tests.bench.verifiers:by_name", "--out", out],
-        "compare": [str(folder), "--results", f"a={table}", "--out", out],
-        "report": [out],
-        "check": [str(results), *pair],
-        "check-certificate": [str(points), *pair],
-    }
 
 
 def options(command: str) -> Iterator[argparse.Action]:
@@ -238,62 +209,3 @@ def test_a_file_that_cannot_be_read_is_one_line_and_exit_code_2(
     if command != "networks":  # a table that says what is refused
         one_clear_line(err, ())
         assert out == ""
-
-
-def redirected(command: str, arguments: list[str], output: int | IO[bytes]) -> tuple[int, str]:
-    done = subprocess.run(
-        [*COMMAND, command, *arguments],
-        stdout=output,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stderr
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c != "report"])
-def test_a_full_disk_behind_the_output_is_a_line_and_exit_code_2(
-    command: str, usual: dict[str, list[str]], tmp_path: Path
-) -> None:
-    """Also where 1 has a meaning of its own, such as a contradiction."""
-    with Path("/dev/full").open("wb") as full:
-        code, err = redirected(command, usual[command], full)
-    assert code == 2
-    *before, last = err.splitlines()
-    assert last.startswith("fgp-vnn: ") and last.endswith("No space left on device")
-    assert all(line.startswith("fgp-vnn: what is done is in") for line in before)
-    if command == "bench":  # and what was done is not lost
-        assert (tmp_path / "out" / "results.jsonl").read_text().count("\n") >= 1
-
-
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c != "report"])
-def test_a_reader_that_goes_away_is_exit_code_141(
-    command: str, usual: dict[str, list[str]]
-) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        code, err = redirected(command, usual[command], writer)
-    finally:
-        os.close(writer)
-    assert code == 141
-    assert all(line.startswith("fgp-vnn: what is done is in") for line in err.splitlines())
-
-
-def test_help_on_a_full_disk_and_a_closed_output_are_no_tracebacks() -> None:
-    with Path("/dev/full").open("wb") as full:
-        code, err = redirected("verify", ["--help"], full)
-    assert (code, err.count("\n")) == (2, 1)
-    shell = '"$@" >&-; test $? = 0'
-    words = ["sh", "-c", shell, "-", *COMMAND, "supports", str(MODEL), str(SAFE)]
-    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_name_that_is_no_text_can_be_printed(tmp_path: Path) -> None:
-    name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx")
-    code, err = redirected("networks", [name], subprocess.DEVNULL)
-    assert (code, err) == (2, "")

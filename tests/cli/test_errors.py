@@ -129,7 +129,7 @@ BAD: list[tuple[Damage, tuple[str, ...]]] = [
     (truncated_gzip, ("half.onnx.gz", "gzip")),
     (truncated_property, ("half.vnnlib.gz", "gzip")),
     (no_network, ("text.onnx", "not an ONNX file")),
-    (external_data, ("external.onnx", "another file")),
+    (external_data, ("external.onnx", "weights.bin")),
     (not_a_number, ("small.onnx", "finite")),
     (infinite_weight, ("small.onnx", "finite")),
     (too_many_inputs, ("5 inputs", "small.onnx", "has 4")),

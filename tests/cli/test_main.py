@@ -105,6 +105,7 @@ def test_with_an_lp_the_programs_are_counted(
     points = tmp_path / "points.npy"
     np.save(points, np.full((2, 4), 0.5, np.float32))
     small = small_model(tmp_path)
+    search.remove("--no-attack")  # the walk of certify has none
     command = ["certify", str(small), str(points), "--epsilon", "0.1", "--json", *search]
     assert main(command) == 0
     said = json.loads(capsys.readouterr().out)

@@ -10,7 +10,7 @@ import torch
 
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
-from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.engine.settings import Settings
@@ -24,6 +24,7 @@ from fgp_vnn.strategy import Ascent
 from tests.helpers.random_cases import exact_confirm, random_case
 from tests.helpers.random_networks import confirm_in, random_domain, random_network
 from tests.helpers.solving import solve
+from tests.helpers.ticking import Ticking
 
 ONE = torch.ones(1, dtype=torch.float64)
 DOMAINS: dict[str, Domain] = {
@@ -68,7 +69,7 @@ def test_a_row_that_overflows_is_not_passed_over(hidden: int, kind: str, engine:
     for scale in (1.7e308, 1e154):
         row = Conjunction(np.array([[scale]]), np.zeros(1), np.zeros(1, bool))
         query = ask(line(hidden), DOMAINS[kind], [row])
-        verdict = solve(query, exact_confirm(query), ENGINES[engine], Budget.of(20, None))
+        verdict = solve(query, exact_confirm(query), ENGINES[engine], Ticking(500))
         assert verdict.status in ("sat", "unknown"), verdict.reason
 
 
@@ -80,7 +81,7 @@ def test_questions_that_are_met_are_never_closed_by_overflow(engine: str) -> Non
         if case.truth != "sat":
             continue
         query = loud(case.query, 10.0 ** (300 + number % 9))
-        verdict = solve(query, confirm_in(query), ENGINES[engine], Budget.of(0.3, None))
+        verdict = solve(query, confirm_in(query), ENGINES[engine], Ticking(50))
         assert verdict.status != "unsat", f"case {number}"
         seen += 1
     assert seen > 8

@@ -66,3 +66,14 @@ class Builder:
     def save(self, path: Path, output: str | Sequence[str], **options: Any) -> Path:
         path.write_bytes(self.model(output, **options).SerializeToString())
         return path
+
+
+WEIGHTS = "weights.bin"
+
+
+def beside(model: Path, folder: Path, *, weights: str = WEIGHTS) -> Path:
+    """The network of a file with its weights in another one."""
+    path = folder / "network.onnx"
+    options: dict[str, Any] = {"save_as_external_data": True, "location": weights}
+    onnx.save_model(onnx.load(str(model)), str(path), size_threshold=0, **options)
+    return path

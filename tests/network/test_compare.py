@@ -90,7 +90,7 @@ def test_what_lies_far_from_zero_is_compared_at_the_points_given(tmp_path: Path)
     loaded = load_network(path)
     far = np.full((1, INPUTS), 6e5, dtype=np.float32)
     identity = Dense((0,), (torch.eye(INPUTS).double(),), torch.zeros(INPUTS).double())
-    misread = replace(loaded.network, layers=(), output=identity)
+    misread = replace(loaded.network, layers=(), output=identity, activations=())
     reading = Reading(misread, ("",), (Loss(),), None)
     compare(reading, loaded.runtime, {}, sample(INPUTS))
     with pytest.raises(UnsupportedError, match="differs"):

@@ -53,7 +53,7 @@ FILES: list[tuple[str, bytes, str]] = [
     ("text", b"(assert (<= X_0 1))\n", "not an ONNX file"),
     ("half a network", content()[: len(content()) // 2], "not an ONNX file"),
     ("half a gzip file", gzip.compress(content())[:-20], ""),
-    ("external data", external(), "stored in another file"),
+    ("external data", external(), "is not in the network's folder"),
     ("no opset", without_opset(), "version"),
 ]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.property import load_property, sexpr
+from fgp_vnn.property import load_property, normal, sexpr
+from fgp_vnn.property.load import parse_property
 
 HEAD = "(declare-const X_0 Real) (declare-const X_1 Real)\n(declare-const Y_0 Real)\n"
 BOX = "(assert (and (>= X_0 0) (<= X_0 1) (>= X_1 0) (<= X_1 1)))\n"  # line 3
@@ -164,11 +165,24 @@ def test_2_0_queries_out_of_reach_are_unsupported(tmp_path: Path, text: str, exp
     assert expected in message_of(tmp_path, text, UnsupportedError)
 
 
-def test_text_beyond_all_measure_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
-    text = b"()" * (sexpr.MAX_LISTS + 1)
-    assert "more than 5,000,000 parentheses" in message_of(tmp_path, text, UnsupportedError)
-    text = b" " * (sexpr.MAX_TEXT + 1)
-    assert "larger than 50,000,000 bytes" in message_of(tmp_path, text, UnsupportedError)
+@pytest.mark.parametrize("text", [b"()", b"(assert"], ids=["lists", "text"])
+def test_what_takes_more_memory_than_there_is_is_refused_before_it_is_parsed(text: bytes) -> None:
+    needed = sexpr.TEXT_BYTES * len(text) + sexpr.LIST_BYTES
+    with pytest.raises(UnsupportedError, match=f"about {needed} bytes of memory"):
+        parse_property(text, needed - 1)
+    with pytest.raises(InputError) as caught:
+        parse_property(text, needed)
+    assert "memory" not in str(caught.value)
+
+
+def test_alternatives_that_are_written_out_may_be_any_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(normal, "MAX_CLAUSES", 10)
+    monkeypatch.setattr(normal, "MAX_STEPS", 10)
+    declared = "".join(f"(declare-const {name} Real)" for name in ("X_0", "Y_0"))
+    parts = "".join(f"(and (>= X_0 0) (<= X_0 {i}) (>= Y_0 {i}))" for i in range(1, 300))
+    assert len(parse_property(f"{declared}(assert (or {parts}))".encode()).cases) == 299
 
 
 def test_a_missing_file_and_a_directory_are_named(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fgp_vnn.bench.compare import write_comparison
+from fgp_vnn.bench.comparison import Comparison, write_comparison
 from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.timing import Timing
 from tests.helpers.bench_folders import identity
 
 SIDE = 14
@@ -22,8 +23,16 @@ def make_comparison(folder: Path) -> Path:
             for number in range(30):
                 record, text = _result(tool, number)
                 journal.append(record, text)
-    write_comparison(out, ["ours", "other"], benchmark)
+    write_comparison(out, Comparison(str(benchmark), 2026, timings(), {"ours": "abc123"}, []))
     return out
+
+
+def timings() -> dict[str, Timing]:
+    """Two tools that were timed alike."""
+    return {
+        "ours": Timing("cold", "a machine", (1.0, 1.1)),
+        "other": Timing("cold", "a machine", (2.0, 2.2)),
+    }
 
 
 def _result(tool: str, number: int) -> tuple[Record, str]:

@@ -112,7 +112,7 @@ def test_search_verdict_and_disagreements_filter_the_rows(report: Any) -> None:
 
 
 def test_a_column_sorts_both_ways_and_by_number(report: Any) -> None:
-    header = report.find_elements("css selector", "#table thead th")[5]
+    header = report.find_elements("css selector", "#table thead th")[4]
     button = header.find_element("tag name", "button")
     button.click()
     assert header.get_attribute("aria-sort") == "ascending"
@@ -135,9 +135,9 @@ def test_it_can_be_used_without_a_mouse(report: Any) -> None:
     for _ in range(6):
         press(report, TAB)
     assert report.switch_to.active_element.text.startswith("category")
-    press(report, TAB, TAB, TAB, TAB, TAB, ENTER)
+    press(report, TAB, TAB, TAB, TAB, ENTER)
     headers = report.find_elements("css selector", "#table thead th")
-    assert headers[5].get_attribute("aria-sort") == "ascending"
+    assert headers[4].get_attribute("aria-sort") == "ascending"
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen(report: Any) -> None:

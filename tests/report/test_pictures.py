@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from fgp_vnn.bench.compare import read_runs
+from fgp_vnn.bench.comparison import read_runs
 from fgp_vnn.bench.instances import read_benchmark
 from fgp_vnn.property.model import Case
 from fgp_vnn.report.pictures import (
@@ -35,8 +35,13 @@ from tests.report.runs import SIDE, make_comparison
         ((1, 20, 30), Layout(20, 30, 1)),
         ((5,), None),
         ((1, 1, 8, 8), Layout(8, 8, 1)),
-        ((1, 64), None),
-        ((1, 100), None),
+        ((1, 64), Layout(8, 8, 1)),
+        ((1, 49), None),
+        ((1, 3, 480, 640), Layout(480, 640, 3)),
+        ((1, 480, 640, 3), Layout(480, 640, 3, channels_last=True)),
+        ((1, 1, 5, 9), Layout(5, 9, 1)),
+        ((1, 6, 20, 30), Layout(20, 30, 6)),
+        ((1, 20, 30, 2), Layout(20, 30, 2, channels_last=True)),
         ((1, 785), None),
         ((1, 3, 2, 2), None),
         ((2, 3, 4, 5), None),
@@ -70,6 +75,19 @@ def test_an_image_holds_its_input(channels: int) -> None:
     drawn = draw("", "", layout, (original, found), (0.0, 255.0))
     assert (decoded(drawn.original) == layout.pixels(original)).all()
     assert (decoded(drawn.counterexample) == layout.pixels(found)).all()
+
+
+def test_channels_that_are_no_colours_are_shown_by_their_mean() -> None:
+    inputs = np.array([0.0, 1.0]), np.array([1.0, 1.0])
+    drawn = draw("", "", Layout(1, 1, 2), inputs, (0.0, 1.0))
+    assert decoded(drawn.original).tolist() == [[[128]]]
+    assert decoded(drawn.counterexample).tolist() == [[[255]]]
+
+
+def test_a_large_image_is_reduced_in_its_proportions() -> None:
+    inputs = np.zeros(640 * 960), np.ones(640 * 960)
+    drawn = draw("", "", Layout(640, 960, 1), inputs, (0.0, 1.0))
+    assert decoded(drawn.counterexample).shape == (213, 320, 1)
 
 
 def test_the_difference_is_blue_where_the_value_fell_and_red_where_it_rose() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 import mutate
 import soundness
-from mutations import MUTATIONS, Mutation
-from tests.helpers.places import TESTS
+from mutation import Mutation
+from mutations import MUTATIONS
+from tests.helpers.places import PACKAGE, TESTS
 from tests.helpers.random_cases import (
     FAMILIES,
     exact_confirm,
@@ -57,11 +58,13 @@ def test_planted_counterexamples_are_there() -> None:
 def test_a_mutation_whose_text_is_not_found_is_an_error() -> None:
     lost = Mutation("lost", "bounds/backward.py", "no such text", "", ())
     with pytest.raises(ValueError, match="occurs 0 times"):
-        mutate.mutated(lost)
+        mutate.mutated(lost, "some other text")
 
 
 def test_every_mutation_applies_to_the_package_as_it_is() -> None:
     assert len(MUTATIONS) >= 12
     for mutation in MUTATIONS:
-        assert mutation.new in mutate.mutated(mutation)
-        assert all((TESTS / test).is_file() for test in mutation.tests)
+        text = (PACKAGE / mutation.file).read_text(encoding="utf-8")
+        assert mutation.new in mutate.mutated(mutation, text)
+        for path, _, name in (test.partition("::") for test in mutation.tests):
+            assert f"def {name}" in (TESTS / path).read_text(encoding="utf-8")

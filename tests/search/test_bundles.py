@@ -141,11 +141,13 @@ def test_the_neuron_that_is_split_is_open_and_unstable(candidates: int) -> None:
         bounded = bound(setting, bundles)
         assert not bool((bounded.crossing & (bundles.signs != 0)).any())
         at = torch.nonzero(bounded.crossing.any(-1)).flatten()
+        assert len(at)
         neuron = choose(setting, bounded, at)
         assert bool(bounded.crossing[at].gather(-1, neuron.unsqueeze(-1)).all())
 
 
 def test_a_neuron_that_a_sample_shows_with_both_signs_is_still_open() -> None:
+    seen = 0
     for seed in range(6):
         query, setting, _ = set_up(seed, KINDS[seed % 3])
         points = sample(query.domain, 200, seed)
@@ -156,3 +158,5 @@ def test_a_neuron_that_a_sample_shows_with_both_signs_is_still_open() -> None:
         for i in range(6):
             both = (z[member[i]] > 0).any(0) & (z[member[i]] < 0).any(0)
             assert bool(crossing[i][both].all())
+            seen += int(both.sum())
+    assert seen > 6

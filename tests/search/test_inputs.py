@@ -26,6 +26,7 @@ from tests.helpers.random_networks import (
     random_rows,
     sample,
 )
+from tests.helpers.ticking import Ticking
 
 
 def random_query(seed: int, domain_kind: str = "box") -> Query:
@@ -39,9 +40,12 @@ def batches_of(boxes: int) -> Strategy:
     return Strategy(inputs=Inputs(batch=boxes))
 
 
+SMALL = Subdivision(strategy=batches_of(64))
+
+
 def split(query: Query, budget: Budget | None = None, batch: int = 256) -> Outcome:
     subdivision = Subdivision(strategy=batches_of(batch))
-    return split_inputs(query, confirm_in(query), budget or Budget.of(30, None), subdivision)
+    return split_inputs(query, confirm_in(query), budget or UNLIMITED, subdivision)
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "thin box"])
@@ -85,7 +89,7 @@ def test_a_tie_is_never_proved_and_ends() -> None:
             random_network(seed), query.domain, [Conjunction(rows, np.zeros(1), np.zeros(1, bool))]
         )
         assert split(tie).status == "sat"
-        refused = split_inputs(tie, lambda points: None, Budget.of(0.3, None), Subdivision())
+        refused = split_inputs(tie, lambda points: None, Ticking(50), SMALL)
         assert refused.status in ("unknown", "timeout")
         assert refused.reason
 
@@ -118,7 +122,7 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
         outcome = split_inputs(
             case.query,
             exact_confirm(case.query),
-            Budget.of(0.1, None),
+            Ticking(50),
             Subdivision(coarse=coarse, strategy=batches_of(64)),
         )
         assert not wrong(outcome.status, case.truth)
@@ -129,15 +133,15 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
 def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
     for seed in range(12):
         query = sliver(seed * 8)
-        assert split(query, Budget.of(0.2, None)).status != "unsat"
-        refused = split_inputs(query, lambda p: None, Budget.of(0.1, None), Subdivision())
+        assert split(query, Ticking(50), 64).status != "unsat"
+        refused = split_inputs(query, lambda p: None, Ticking(50), SMALL)
         assert refused.status in ("timeout", "unknown")
 
 
 def test_a_conjunction_met_with_equality_is_never_proved() -> None:
     for seed in range(12):
         query = tie(seed * 8)
-        refused = split_inputs(query, lambda p: None, Budget.of(0.1, None), Subdivision())
+        refused = split_inputs(query, lambda p: None, Ticking(50), SMALL)
         assert refused.status in ("timeout", "unknown")
 
 
@@ -156,9 +160,7 @@ def test_boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly(
         for margin in (0.01, -0.5):
             limit = float(y.min()) + margin * width
             row = Conjunction(np.array([[1.0, 0.0]]), np.array([limit]), np.array([False]))
-            status = split(
-                ask(network, domain, [row]), Budget.of(0.2 if margin > 0 else 1, None)
-            ).status
+            status = split(ask(network, domain, [row]), Ticking(50), 64).status
             assert margin < 0 or status != "unsat"
             proved += status == "unsat"
     assert proved > 3 or offset > 1e3
@@ -169,7 +171,7 @@ def test_little_memory_changes_no_verdict(batch: int) -> None:
     seen = set()
     for seed in range(10):
         query = random_query(seed)
-        little = replace(Budget.of(10, None), memory=0)
+        little = replace(UNLIMITED, memory=0)
         outcome = split_inputs(
             query, confirm_in(query), little, Subdivision(strategy=batches_of(batch))
         )

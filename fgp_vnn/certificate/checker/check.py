@@ -45,7 +45,7 @@ class Checked:
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a file's content, unpacked."""
+    """The SHA-256 of a file's content, unpacked, and with the weights that lie beside it."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -85,8 +85,10 @@ def _reshaped(form: Form, shape: Sequence[int]) -> Form:
 
 def _reshape(call: Call) -> Form:
     wanted = call.ints("shape", 1)
-    if wanted is None or call.attributes.get("allowzero", 0):
+    if wanted is None:
         raise UnsupportedError("a shape that is not a constant")
+    if call.attributes.get("allowzero", 0) and 0 in wanted:
+        raise UnsupportedError("a shape with a size of 0")
     form = call.form()
     return _reshaped(form, [form.shape[i] if size == 0 else size for i, size in enumerate(wanted)])
 

@@ -1,7 +1,8 @@
 """The file of a certificate: an npz archive of plain arrays, described by a header in JSON.
 
-Version 1. The header names the format, its version, the SHA-256 of both files (unpacked) and the
-steps of the proof in order. Step i has the arrays "i.name":
+Version 1. The header names the format, its version, the SHA-256 of both files (unpacked, weights
+that lie beside the network put into it) and the steps of the proof in order. Step i has the arrays
+"i.name":
 
 lemma  (case, layer)  bounds of neurons of a layer: `neurons` [rows], `sides` [rows] +1 for a lower
        bound of z and -1 for one of -z; a tree over the neurons of earlier layers for each row

@@ -15,6 +15,7 @@ from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.graph import Graph, label
+from fgp_vnn.network.onnx.smooth import SMOOTH
 
 _EVERY = frozenset(range(1 << 10))
 
@@ -59,24 +60,22 @@ AFFINE: dict[str, _Rule] = {
 
 
 def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
-    """Refuse a graph in which anything but Relu is not affine in the input."""
+    """Refuse a graph in which anything but an activation is not affine in the input."""
     variables = graph.variables()
     if graph.output not in variables:
         raise UnsupportedError("the output does not depend on the input")
     for node in graph.nodes:
         varying = {i for i, name in enumerate(node.input) if name in variables}
-        if not varying or node.op_type == "Relu":
+        if not varying or node.op_type == "Relu" or (node.op_type in SMOOTH and varying == {0}):
             continue
         rule = AFFINE.get(node.op_type)
         if rule is None:
             supported = ", ".join(sorted({"Relu", *AFFINE, *rewritten}))
-            raise UnsupportedError(
-                f"{label(node)} is not piecewise linear or not supported; supported: {supported}"
-            )
+            raise UnsupportedError(f"{label(node)} is not supported; supported: {supported}")
         if rule.product and {0, 1} <= varying:
             raise UnsupportedError(
-                f"{label(node)} multiplies two values that both depend on the input; "
-                "only products with constants are piecewise linear"
+                f"{label(node)} multiplies two values that both depend on the input, in a way that "
+                "is not supported"
             )
         if not varying <= rule.varying:
             raise UnsupportedError(

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from onnx import ModelProto
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
@@ -40,7 +41,7 @@ def convert(graph: Graph) -> GraphModule:
         if node.op_type not in CONVERTED:
             raise UnsupportedError(f"{label(node)} has no torch module")
     matrices = _matrices(graph)
-    module = _converted(graph, matrices)
+    module = convert_whole(graph.model(declared=matrices))
     for node in graph.nodes:
         if node.op_type == "Reshape":
             setattr(module, node.name, _Reshape(graph.constants[node.input[1]].tolist()))
@@ -51,24 +52,24 @@ def convert(graph: Graph) -> GraphModule:
     for call in module.graph.nodes:
         if call.op == "call_module":
             mark(call, kinds[str(call.target)])
-    module.eval()
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
     return module
 
 
-def _converted(graph: Graph, matrices: list[str]) -> GraphModule:
-    """What onnx2torch makes of a graph whose `matrices` are declared as inputs."""
+def convert_whole(model: ModelProto) -> GraphModule:
+    """What onnx2torch makes of a model, as it is."""
     with _without_torchvision():
         import onnx2torch
     try:
         with warnings.catch_warnings():
             # Of results that might differ: loading compares them with onnxruntime's.
             warnings.simplefilter("ignore")
-            module: GraphModule = onnx2torch.convert(graph.model(declared=matrices))
+            module: GraphModule = onnx2torch.convert(model)
     except Exception as error:  # onnx2torch raises whatever its converters meet
         reason = one_line(error)
         raise UnsupportedError(f"onnx2torch cannot convert the network: {reason}") from error
+    module.eval()
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
     return module
 
 

@@ -1,8 +1,8 @@
-"""The torch graph of a network, cut at its ReLUs into the parts that are affine."""
+"""The torch graph of a network, cut at its activations into the parts that are affine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, fx
 
 from fgp_vnn.base.errors import UnsupportedError, one_line
-from fgp_vnn.network.maps.kinds import kind
+from fgp_vnn.network.activations.base import RELU, Activation
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,19 @@ class Cut:
 class CutGraph:
     """A torch graph, and where affine maps begin and end in it."""
 
-    def __init__(self, module: fx.GraphModule, input_shape: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        input_shape: tuple[int, ...],
+        activations: Mapping[str, Activation],
+    ) -> None:
+        """`activations` are those that nodes stand for, by the nodes' names."""
         _note_shapes(module, input_shape)
         self.module = module
         self.stops: dict[fx.Node, int] = {}  # where maps begin, by source number; 0 is the input
-        self.ends: list[fx.Node] = []  # what each ReLU layer is applied to, then the output
+        self.ends: list[fx.Node] = []  # what each activation is applied to, then the output
+        self.activations: list[Activation] = []
+        self._named = activations
         self.varying: set[fx.Node] = set()  # what depends on the input
         self._known_twins: dict[fx.GraphModule, dict[fx.Node, fx.Node]] = {}
         for node in module.graph.nodes:
@@ -37,20 +45,29 @@ class CutGraph:
         self.shapes = {s: node.meta["shape"] for node, s in self.stops.items()}  # of the sources
 
     def _place(self, node: fx.Node) -> None:
-        """Cut at every ReLU; one of a ReLU, or of what had one already, is that one again."""
+        """Cut at every activation; a ReLU of a ReLU, or what was met already, is that one again."""
         if node.op == "placeholder":
             self.stops[node] = 0
-        elif kind(node) == "Relu" and node.args[0] in self.varying:
+        elif node.op == "call_module" and str(node.target) in self._named:
             end = cast(fx.Node, node.args[0])
-            if self.stops.get(end, 0) > 0:
-                self.stops[node] = self.stops[end]
-            else:
-                self.ends += [] if end in self.ends else [end]
-                self.stops[node] = self.ends.index(end) + 1
+            if end in self.varying:
+                self.stops[node] = self._layer(end, self._named[str(node.target)])
         if node in self.stops or any(n in self.varying for n in node.all_input_nodes):
             self.varying.add(node)
         if node.op == "output":
             self.ends.append(cast(fx.Node, node.args[0]))
+
+    def _layer(self, end: fx.Node, activation: Activation) -> int:
+        """The number of the layer that applies an activation to what a node gives."""
+        before = self.stops.get(end, 0)
+        if before and activation is RELU and self.activations[before - 1] is RELU:
+            return before
+        layers = list(zip(self.ends, self.activations, strict=True))
+        if (end, activation) in layers:
+            return layers.index((end, activation)) + 1
+        self.ends.append(end)
+        self.activations.append(activation)
+        return len(self.ends)
 
     def cut(self, end: fx.Node) -> Cut:
         """The map that ends in a node."""

@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto
 from torch import Tensor
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.graph import Graph, attributes, label, read_graph
 from fgp_vnn.network.onnx.normal_form import Absolute, absolute_maps
@@ -57,7 +57,7 @@ class Deployment:
 
 def read_deployment(path: Path | str) -> Deployment:
     """The roundings of an ONNX file; UnsupportedError names what the theorem does not cover."""
-    model = raise_opset(onnx.ModelProto.FromString(read_bytes(Path(path), "network")))
+    model = raise_opset(onnx.ModelProto.FromString(read_model(Path(path))))
     _check_written(model)
     graph = read_graph(model)
     if clean_graph(graph) is not None:

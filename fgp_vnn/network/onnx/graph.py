@@ -16,13 +16,12 @@ from fgp_vnn.base.program import check_parts, nodes_in
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-_RANDOM = {
+RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
     "RandomUniformLike",
 }  # fmt: skip
 _SMALL = 1000  # entries of a constant that may say something of shapes
 _MOST = 1 << 24  # entries of a tensor that depends on the input: float32 counts so far
-
 _FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
@@ -72,6 +71,11 @@ class Graph:
             if any(name in found for name in node.input):
                 found.update(node.output)
         return found
+
+    @property
+    def makers(self) -> dict[str, NodeProto]:
+        """The node that computes each tensor."""
+        return {name: node for node in self.nodes for name in node.output}
 
     def prune(self) -> None:
         """Drop the nodes that the output does not need."""
@@ -174,19 +178,16 @@ def read_graph(model: ModelProto) -> Graph:
     """Take a model apart; refuses what has not exactly one float32 input and one output."""
     proto = model.graph
     constants = {t.name: _array(t, f"initialiser {t.name!r}") for t in proto.initializer}
-    inputs = [value for value in proto.input if value.name not in constants]
-    for count, kind in ((len(inputs), "inputs"), (len(proto.output), "outputs")):
-        if count != 1:
-            raise UnsupportedError(f"the network has {count} {kind}; exactly one is supported")
+    read, given = ends_of(proto)
     if proto.sparse_initializer:
         raise UnsupportedError("the network has sparse initialisers, which are not supported")
     nodes = [NodeProto.FromString(node.SerializeToString()) for node in proto.node]
     graph = Graph(
         nodes=nodes,
         constants=constants,
-        input=inputs[0].name,
-        input_shape=_input_shape(inputs[0]),
-        output=proto.output[0].name,
+        input=read.name,
+        input_shape=input_shape(read),
+        output=given.name,
         opset=_opset(model),
         names={name for node in nodes for name in (*node.input, *node.output)},
     )
@@ -199,6 +200,16 @@ def read_graph(model: ModelProto) -> Graph:
     for node in graph.nodes:
         _check_fixed(graph, node)
     return graph
+
+
+def ends_of(proto: onnx.GraphProto) -> tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]:
+    """The one input and the one output of a graph; refuses more or fewer."""
+    constants = {tensor.name for tensor in proto.initializer}
+    inputs = [value for value in proto.input if value.name not in constants]
+    for count, kind in ((len(inputs), "inputs"), (len(proto.output), "outputs")):
+        if count != 1:
+            raise UnsupportedError(f"the network has {count} {kind}; exactly one is supported")
+    return inputs[0], proto.output[0]
 
 
 def _check_order(graph: Graph) -> None:
@@ -215,7 +226,7 @@ def _check_order(graph: Graph) -> None:
 
 def _check_fixed(graph: Graph, node: NodeProto) -> None:
     """Refuse a node whose result is not a function of its operands, or may not be."""
-    if node.op_type in _RANDOM:
+    if node.op_type in RANDOM:
         raise UnsupportedError(f"{label(node)} gives random values")
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
         raise UnsupportedError(f"{label(node)} holds a graph of its own, which is not supported")
@@ -231,7 +242,7 @@ def _opset(model: ModelProto) -> int:
     return int(max(versions))
 
 
-def _input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+def input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
     """The input's shape with an open batch dimension set to 1."""
     tensor = value.type.tensor_type
     if tensor.elem_type != TensorProto.FLOAT:

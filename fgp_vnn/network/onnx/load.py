@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import (
     InputError,
@@ -17,17 +18,24 @@ from fgp_vnn.base.errors import (
     one_line,
     ran_out_of_memory,
 )
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import external_tensors, read_model
 from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
+from fgp_vnn.network.onnx.choose import Choice, choose
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
+from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import read_graph
 from fgp_vnn.network.onnx.normal_form import normal_form
+from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
+from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
+
+Doubles = NDArray[np.float64]
+_SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,38 +48,63 @@ class LoadedNetwork:
     output_shape: tuple[int, ...]
     operators: Mapping[str, int]  # how often the file has each
     comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are kept
+    threshold: float = 0.0  # a network with one output says yes above it
+    note: str = ""  # how the network differs from the model that was given, if it does
+    bound: Mapping[int, float] = field(default_factory=dict)  # inputs that are these constants
 
 
 def load_network(
-    path: Path | str, *, dense_entries: int = 2_000_000, points: Floats | None = None
+    source: Path | str | bytes | onnx.ModelProto,
+    *,
+    dense_entries: int = 2_000_000,
+    points: Floats | None = None,
+    choice: Choice | None = None,
+    fixed: Doubles | None = None,
 ) -> LoadedNetwork:
-    """Load an ONNX file, plain or gzipped; raises InputError and nothing else.
+    """Load an ONNX model from a file, plain or gzipped, or from memory; raises InputError only.
 
     Affine maps of up to `dense_entries` matrix entries become `Dense`, larger ones `Operator`. What
     they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
-    they are inputs of this network.
+    they are inputs of this network. `choice` says which inputs and outputs are meant where there
+    are several. With `fixed` values [inputs], NaN for an input that moves, operands that have to be
+    constant may depend on inputs that do not.
     """
-    path = Path(path)
-    data = read_bytes(path, "network")
+    if isinstance(source, str | Path):
+        name, data = f"{source}: ", read_model(Path(source))
+    else:
+        name = ""
+        data = bytes(source) if isinstance(source, bytes) else source.SerializeToString()
     try:
-        return _load(data, dense_entries, points)
+        return _load(data, dense_entries, points, choice or Choice(), fixed)
     except InputError as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise type(error)(f"{name}{error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
         if ran_out_of_memory(error):
             raise OutOfMemoryError(error) from error
         reason = one_line(f"{type(error).__name__}: {error}")
-        raise UnsupportedError(f"{path}: the network cannot be loaded: {reason}") from error
+        raise UnsupportedError(f"{name}the network cannot be loaded: {reason}") from error
 
 
-def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwork:
-    given = _parse(data)
+def _load(
+    data: bytes,
+    dense_entries: int,
+    points: Floats | None,
+    choice: Choice,
+    fixed: Doubles | None,
+) -> LoadedNetwork:
+    whole = parse(data)
+    given = choose(whole, choice)
+    if given is not whole:
+        data = given.SerializeToString()
     model = raise_opset(given)
     graph = read_graph(model)
+    check_precision(graph)
     written = graph.output
     softmax = clean_graph(graph)
+    bound = {} if fixed is None else bind_fixed(graph, fixed)
+    write_out(graph)
     rewrite(graph)
-    check_affine(graph, rewritten=CLEANED | REWRITTEN)
+    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
     network, ends = normal_form(graph, dense_entries=dense_entries)
     runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(written, (network.outputs,))
@@ -84,8 +117,8 @@ def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwo
     names = [name for name in dict.fromkeys(ends) if name in made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
     inside = open_inside(given, data, names, graph.input_shape)
-    x, values = exercise(inside, hidden, x, Loading())
-    compare(reading, runtime, dict(zip(names, values, strict=True)), x)
+    x, values = exercise(lambda x: inside(_settled(x, bound)), hidden, x, Loading())
+    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound))
     return LoadedNetwork(
         network,
         runtime,
@@ -93,14 +126,39 @@ def _load(data: bytes, dense_entries: int, points: Floats | None) -> LoadedNetwo
         output_shape,
         Counter(node.op_type for node in given.graph.node),
         softmax is not None,
+        _threshold(given),
+        bound=bound,
     )
 
 
-def _parse(data: bytes) -> onnx.ModelProto:
+def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
+    """The points x [points, inputs] with the values that some inputs are bound to."""
+    result: Floats = x.copy()
+    result[:, list(bound)] = list(bound.values())
+    return result
+
+
+def _threshold(model: onnx.ModelProto) -> float:
+    """What separates yes from no where there is one output: 1/2 behind a sigmoid, else 0."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    name = model.graph.output[0].name
+    while name in makers and makers[name].op_type in _SHAPING:
+        name = makers[name].input[0]
+    return 0.5 if name in makers and makers[name].op_type.endswith("Sigmoid") else 0.0
+
+
+def parse(data: bytes) -> onnx.ModelProto:
+    """The model that the bytes of a file hold."""
     try:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
         raise InputError("not an ONNX file, or a truncated one") from error
     if not model.graph.node and not model.graph.input:
         raise InputError("not an ONNX file: it holds no graph")
+    for tensor in external_tensors(model):
+        files = {entry.value for entry in tensor.external_data if entry.key == "location"}
+        raise InputError(
+            f"the weights of {tensor.name!r} are in the file {min(files, default='')!r}, which a "
+            "model in memory does not bring along: give the path, or what onnx.load(path) returns"
+        )
     return model

@@ -1,55 +1,119 @@
-"""A torch module as a network: exported to ONNX in memory, then loaded like any file."""
+"""A torch module as a network: a copy of it, exported to ONNX in memory, and loaded."""
 
 from __future__ import annotations
 
-import tempfile
-import warnings
-from pathlib import Path
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
+from fgp_vnn.base.errors import (
+    InputError,
+    OutOfMemoryError,
+    UnsupportedError,
+    memory_errors,
+    one_line,
+)
+from fgp_vnn.network.onnx.choose import Choice, Names
+from fgp_vnn.network.onnx.export import Exported, export, silence
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
+from fgp_vnn.network.onnx.runs import Arguments, arguments_of
+
+_SCALES = (1.0, 10.0)  # of inputs at which the exported program is compared with the module
+_TOLERANCE = 1e-3  # of the largest output: it is to find what is wrong, not what is rounded
 
 
-def load_module(module: nn.Module, input_shape: tuple[int, ...] | None = None) -> LoadedNetwork:
-    """The network of a module in evaluation mode; what was exported confirms counterexamples.
+def load_module(
+    module: nn.Module,
+    x: Any | None = None,
+    *,
+    inputs: Names | None = None,
+    outputs: Names | None = None,
+) -> LoadedNetwork:
+    """The network of a module in evaluation mode, in float32; the module is left as it is.
 
-    The shape of one input, with its batch dimension of 1, is only needed where the first layer
-    does not tell it.
+    `x` is an input or a batch of them (a tuple, or a dict by the names of arguments, for a module
+    that takes several): it is needed where the first layer does not tell the shape of an input.
+    Counterexamples are confirmed on what was exported.
     """
-    shape = input_shape or _input_shape(module)
-    training = module.training
-    module.eval()
+    ready, note = _ready(module)
+    arguments = arguments_of(ready, x if x is not None else _guess(ready))
+    exported = export(ready, arguments)
+    choice = Choice(inputs, outputs, exported.named(arguments.values))
+    loaded = load_network(exported.content, choice=choice)
+    _compare(ready, arguments, exported)
+    return replace(loaded, note=note)
+
+
+def _ready(module: nn.Module) -> tuple[nn.Module, str]:
+    """A copy for evaluation on the CPU in float32, and how its weights differ."""
+    module = getattr(module, "_orig_mod", module)  # what torch.compile was given
+    if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        module = module.module
+    tensors = [*module.parameters(), *module.buffers()]
+    if any(tensor.is_meta for tensor in tensors):
+        raise InputError("the module has no weights: it is on the device 'meta'")
     try:
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the exporter's future, not about the module
-            path = Path(folder) / "module.onnx"
-            example = torch.zeros(shape, dtype=_dtype(module))
-            torch.onnx.export(module, (example,), str(path), dynamo=False)
-            return load_network(path)
-    except InputError:
+        with memory_errors(), silence():
+            copy = deepcopy(module, _computed(module)).to("cpu").float().eval()
+    except OutOfMemoryError:
         raise
-    except Exception as error:  # whatever tracing a module can raise
-        reason = one_line(f"{type(error).__name__}: {error}")
-        raise UnsupportedError(f"the torch module cannot be exported: {reason}") from error
-    finally:
-        module.train(training)
+    except Exception as error:  # whatever a layer cannot have copied
+        raise UnsupportedError(f"the torch module cannot be copied: {one_line(error)}") from error
+    kinds = {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}
+    if not kinds:
+        return copy, ""
+    names = ", ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
+    rounded = any(_rounds(tensor) for tensor in tensors)
+    how = "rounded to float32" if rounded else "taken as float32"
+    return copy, f"verified with the module's weights ({names}) {how}"
 
 
-def _input_shape(module: nn.Module) -> tuple[int, ...]:
+def _computed(module: nn.Module) -> dict[int, Any]:
+    """Copies of the tensors that layers keep and compute anew, as those of weight_norm do."""
+    kept = [value for layer in module.modules() for value in vars(layer).values()]
+    return {id(t): t.detach().clone() for t in kept if isinstance(t, Tensor) and not t.is_leaf}
+
+
+def _rounds(tensor: Tensor) -> bool:
+    """Whether float32 does not hold all of a tensor's values."""
+    return tensor.dtype == torch.float64 and bool((tensor.float().double() != tensor).any())
+
+
+def _guess(module: nn.Module) -> Tensor:
+    """An input of a module whose first layer tells its shape."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear):
-            return (1, layer.in_features)
-        if isinstance(layer, nn.Conv2d):
-            raise InputError(
-                "a module that begins with a convolution does not say how large its images are: "
-                "use fgp_vnn.network.load_module(module, (1, channels, height, width))"
-            )
-    raise InputError("the module has no linear layer that tells the number of inputs")
+            return torch.zeros(1, layer.in_features)
+        if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+            break
+    raise InputError(
+        "the module does not say how large its inputs are: give one, as in "
+        "fgp_vnn.load_model(module, x)"
+    )
 
 
-def _dtype(module: nn.Module) -> torch.dtype:
-    weights: list[Tensor] = list(module.parameters())
-    return weights[0].dtype if weights else torch.float32
+def _compare(module: nn.Module, arguments: Arguments, exported: Exported) -> None:
+    """Refuse an exported program that does not compute what the module does."""
+    random = np.random.default_rng(0)
+    for scale in (0.0, *_SCALES):
+        values = [
+            value + scale * torch.from_numpy(random.random(value.shape)).to(value.dtype)
+            if value.is_floating_point()
+            else value
+            for value in arguments.values
+        ]
+        with torch.no_grad():
+            wanted = arguments.run(module, values)
+        for ours, theirs in zip(exported.run(values), wanted, strict=True):
+            if not theirs.is_floating_point():
+                continue
+            off = np.abs(ours.reshape(-1) - theirs.numpy().reshape(-1))
+            if not float(off.max(initial=0)) <= _TOLERANCE * (1 + float(theirs.abs().max())):
+                raise UnsupportedError(
+                    "the exported network does not compute what the torch module does "
+                    f"(its outputs differ by {float(off.max()):.3g})"
+                )

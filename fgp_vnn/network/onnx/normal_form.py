@@ -1,4 +1,4 @@
-"""From a graph of affine operators and ReLUs to z_k = F_k(x, a_1, ..., a_{k-1})."""
+"""From a graph of affine operators and activations to z_k = F_k(x, a_1, ..., a_{k-1})."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from onnx import NodeProto
 from torch import Tensor, fx
 
 from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.network.activations.base import Activation
 from fgp_vnn.network.maps.densify import as_dense
 from fgp_vnn.network.maps.filters import filter_matrices
 from fgp_vnn.network.maps.kinds import kind
@@ -21,7 +22,9 @@ from fgp_vnn.network.onnx.convert import convert
 from fgp_vnn.network.onnx.cuts import Cut, CutGraph
 from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.products import PRODUCTS, RESHAPES, composed, factors_of, sizes
+from fgp_vnn.network.onnx.smooth import activation_of, stand_in
 
+_MOST_COLUMNS = 20_000  # of a matrix: a program is run once for each
 _PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
 
 _ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub"}
@@ -32,10 +35,9 @@ def normal_form(graph: Graph, *, dense_entries: int) -> tuple[Network, list[str]
 
     Affine maps of up to `dense_entries` matrix entries are stored as matrices.
     """
-    graph = _named(graph)
     reader = _Reader(graph, dense_entries)
     *layers, output = (reader.affine_map(end) for end in reader.ends)
-    network = Network(tuple(layers), output, prod(graph.input_shape))
+    network = Network(tuple(layers), output, prod(graph.input_shape), reader.activations)
     return network, [reader.tensor(end) for end in reader.ends]
 
 
@@ -48,39 +50,57 @@ class Absolute(NamedTuple):
 
 def absolute_maps(graph: Graph) -> list[Absolute]:
     """The same maps as those of `normal_form`, as the file's operators compute them."""
-    graph = _named(graph)
     reader = _Reader(graph, 0)
     return [Absolute(reader.operator(end), reader.tensor(end)) for end in reader.ends]
 
 
-def _named(graph: Graph) -> Graph:
-    """Give each node a name by which the torch graph's nodes are found again.
+def _named(graph: Graph) -> tuple[Graph, dict[str, Activation]]:
+    """Give each node a name by which the torch graph's nodes are found again; and the activations
+    by these names, for which operators that have a torch module stand in.
 
     The Identity at the end gives the output a node of its own: the converter takes all of the last
     node's outputs, and needs a node even where the output is the input.
     """
     output = graph.fresh("output")
     end = NodeProto(op_type="Identity", input=[graph.output], output=[output])
-    nodes = []
+    nodes: list[NodeProto] = []
+    activations: dict[str, Activation] = {}
+    result, used = replace(graph, nodes=nodes, constants=dict(graph.constants)), set[str]()
     for i, node in enumerate([*graph.nodes, end]):
+        activation = activation_of(graph, node)
         copy = NodeProto.FromString(node.SerializeToString())
+        if activation is not None:
+            activations[f"n{i}"] = activation
+            copy = stand_in(node)
         copy.name = f"n{i}"
         nodes.append(copy)
-    return replace(graph, nodes=nodes, output=output)
+        # Each use of a constant has its own: in the linear part some are 0 and others are not.
+        for j, name in enumerate(copy.input):
+            if name in used:
+                copy.input[j] = result.constant(graph.constants[name])
+            used |= {name} & graph.constants.keys()
+    result.output = output
+    return result, activations
 
 
 class _Reader:
     """Makes the affine maps of an ONNX graph."""
 
     def __init__(self, graph: Graph, dense_entries: int) -> None:
+        graph, activations = _named(graph)
         self._graph = graph
         self._dense_entries = dense_entries
-        self._cuts = CutGraph(convert(graph), graph.input_shape)
+        self._cuts = CutGraph(convert(graph), graph.input_shape, activations)
 
     @property
     def ends(self) -> list[fx.Node]:
         """The nodes that maps end in."""
         return self._cuts.ends
+
+    @property
+    def activations(self) -> tuple[Activation, ...]:
+        """What stands behind each of them but the last."""
+        return tuple(self._cuts.activations)
 
     def tensor(self, end: fx.Node) -> str:
         """The graph's name of what a node computes."""
@@ -105,8 +125,8 @@ class _Reader:
         """The map to a node: matrices if they are small enough, else a program."""
         cut = self._cuts.cut(end)
         bias = self._bias(cut)
-        entries = bias.numel() * sum(prod(self._cuts.shapes[s]) for s in cut.sources)
-        if entries > self._dense_limit(cut):
+        columns = sum(prod(self._cuts.shapes[s]) for s in cut.sources)
+        if columns > _MOST_COLUMNS or bias.numel() * columns > self._dense_limit(cut):
             return self.operator(end)
         factors = factors_of(self._cuts, cut)
         if factors:

@@ -22,6 +22,7 @@ from torch import Tensor
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label
+from fgp_vnn.network.onnx.smooth import SMOOTH
 
 SINGLE = unit(torch.float32)
 UNIT = SINGLE.eps / 2
@@ -62,10 +63,10 @@ def losses(graph: Graph) -> dict[str, Loss]:
         read = [found[name] for name in node.input if name in found]
         if not read:
             continue
-        steps, gain = _effect(graph, node)
-        if node.op_type == "Relu":
+        if node.op_type == "Relu" or node.op_type in SMOOTH:
             loss = Loss()
         else:
+            steps, gain = _effect(graph, node)
             lost = sum(loss.underflows for loss in read) + 2 * steps
             loss = Loss(max(loss.roundings for loss in read) + steps, max(gain, 1.0) * lost)
         found.update(dict.fromkeys(node.output, loss))

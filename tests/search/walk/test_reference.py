@@ -22,7 +22,7 @@ def test_the_walk_never_contradicts_the_reference(seed: int, without: tuple[str,
     x = random_point(5, seed)
     epsilon = (0.05, 0.15, 0.4)[seed % 3]
     expected = reference_walk(layers_of(network), x, epsilon)
-    certifier = Certifier.of(network, engine="walk", attack=False, **dict.fromkeys(without, False))
+    certifier = Certifier.of(network, engine="walk", **dict.fromkeys(without, False))
     result = certifier.certify(x, epsilon=epsilon)
     pairs = {(expected.status, result.status)}
     assert not pairs & {("robust", "not_robust"), ("not_robust", "robust")}
@@ -31,15 +31,15 @@ def test_the_walk_never_contradicts_the_reference(seed: int, without: tuple[str,
         assert result.statistics["regions"] <= expected.regions
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5])
 def test_the_papers_rules_explore_the_same_regions(seed: int) -> None:
     network = random_network((4, 6, 5, 3), seed)
     x = random_point(4, seed)
     expected = reference_walk(layers_of(network), x, 0.05)
     certifier = Certifier.of(network, engine="walk", **dict.fromkeys(OURS, False))
     result = certifier.certify(x, epsilon=0.05)
-    if expected.status == "robust":
-        assert (result.status, result.statistics["regions"]) == ("robust", expected.regions)
+    assert expected.status == "robust"
+    assert (result.status, result.statistics["regions"]) == ("robust", expected.regions)
 
 
 @pytest.mark.parametrize("seed", range(20))

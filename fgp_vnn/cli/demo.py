@@ -1,10 +1,9 @@
-"""Verify the bundled benchmark and show a table; exit code 1 if a verdict is wrong."""
+"""fgp-vnn demo: verify the bundled benchmark and compare every verdict with the ground truth."""
 
 from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,8 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
-BENCHMARK = ROOT / "vnncomp" / "benchmark"
+import fgp_vnn
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.bench.progress import Terminal
+from fgp_vnn.bench.truth import GROUND_TRUTH
+
+BENCHMARK = Path(fgp_vnn.__file__).parent / "benchmark"  # it is part of the package
 
 
 @dataclass(frozen=True)
@@ -44,44 +47,46 @@ class Outcome:
         return {self.status, self.instance.expected} == {"sat", "unsat"}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Verify a benchmark and check every verdict.")
-    parser.add_argument("--benchmark", type=Path, default=BENCHMARK, help="its folder")
-    folder: Path = parser.parse_args(argv).benchmark
-    console = Console()
-    try:
-        instances = read_instances(folder)
-    except (OSError, KeyError, ValueError) as error:
-        print(f"demo.py: {folder}: {error}", file=sys.stderr)
-        return 2
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "--benchmark",
+        type=Path,
+        default=BENCHMARK,
+        help="another folder with a ground_truth.csv (the bundled one)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0, or 1 if a verdict contradicts the ground truth."""
+    folder: Path = args.benchmark
+    instances = read_instances(folder)
+    console = Terminal()
     started = time.monotonic()
-    try:
-        outcomes = run(folder, instances, console)
-    except KeyboardInterrupt:
-        print("demo.py: interrupted", file=sys.stderr)
-        return 130
+    outcomes = solve(folder, instances, console)
     console.print(table(outcomes))
     console.print(summary(outcomes, time.monotonic() - started))
     return 1 if any(outcome.wrong for outcome in outcomes) else 0
 
 
 def read_instances(folder: Path) -> list[Instance]:
-    """The rows of ground_truth.csv."""
-    with (folder / "ground_truth.csv").open(encoding="ascii", newline="") as file:
-        return [
-            Instance(row["onnx"], row["vnnlib"], float(row["timeout"]), row["result"])
-            for row in csv.DictReader(file)
-        ]
+    """Return the rows of ground_truth.csv."""
+    try:
+        with (folder / GROUND_TRUTH).open(encoding="ascii", newline="") as file:
+            return [
+                Instance(row["onnx"], row["vnnlib"], float(row["timeout"]), row["result"])
+                for row in csv.DictReader(file)
+            ]
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{folder / GROUND_TRUTH}: cannot be read: {error}") from error
 
 
-def run(folder: Path, instances: Sequence[Instance], console: Console) -> list[Outcome]:
+def solve(folder: Path, instances: Sequence[Instance], console: Console) -> list[Outcome]:
     """Verify one instance after the other, in this process."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     outcomes = []
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("loading", total=len(instances))
-        import fgp_vnn
-
         for instance in instances:
             progress.update(task, description=Path(instance.vnnlib).stem)
             started = time.monotonic()
@@ -122,7 +127,3 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     wrong = sum(outcome.wrong for outcome in outcomes)
     return f"\n{len(outcomes)} instances in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

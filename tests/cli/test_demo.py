@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import demo
 import fgp_vnn
 from fgp_vnn.base.verdict import Status, Verdict
+from fgp_vnn.cli.demo import BENCHMARK, read_instances
+from fgp_vnn.cli.main import main
+from tests.helpers.places import PACKAGE
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def test_only_a_contradiction_fails(
     said: str,
 ) -> None:
     monkeypatch.setitem(vars(fgp_vnn), "verify", answers(p=p, q=q))
-    assert demo.main(["--benchmark", str(benchmark)]) == code
+    assert main(["demo", "--benchmark", str(benchmark)]) == code
     output = capsys.readouterr().out
     assert said in output
     assert ("WRONG" in output) == bool(code)
@@ -55,11 +57,13 @@ def test_only_a_contradiction_fails(
 def test_a_folder_without_ground_truth_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert demo.main(["--benchmark", str(tmp_path)]) == 2
+    assert main(["demo", "--benchmark", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_bundled_benchmark_is_found() -> None:
-    instances = demo.read_instances(demo.BENCHMARK)
+def test_the_bundled_benchmark_is_part_of_the_package() -> None:
+    assert BENCHMARK.parent == PACKAGE
+    instances = read_instances(BENCHMARK)
     assert len(instances) >= 40
-    assert all((demo.BENCHMARK / instance.onnx).is_file() for instance in instances)
+    files = [name for instance in instances for name in (instance.onnx, instance.vnnlib)]
+    assert all((BENCHMARK / name).is_file() for name in files)

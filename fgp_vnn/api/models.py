@@ -1,0 +1,64 @@
+"""Models as people have them: ONNX files, ONNX in memory, torch modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import onnx
+from torch import nn
+
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network.onnx.choose import Choice, Names
+from fgp_vnn.network.onnx.module import load_module
+
+Model: TypeAlias = str | Path | bytes | onnx.ModelProto | nn.Module | LoadedNetwork
+
+
+def load_model(
+    model: Model,
+    x: Any | None = None,
+    *,
+    inputs: Names | None = None,
+    outputs: Names | None = None,
+) -> LoadedNetwork:
+    """The network of an ONNX file (a path), of ONNX in memory, or of a torch module.
+
+    `x` is an input, or a batch of them, from which shapes are taken that the model leaves open; for
+    several inputs a tuple of arrays, or a dict by their names. `inputs` names those that vary, by
+    name or number: several become one vector, one behind the other, and the others keep the values
+    that they have in `x`. `outputs` names those that count, likewise; "all" names all.
+    """
+    if isinstance(model, LoadedNetwork):
+        if inputs is not None or outputs is not None:
+            raise InputError("a loaded network has one input and one output")
+        return model
+    if isinstance(model, str | Path | bytes | onnx.ModelProto):
+        return load_network(model, choice=Choice(inputs, outputs, _arrays(x)))
+    if isinstance(model, nn.Module):
+        return load_module(model, x, inputs=inputs, outputs=outputs)
+    raise InputError(
+        f"a model is a path, ONNX in memory or a torch module, not {type(model).__name__}"
+    )
+
+
+def check_single(loaded: LoadedNetwork) -> None:
+    """Refuse a network that takes several inputs at once: its outputs are not classes of one."""
+    (many, *inner), (also, *outer) = (
+        shape or (1,) for shape in (loaded.input_shape, loaded.output_shape)
+    )
+    if many == also > 1 and inner and outer:
+        raise UnsupportedError(
+            f"the network takes {many} inputs at once, as it was exported: export it with a batch "
+            "of 1, or with an open batch dimension"
+        )
+
+
+def _arrays(x: Any) -> Any:
+    """Tensors as arrays, alone, in a tuple or in a dict."""
+    if isinstance(x, tuple):
+        return tuple(map(_arrays, x))
+    if isinstance(x, dict):
+        return {name: _arrays(value) for name, value in x.items()}
+    return x.detach().cpu().numpy() if hasattr(x, "detach") else x

@@ -1,0 +1,67 @@
+"""`verify` where a network is refused: a counterexample is looked for all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from fgp_vnn.api.cases import check_sizes, combine, compares_only
+from fgp_vnn.attack.confirm import Judge
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError
+from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.opaque import OpaqueProblem
+from fgp_vnn.engine.run import run
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network.onnx.opaque import Opaque, load_opaque
+from fgp_vnn.property import Property
+
+Refused = UnsupportedError | OutOfMemoryError
+
+
+def attack_refused(
+    files: tuple[Path, Path], prop: Property, settings: Settings, budget: Budget, refused: Refused
+) -> Verdict:
+    """The verdict on a network that can be run and nothing else: `sat`, or `unknown`.
+
+    Each case gets an even share of the time that is left. Where memory was short and nothing is
+    found, that stays the answer; `refused` is raised as well where the network cannot be run, and
+    where attacks are off.
+    """
+    if not settings.attack:
+        raise refused
+    program = check_program(files, prop, refused)
+    if not compares_only(prop):
+        program = program.with_softmax()
+    budget = budget.share(1)  # it ends also where no limit is given
+    verdicts: list[Verdict] = []
+    for number, case in enumerate(prop.cases):
+        problem = OpaqueProblem(
+            program,
+            program.outputs,
+            Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper)),
+            case.unsafe,
+            Judge(case.lower, case.upper, program.runtime.run, prop.broken_by),
+            settings,
+            budget.share(1 / (len(prop.cases) - number)),
+            str(refused),
+        )
+        verdicts.append(run(problem, "opaque"))
+        if verdicts[-1].status == "sat" or budget.expired():
+            break
+    verdict = combine(verdicts)
+    if verdict.status != "sat" and isinstance(refused, OutOfMemoryError):
+        raise refused
+    return verdict
+
+
+def check_program(files: tuple[Path, Path], prop: Property, refused: Refused) -> Opaque:
+    """The program of a network that is refused, if it can be run; else `refused` is raised."""
+    try:
+        program = load_opaque(files[0])
+    except InputError:
+        raise refused from None
+    check_sizes(program.inputs, program.outputs, prop, *map(str, files))
+    return program

@@ -1,0 +1,176 @@
+"""Attacks on a program that can only be run: gradient steps where it has gradients, differences of
+its values where it has none, and random changes of the best point so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.descent import offer, pushed, starts, unit_step
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.query import Query
+from fgp_vnn.strategy import Blind
+
+_LARGE = 1e30  # instead of infinity, whose differences are no numbers
+_COPIES = 3  # of a point's tensors: a forward pass, a backward pass, and what both need
+
+
+class Program(Protocol):
+    """What an attack needs of a network."""
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether it has `slopes`."""
+
+    @property
+    def bytes_at_a_point(self) -> int:
+        """Bytes of all tensors that one input gives rise to, about."""
+
+    def values(self, x: Tensor) -> Tensor:
+        """The outputs [points, outputs] at x [points, inputs]."""
+
+    def slopes(self, x: Tensor, weigh: Callable[[Tensor], Tensor]) -> Tensor:
+        """The gradients [points, inputs] at x of the outputs, each times the weight that `weigh`
+        gives for the outputs [points, outputs]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """What is attacked, and what counts."""
+
+    program: Program
+    unsafe: Query  # of the program's outputs: its network maps them to the rows of the unsafe set
+    domain: Domain  # of the program's inputs
+    confirm: Confirm
+    how: Blind
+
+    def rows(self, x: Tensor) -> Tensor:
+        """The rows [points, rows] of the unsafe set at x [points, inputs]; infinite for NaN."""
+        found = self.unsafe.network(self.program.values(x))
+        return found.nan_to_num(torch.inf, torch.inf, -torch.inf)
+
+    def offer(self, x: Tensor, rows: Tensor) -> Counterexample | None:
+        """Hand over the points that meet a disjunct."""
+        return offer(self.unsafe, self.confirm, x, rows, self.how.descent.offer)
+
+    def slopes(self, x: Tensor, mine: Tensor, random: torch.Generator) -> Tensor:
+        """The directions [points, inputs] in which the rows that are `mine` [points, rows] grow."""
+
+        def weigh(y: Tensor) -> Tensor:
+            weights: Tensor = pushed(self.unsafe.network(y), mine)
+            return self.unsafe.network.output.adjoint(weights)[0]
+
+        if self.program.differentiable:
+            return self.program.slopes(x, weigh)
+        return self._estimated(x, mine, random)
+
+    def _estimated(self, x: Tensor, mine: Tensor, random: torch.Generator) -> Tensor:
+        """The same from differences of values at points nearby."""
+        weights = pushed(self.rows(x), mine)
+        count, width = self.how.probes, self.domain.box().radius * self.how.probe
+        if x.shape[1] <= count:  # along each input
+            aside = torch.eye(x.shape[1], device=x.device, dtype=x.dtype).expand(len(x), -1, -1)
+        else:
+            shape = (len(x), count, x.shape[1])
+            noise = torch.randint(0, 2, shape, generator=random)
+            aside = 2 * noise.to(x.device, x.dtype) - 1  # [points, probes, inputs]
+        # One batch for each probe: as many points at a time as the memory was asked for.
+        change = [self._grown(x, width * step, weights) for step in aside.unbind(1)]
+        result: Tensor = (torch.stack(change, 1).unsqueeze(-1) * aside).sum(1)
+        return result
+
+    def _grown(self, x: Tensor, step: Tensor, weights: Tensor) -> Tensor:
+        """How much rows . weights [points, rows] grow, [points], from x - step to x + step."""
+        up, down = (self.rows(x + way).clamp(-_LARGE, _LARGE) for way in (step, -step))
+        grown: Tensor = (weights * (up - down)).sum(-1)
+        return grown
+
+
+def falsify_program(aim: Aim, budget: Budget, seed: int) -> Counterexample | None:
+    """Look for a point of the domain whose outputs are unsafe, by rounds of steps and changes."""
+    random = torch.Generator(device="cpu").manual_seed(seed)
+    fit = budget.at_once // (_COPIES * max(1, aim.program.bytes_at_a_point))
+    points = max(1, min(aim.how.descent.restarts, fit))
+    best: Tensor | None = None
+    for turn in range(aim.how.rounds):
+        how = replace(aim.how.descent, restarts=points, seed=seed + turn)
+        x = starts(aim.domain, 1, how)
+        if best is not None:  # half of them near the best point so far
+            near = best + aim.how.near * (x[: points // 2] - aim.domain.center)
+            x = torch.cat([aim.domain.project(near), x[points // 2 :]])
+        found, best = _descend(aim, x, best, budget, random)
+        if found is None and not budget.expired():
+            found, best = _change(aim, best, points, budget, random)
+        if found is not None or budget.expired():
+            return found
+    return None
+
+
+def _descend(
+    aim: Aim, x: Tensor, best: Tensor | None, budget: Budget, random: torch.Generator
+) -> tuple[Counterexample | None, Tensor]:
+    """Steps from x [points, inputs] towards the disjuncts that are nearest; the best point."""
+    how, scale = aim.how.descent, aim.domain.box().radius
+    rows = aim.rows(x)
+    order = aim.unsafe.worst(rows).mean(0).argsort()[: aim.how.targets]
+    target = order[torch.arange(len(x), device=order.device) % len(order)]
+    mine = aim.unsafe.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
+    velocity, length = torch.zeros_like(x), how.first_step
+    ratio = (how.last_step / how.first_step) ** (1 / max(how.steps - 1, 1))
+    record = _Record(aim, best)
+    for _ in range(how.steps):
+        record.see(x, rows)
+        found = aim.offer(x, rows)
+        if found is not None or budget.expired():
+            return found, record.x
+        velocity = how.momentum * velocity + unit_step(aim.domain, aim.slopes(x, mine, random))
+        x = aim.domain.project(x - length * scale * unit_step(aim.domain, velocity))
+        rows = aim.rows(x)
+        length *= ratio
+    record.see(x, rows)
+    return aim.offer(x, rows), record.x
+
+
+def _change(
+    aim: Aim, best: Tensor, points: int, budget: Budget, random: torch.Generator
+) -> tuple[Counterexample | None, Tensor]:
+    """Random changes of some coordinates of the best point; a change that helps is kept."""
+    box, record = aim.domain.box(), _Record(aim, best)
+    record.see(best.unsqueeze(0), aim.rows(best.unsqueeze(0)))
+    shape = points, best.shape[0]
+    for turn in range(aim.how.changes):
+        share = aim.how.shares[turn % len(aim.how.shares)]
+        noise = 3 * torch.rand(shape, generator=random, dtype=torch.float64) - 1.5
+        noise = noise.clamp(-1, 1).to(best)  # a third of them at the ends
+        chosen = torch.rand(shape, generator=random, dtype=torch.float64) < share
+        x = torch.where(chosen.to(best.device), box.center + noise * box.radius, record.x)
+        x = aim.domain.project(x)
+        rows = aim.rows(x)
+        found = aim.offer(x, rows)
+        if found is not None or budget.expired():
+            return found, record.x
+        record.see(x, rows)
+    return None, record.x
+
+
+class _Record:
+    """The point that is nearest to the unsafe set so far."""
+
+    def __init__(self, aim: Aim, x: Tensor | None) -> None:
+        self._aim = aim
+        self._level = torch.inf
+        self.x = aim.domain.center if x is None else x  # [inputs]
+
+    def see(self, x: Tensor, rows: Tensor) -> None:
+        """Take note of the points x [points, inputs] with these rows."""
+        levels = self._aim.unsafe.worst(rows).amin(1)
+        least = int(levels.argmin())
+        if float(levels[least]) < self._level:
+            self._level, self.x = float(levels[least]), x[least]

@@ -1,0 +1,137 @@
+"""The lines that a bound takes through the activations of a layer.
+
+Shapes: coefficients and offsets [batch, rows, n], slopes [batch, rows, operands * n], where a value
+has one operand, or two if it is a product.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.network.activations.base import Activation, Fan
+
+
+class Lines(NamedTuple):
+    """The lines around the activations of one layer, each [batch or 1, rows or 1, n_k]."""
+
+    low: Tensor  # slope of the line below
+    chord: Tensor  # slope of the line above
+    intercept: Tensor  # of the line above
+    floor: Tensor | None = None  # of the line below; None for ReLUs, where it is 0
+
+
+def middle(fan: Fan) -> Lines:
+    """The lines in the middle of a fan."""
+    return Lines(*(part[1].unsqueeze(-2) for part in (fan.low, fan.high, fan.ceiling, fan.floor)))
+
+
+def mixed(fan: Fan, alpha: Tensor) -> Lines:
+    """The lines that alpha [batch, rows, n] in [0, 1] weighs: 0 is the first, 1/2 the middle."""
+    first, last = (1 - 2 * alpha).clamp(min=0), (2 * alpha - 1).clamp(min=0)
+    weights = (first, 1 - first - last, last)
+    tiled = [_tile(weight, fan) for weight in weights]
+    low, high = (_sum(tiled, part) for part in (fan.low, fan.high))
+    floor, ceiling = (_weighed(weights, part) for part in (fan.floor, fan.ceiling))
+    return Lines(low, high, ceiling, floor)
+
+
+def _sum(weights: list[Tensor], parts: Tensor) -> Tensor:
+    a, b, c = (part.unsqueeze(-2) for part in parts)
+    return torch.addcmul(torch.addcmul(weights[0] * a, weights[1], b), weights[2], c)
+
+
+def _weighed(weights: tuple[Tensor, ...], parts: Tensor) -> Tensor:
+    """The same for offsets, of which some may be infinite: those without weight do not count."""
+    found: Tensor | None = None
+    for weight, part in zip(weights, parts, strict=True):
+        term = torch.where(weight > 0, weight * part.unsqueeze(-2), 0.0)
+        found = term if found is None else found + term
+    if found is None:
+        raise AssertionError("a fan has three lines")
+    return found
+
+
+def _tile(weight: Tensor, fan: Fan) -> Tensor:
+    """A number for each value as one for each of its operands."""
+    times = fan.low.shape[-1] // fan.floor.shape[-1]
+    return weight if times == 1 else torch.cat([weight] * times, -1)
+
+
+def pull(
+    activation: Activation, coefficient: Tensor, lines: Lines, width: int
+) -> tuple[Tensor, Tensor]:
+    """Coefficients of values as those of z [batch, rows, width], and what offsets add; lower bounds
+    take the line below where a coefficient is positive, and that above where it is not."""
+    low, chord, intercept, floor = lines
+    negative = coefficient.clamp(max=0)
+    if floor is None:
+        offset = (negative @ intercept.transpose(-1, -2)).squeeze(-1)
+        return torch.addcmul(negative * chord, coefficient.clamp(min=0), low), offset
+    positive = coefficient.clamp(min=0)
+    # An offset that is infinite counts only where the line is used.
+    used = torch.where(coefficient > 0, floor, torch.where(coefficient < 0, intercept, 0.0))
+    offset = (coefficient * used).sum(-1)
+    if chord.shape[-1] != coefficient.shape[-1]:
+        negative, positive = torch.cat([negative] * 2, -1), torch.cat([positive] * 2, -1)
+    parts = torch.addcmul(negative * chord, positive, low)
+    return activation.gather(parts, width), offset
+
+
+def push(activation: Activation, coefficient: Tensor, lines: Lines, z: Tensor) -> Tensor:
+    """The values [batch, rows, n] of the lines that `pull` takes, at z [batch, rows, width]."""
+    low, chord, intercept, floor = lines
+    if floor is None:
+        return torch.where(coefficient >= 0, low * z, chord * z + intercept)
+    terms = activation.expand(z)
+    up = coefficient >= 0
+    wide = up if chord.shape[-1] == up.shape[-1] else torch.cat([up, up], -1)
+    parts = torch.where(wide, low, chord) * terms
+    return _added(parts, up) + torch.where(up, floor, intercept)
+
+
+def rise(activation: Activation, coefficient: Tensor, fan: Fan, alpha: Tensor, z: Tensor) -> Tensor:
+    """How fast a bound rises with alpha [batch, rows, n], where z arrives at the layer."""
+    terms = activation.expand(z)
+    up = coefficient >= 0
+    wide = up if terms.shape[-1] == up.shape[-1] else torch.cat([up, up], -1)
+    early = alpha < 0.5
+    steps = []
+    for i in (0, 1):
+        slope, offset = (
+            torch.where(which, a[i + 1].unsqueeze(-2), b[i + 1].unsqueeze(-2))
+            - torch.where(which, a[i].unsqueeze(-2), b[i].unsqueeze(-2))
+            for which, a, b in ((wide, fan.low, fan.high), (up, fan.floor, fan.ceiling))
+        )
+        steps.append(_added(slope * terms, up) + offset)
+    found: Tensor = 2 * coefficient * torch.where(early, steps[0], steps[1])
+    return found.nan_to_num(0.0, 0.0, 0.0)
+
+
+def gap(activation: Activation, lines: Lines, lower: Tensor, upper: Tensor) -> Tensor:
+    """How far the two lines are apart in the middle, [batch, 1, n]: what a relaxation may lose."""
+    if lines.floor is None:
+        return lines.intercept
+    centre = activation.expand(lower / 2 + upper / 2).unsqueeze(-2)
+    parts = (lines.chord - lines.low) * centre
+    return (_added(parts, lines.intercept) + lines.intercept - lines.floor).clamp(min=0)
+
+
+def _added(parts: Tensor, like: Tensor) -> Tensor:
+    """What operands give, added up for each value."""
+    if parts.shape[-1] == like.shape[-1]:
+        return parts
+    first, second = parts.chunk(2, -1)
+    return first + second
+
+
+def steepest(fan: Fan) -> Tensor:
+    """The greatest slopes [batch, operands * n] of a fan."""
+    return torch.maximum(fan.low.abs().amax(0), fan.high.abs().amax(0))
+
+
+def highest(fan: Fan) -> Tensor:
+    """The greatest offsets [batch, n] of a fan."""
+    return torch.maximum(fan.floor.abs().amax(0), fan.ceiling.abs().amax(0))

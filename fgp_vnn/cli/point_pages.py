@@ -1,0 +1,82 @@
+"""What the pages of `certify` and `radius` share: the network's facts, pictures, and the option."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import check_writable
+
+if TYPE_CHECKING:
+    from fgp_vnn.cli.point_runs import PointRun
+    from fgp_vnn.report.pictures import Picture
+
+PAGES = (".html", ".htm")
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the page."""
+    parser.add_argument("--report", type=Path, help="everything on one HTML page")
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse a page that could not be written, before the work."""
+    if path is None:
+        return
+    if path.suffix not in PAGES:
+        raise InputError(f"--report is {path}; a page is written as {', '.join(PAGES)}")
+    check_writable(path, "report")
+    from fgp_vnn.report.libraries import check_libraries
+
+    check_libraries()
+
+
+def network_facts(model: Path, run: PointRun, fingerprint: str) -> dict[str, object]:
+    """Return what a page says of the network."""
+    network = run.certifier.network
+    sizes = [layer.outputs for layer in network.layers]
+    return {
+        "file": model.name,
+        "sha256": f"{fingerprint}...",
+        "inputs": " x ".join(map(str, run.certifier.input_shape)),
+        "classes": network.outputs,
+        "ReLU layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
+        "ReLUs": sum(sizes),
+    }
+
+
+def settings_facts(points: Path, settings: dict[str, Any], *names: str) -> dict[str, object]:
+    """Return what was asked for: the settings that are named, and those of every point."""
+    facts: dict[str, object] = {"points": f"{points.name} (sha256 {settings['data']}...)"}
+    facts |= {name.replace("asked_", ""): settings[name] for name in names}
+    clip, timeout = settings["clip"], settings["timeout"]
+    facts["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
+    facts["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"
+    return facts
+
+
+def counterexample_pictures(
+    found: Iterable[tuple[dict[str, Any], str]], run: PointRun
+) -> Iterator[Picture]:
+    """Draw the first counterexamples of (row, caption), if the inputs look like images."""
+    from fgp_vnn.report.pictures import MAX_PICTURES, draw, image_layout
+
+    layout = image_layout(run.certifier.input_shape, run.certifier.network.inputs)
+    if layout is None:
+        return
+    limits = float(run.points.x.min()), float(run.points.x.max())
+    for row, caption in islice(found, MAX_PICTURES):
+        number, values = int(row["point"]), row["counterexample"]
+        if number >= len(run.points):
+            continue  # of an earlier run with more points
+        x = np.array(values.split() if isinstance(values, str) else values, dtype=np.float64)
+        centre = run.points.x[number].astype(np.float64)
+        classes = f"class {row['label']} becomes {row['counterexample_label']}"
+        text = f"{caption}, {classes}" if caption else classes
+        yield draw(f"point {number}", text, layout, (centre, x), limits)

@@ -1,0 +1,1 @@
+"""Activations: what stands between two affine maps of a network."""

@@ -1,0 +1,93 @@
+"""S-shaped functions: convex up to 0, concave from there on, bounded.
+
+Errors in eps. sigmoid = 1 / (1 + exp(-z)): exp is off by 4 of itself, which moves the quotient by
+at most 4 s (1 - s) <= 1, and there are two operations: 3, at most 8. Its derivative s (1 - s) has
+twice that and three operations: at most 10 of 1. tanh is a library function: 4; 1 - t^2 moves by
+2 * 4 and two operations. erf: 4; of 2/sqrt(pi) exp(-z^2), z^2 is off by 1 of itself, which moves
+the exponential by z^2 exp(-z^2) < 1, and with exp's 4 and three operations that is below 10 of 1.2.
+atan: 4; 1 / (1 + z^2) has three operations. softsign z / (1 + |z|): 2, its derivative 5.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.network.activations.curve import Curve, Function, Piece
+
+_COUNT = 16
+
+
+def sigmoid(z: Tensor) -> Tensor:
+    return 1 / (1 + torch.exp(-z))
+
+
+def _sigmoid_slope(z: Tensor) -> Tensor:
+    s = sigmoid(z)
+    return s * (1 - s)
+
+
+def _tanh_slope(z: Tensor) -> Tensor:
+    t = torch.tanh(z)
+    return 1 - t * t
+
+
+def _erf_slope(z: Tensor) -> Tensor:
+    return torch.exp(-z * z) * (2 / sqrt(pi))
+
+
+def _softsign(z: Tensor) -> Tensor:
+    return z / (1 + z.abs())
+
+
+def _softsign_slope(z: Tensor) -> Tensor:
+    return 1 / (1 + z.abs()) ** 2
+
+
+def _atan_slope(z: Tensor) -> Tensor:
+    return 1 / (1 + z * z)
+
+
+# The places on the right of 0 with a given slope d.
+def _sigmoid_place(d: Tensor) -> Tensor:
+    s = 0.5 + (0.25 - d).clamp(min=0).sqrt()
+    return torch.log(s / (1 - s))
+
+
+def _tanh_place(d: Tensor) -> Tensor:
+    return torch.atanh((1 - d).clamp(min=0).sqrt())
+
+
+def _erf_place(d: Tensor) -> Tensor:
+    return (-torch.log(d * (sqrt(pi) / 2))).clamp(min=0).sqrt()
+
+
+def _softsign_place(d: Tensor) -> Tensor:
+    return d.rsqrt() - 1
+
+
+def _atan_place(d: Tensor) -> Tensor:
+    return (1 / d - 1).clamp(min=0).sqrt()
+
+
+def _s_shaped(
+    name: str, value: Function, slope: Function, place: Function, ends: tuple[float, float]
+) -> Curve:
+    """The slope has the same values on both sides of 0."""
+    pieces = (
+        Piece(1, value, slope, _COUNT, end=0.0, touch=lambda d: -place(d)),
+        Piece(-1, value, slope, _COUNT, start=0.0, touch=place),
+    )
+    return Curve(name, value, slope, pieces, ends)
+
+
+SIGMOID = _s_shaped("Sigmoid", sigmoid, _sigmoid_slope, _sigmoid_place, (0.0, 1.0))
+TANH = _s_shaped("Tanh", torch.tanh, _tanh_slope, _tanh_place, (-1.0, 1.0))
+ERF = _s_shaped("Erf", torch.erf, _erf_slope, _erf_place, (-1.0, 1.0))
+SOFTSIGN = _s_shaped("Softsign", _softsign, _softsign_slope, _softsign_place, (-1.0, 1.0))
+# The nearest float64 above pi / 2.
+ATAN = _s_shaped(
+    "Atan", torch.atan, _atan_slope, _atan_place, (-1.5707963267948968, 1.5707963267948968)
+)

@@ -1,0 +1,68 @@
+"""Functions with jumps: Sign, Floor, Ceil, Round, and others in flat pieces.
+
+A piece is closed: at a jump both neighbours' values count, so that whatever the function is there,
+between the two, is covered. Floor, Ceil and Round have a piece for each whole number; what bounds
+them is z - 1 <= floor z <= z, ceil z = -floor(-z), |round z - z| <= 1/2, and monotony.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import above, below, rounded_down
+from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.curve import Curve, Piece, one
+
+
+def _flat(level: float, start: float, end: float) -> Piece:
+    return Piece(0, lambda z: level * one(z), torch.zeros_like, 0, start=start, end=end)
+
+
+SIGN = Curve("Sign", torch.sign, one, (_flat(-1.0, -inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Rounded(Activation):
+    """A monotone function with z - below <= f(z) <= z + above that is exact in float64."""
+
+    name: str
+    below: float
+    above: float
+
+    def value(self, z: Tensor) -> Tensor:
+        functions = {"Floor": torch.floor, "Ceil": torch.ceil, "Round": torch.round}
+        return functions[self.name](z)
+
+    def pull(self, z: Tensor, rows: Tensor) -> Tensor:
+        return rows
+
+    def push(self, z: Tensor, moves: Tensor) -> Tensor:
+        return moves
+
+    def fan(self, lower: Tensor, upper: Tensor) -> Fan:
+        """The flat line, that of slope 1, and half of each."""
+        dtype, lower, upper = lower.dtype, lower.double(), upper.double()
+        least, greatest = self.value(lower), self.value(torch.maximum(lower, upper))
+        half = torch.full_like(least, 0.5)
+        slopes = torch.stack([torch.zeros_like(half), half, torch.ones_like(half)])
+        known = least.isfinite() & greatest.isfinite()
+        slopes = torch.where(known, slopes, 0.0).to(dtype)
+        # A whole number, or a half: sums of it with 1 or 1/2 are exact up to 2^52 and rounded here.
+        down = torch.stack([least, least / 2 - self.below / 2, torch.full_like(half, -self.below)])
+        up = torch.stack(
+            [greatest, greatest / 2 + self.above / 2, torch.full_like(half, self.above)]
+        )
+        down = torch.where(known, down - down.abs() * 2.0**-52, least)
+        up = torch.where(known, up + up.abs() * 2.0**-52, greatest)
+        floor, least = (below(rounded_down(part, dtype)) for part in (down, least))
+        ceiling, greatest = (above(-rounded_down(-part, dtype)) for part in (up, greatest))
+        return Fan(slopes, floor, slopes, ceiling, least, greatest)
+
+
+FLOOR = Rounded("Floor", 1.0, 0.0)
+CEIL = Rounded("Ceil", 0.0, 1.0)
+ROUND = Rounded("Round", 0.5, 0.5)

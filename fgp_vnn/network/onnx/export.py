@@ -1,0 +1,196 @@
+"""A torch module as the content of an ONNX file, by either of torch's exporters, in silence."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.jit._trace import TracerWarning
+
+from fgp_vnn.base.errors import OutOfMemoryError, UnsupportedError, memory_errors, one_line
+from fgp_vnn.base.program import open_program
+from fgp_vnn.network.onnx.runs import Arguments, flat
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """An ONNX model, and the names of its inputs in the order of a module's arguments."""
+
+    content: bytes
+
+    @cached_property
+    def _program(self) -> Any:
+        return open_program(self.content)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs, in the order of the module's arguments."""
+        return [value.name for value in self._program.get_inputs()]
+
+    def named(self, values: Sequence[Tensor]) -> dict[str, Any]:
+        """Values of the arguments by the names of the inputs."""
+        if len(self.inputs) != len(values):
+            raise UnsupportedError(
+                f"the exported network has {len(self.inputs)} inputs, the module {len(values)}"
+            )
+        return {n: v.numpy() for n, v in zip(self.inputs, values, strict=True)}
+
+    def run(self, values: Sequence[Tensor]) -> list[Any]:
+        """What onnxruntime gives for these values."""
+        return [np.asarray(y) for y in self._program.run(None, self.named(values))]
+
+
+def export(module: nn.Module, arguments: Arguments) -> Exported:
+    """The ONNX model of a module.
+
+    The exporter by tracing is quick and needs no other package, but it follows one way through the
+    code: where it doubts that there is no other, or fails, the one by torch.export has its turn.
+    """
+    flattened = _Flat(module, arguments) if _needs(module, arguments) else module
+    values = tuple(arguments.values)
+    names = list(arguments.outputs)
+    try:
+        with memory_errors():
+            return Exported(_traced(flattened, values, arguments))
+    except OutOfMemoryError:
+        raise
+    except Exception as error:  # whatever tracing a module can raise
+        reason = one_line(error)
+    if find_spec("onnxscript") is not None:
+        # Whatever torch.export and onnxscript raise says less than the first reason, at length.
+        with suppress(Exception):
+            return Exported(_by_torch_export(flattened, values, names))
+    layer = _failing(module, arguments)
+    where = f": layer {layer}" if layer else ""
+    raise UnsupportedError(f"the torch module cannot be exported to ONNX{where}: {reason}")
+
+
+class _Flat(nn.Module):
+    """A module with arguments by position and a tuple of tensors for a result."""
+
+    def __init__(self, module: nn.Module, arguments: Arguments) -> None:
+        super().__init__()
+        self.module = module
+        self._keywords = arguments.keywords
+
+    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
+        if self._keywords:
+            result = self.module(**dict(zip(self._keywords, values, strict=True)))
+        else:
+            result = self.module(*values)
+        return tuple(tensor for _, tensor in flat(result))
+
+
+def _needs(module: nn.Module, arguments: Arguments) -> bool:
+    return bool(arguments.keywords) or len(arguments.outputs) > 1
+
+
+def _traced(module: nn.Module, values: tuple[Tensor, ...], arguments: Arguments) -> bytes:
+    """The model by the exporter that traces; raises where its trace may be wrong."""
+    content = io.BytesIO()
+    names = arguments.keywords or [f"input_{i}" for i in range(len(values))]
+    with silence() as heard:
+        torch.onnx.export(
+            module,
+            values,
+            content,  # type: ignore[arg-type]  # a file is allowed too
+            dynamo=False,
+            input_names=list(names) if len(values) > 1 else None,
+            output_names=list(arguments.outputs) if len(arguments.outputs) > 1 else None,
+        )
+    doubts = [w for w in heard if issubclass(w.category, TracerWarning)]
+    if doubts:
+        said = one_line(str(doubts[0].message)).partition(". ")[0]
+        raise UnsupportedError(f"its code may depend on the values of x ({said})")
+    return content.getvalue()
+
+
+def _by_torch_export(module: nn.Module, values: tuple[Tensor, ...], names: list[str]) -> bytes:
+    """The model by the exporter that proves that there is one way through the code."""
+    several = names if len(names) > 1 else None
+    with silence():
+        program = torch.onnx.export(
+            module, values, dynamo=True, verbose=False, output_names=several
+        )
+    assert program is not None
+    content: bytes = program.model_proto.SerializeToString()
+    return content
+
+
+def _failing(module: nn.Module, arguments: Arguments) -> str:
+    """The first innermost layer that cannot be exported by itself; empty if all can be."""
+    seen: list[tuple[str, nn.Module, tuple[Any, ...]]] = []
+    handles = [
+        layer.register_forward_pre_hook(
+            lambda layer, given, name=name: seen.append((name, layer, given))
+        )
+        for name, layer in module.named_modules()
+        if not any(layer.children()) and not isinstance(layer, torch.jit.ScriptModule)
+    ]
+    try:
+        with torch.no_grad():
+            arguments.run(module, arguments.values)
+    finally:
+        for handle in handles:
+            handle.remove()
+    for name, layer, given in seen:
+        try:
+            _traced(layer, given, Arguments(list(given), (), ("output",)))
+        except Exception:  # this is what is looked for
+            return f"{name!r} ({type(layer).__name__})"
+    return ""
+
+
+@contextmanager
+def silence() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep what exporters print, warn of and log from the user; the warnings are given back."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()  # what was printed before is not the exporter's
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as heard,
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+            _closed_descriptors(),
+        ):
+            warnings.simplefilter("always")
+            yield heard
+    finally:
+        logging.disable(before)
+
+
+@contextmanager
+def _closed_descriptors() -> Iterator[None]:
+    """Send to nowhere what torch prints past Python; its buffer is emptied before it ends."""
+    kept = {}
+    for number in (1, 2):
+        with suppress(OSError):  # it is closed already
+            kept[number] = os.dup(number)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for number in kept:
+            os.dup2(nowhere, number)
+        yield
+    finally:
+        with suppress(OSError, AttributeError, TypeError):  # no C library by that name
+            ctypes.CDLL(None).fflush(None)
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(nowhere)

@@ -1,0 +1,185 @@
+"""A network that is only run: where an operator is not understood, or its matrices do not fit.
+
+Nothing can be proved of it. What can be had are its outputs and, where torch has all of its
+operators, gradients: functions that are flat almost everywhere, such as Sign, get the slope of a
+smooth step in their place, and their values stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from onnx import GraphProto, ModelProto, numpy_helper
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.model_file import read_model
+from fgp_vnn.base.program import nodes_in
+from fgp_vnn.network.onnx.choose import Choice, choose
+from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
+from fgp_vnn.network.onnx.convert import convert_whole
+from fgp_vnn.network.onnx.graph import RANDOM, ends_of, input_shape, label, read_graph
+from fgp_vnn.network.onnx.load import parse
+from fgp_vnn.network.onnx.runtime import Runtime
+
+Pull = Callable[[Tensor], Tensor]  # from outputs [points, outputs] to as many weights of them
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque:
+    """The program of a network, and nothing more."""
+
+    runtime: Runtime
+    input_shape: tuple[int, ...]
+    outputs: int
+    module: nn.Module | None  # from one input of this shape to the outputs; None: no gradients
+    softmax: str | None  # the operator at the end that `module` leaves out
+    entries: int  # of all tensors that one input gives rise to, about
+
+    @property
+    def inputs(self) -> int:
+        """The number of inputs."""
+        return prod(self.input_shape)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether it has `slopes`."""
+        return self.module is not None
+
+    @property
+    def bytes_at_a_point(self) -> int:
+        """Bytes of all tensors that one input gives rise to, about."""
+        return 4 * self.entries
+
+    def with_softmax(self) -> Opaque:
+        """The same with the softmax at the end that `module` leaves out."""
+        if self.module is None or self.softmax is None:
+            return self
+        last = nn.Softmax(0) if self.softmax == "Softmax" else nn.LogSoftmax(0)
+        module = nn.Sequential(self.module, nn.Flatten(0), last)
+        return replace(self, module=module, softmax=None)
+
+    def values(self, x: Tensor) -> Tensor:
+        """The outputs [points, outputs] at x [points, inputs]; without a softmax at the end."""
+        if self.module is None:
+            return torch.from_numpy(self.runtime.run_many(x.float().cpu().numpy())).to(x)
+        with torch.no_grad():
+            return self._run(x.float()).to(x)
+
+    def slopes(self, x: Tensor, weigh: Pull) -> Tensor:
+        """The gradients [points, inputs] of the outputs at x, each times its weight."""
+        with torch.enable_grad(), _Smooth():
+            given = x.detach().float().requires_grad_()
+            y = self._run(given)
+            total = (weigh(y.detach().to(x)).to(y) * y).sum()
+            (slope,) = torch.autograd.grad(total, given, allow_unused=True)
+        return torch.zeros_like(x) if slope is None else slope.nan_to_num(0, 0, 0).to(x)
+
+    def _run(self, x: Tensor) -> Tensor:
+        if self.module is None:
+            raise AssertionError("there is no module to run")
+        found: Tensor = torch.vmap(self.module)(x.reshape(-1, *self.input_shape))
+        return found.flatten(1)
+
+
+def load_opaque(path: Path | str) -> Opaque:
+    """Open the program of an ONNX file whose operators are not understood.
+
+    Refuses what is no function of one float32 input, and what onnxruntime does not run.
+    """
+    data = read_model(Path(path))
+    whole = parse(data)
+    model = choose(whole, Choice())
+    if model is not whole:
+        data = model.SerializeToString()
+    read, _ = ends_of(model.graph)
+    shape = input_shape(read)
+    _check_fixed(model)
+    runtime = Runtime(data, shape)
+    outputs = runtime.run(np.zeros(prod(shape), np.float32)).size
+    module, softmax, entries = None, None, 0
+    for convert in (_cleaned, _as_written):
+        try:
+            module, softmax, entries = convert(model)
+            found = torch.vmap(module)(torch.zeros(2, *shape))
+            if found.numel() == 2 * outputs:
+                break
+        except Exception:  # whatever third-party code raises on what it was not made for
+            pass
+        module, softmax = None, None
+    return Opaque(runtime, shape, outputs, module, softmax, max(entries, prod(shape)))
+
+
+Converted = tuple[nn.Module, str | None, int]
+
+
+def _cleaned(model: ModelProto) -> Converted:
+    """The module of the graph with literal shapes and without a softmax at the end."""
+    graph = read_graph(raise_opset(model))
+    softmax = clean_graph(graph)
+    entries = sum(prod(shape) for shape in graph.shapes.values())
+    return convert_whole(graph.model(single=True)), softmax, entries
+
+
+def _as_written(model: ModelProto) -> Converted:
+    return convert_whole(model), None, sum(t.ByteSize() // 4 for t in model.graph.initializer)
+
+
+def _check_fixed(model: ModelProto) -> None:
+    """Refuse a program that may give different results for one input."""
+    graphs = [model.graph, *model.functions]
+    false = set(_false_constants(model.graph))
+    for node in (node for graph in graphs for node in nodes_in(graph)):
+        mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
+        if node.op_type in RANDOM or (mode and mode not in false):
+            raise UnsupportedError(f"{label(node)} gives random values")
+
+
+def _false_constants(graph: GraphProto) -> Iterator[str]:
+    """The names of the graph's constants that hold nothing but zeros."""
+    tensors = [(tensor.name, tensor) for tensor in graph.initializer]
+    for node in graph.node:
+        if node.op_type == "Constant":
+            tensors += [(node.output[0], a.t) for a in node.attribute if a.name == "value"]
+    return (name for name, tensor in tensors if not numpy_helper.to_array(tensor).any())
+
+
+def _step(x: Tensor) -> Tensor:
+    """A smooth step from -1 to 1, as wide as its argument is large on average."""
+    width = x.detach().abs().mean() + torch.finfo(x.dtype).tiny
+    return x / (width + x.abs())
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+# The smooth function whose slope stands in for that of a flat one.
+_FLAT: dict[Any, Callable[[Tensor], Tensor]] = {
+    torch.sign: _step,
+    torch.ceil: _same,
+    torch.floor: _same,
+    torch.round: _same,
+    torch.trunc: _same,
+}
+
+
+class _Smooth(TorchFunctionMode):
+    """Straight-through gradients: the values of flat functions with the slopes of smooth ones."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        value = func(*args, **(kwargs or {}))
+        smooth = _FLAT.get(func)
+        if smooth is None or not args[0].is_floating_point():
+            return value
+        near = smooth(args[0])
+        return near + (value - near).detach()

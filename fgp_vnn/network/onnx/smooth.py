@@ -1,0 +1,245 @@
+"""Smooth operators in terms of activations and products of two variables.
+
+What a file composes of several operators is read as one function where it is one (z sigmoid(z), the
+usual form of GELU, the root of a quotient), since one function has tighter lines than a
+composition. Everything else becomes a few activations of `activations.table` and products: nothing
+after loading knows of softmax, normalisation or attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from onnx import NodeProto
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.network.activations.base import RELU, Activation
+from fgp_vnn.network.activations.powers import power
+from fgp_vnn.network.activations.product import Product
+from fgp_vnn.network.activations.table import ACTIVATIONS
+from fgp_vnn.network.onnx.clean import axes_of
+from fgp_vnn.network.onnx.graph import Graph, attributes, label, make_node
+from fgp_vnn.network.onnx.writer import Writer
+
+_OWN = {"Power", "Product"}  # that no ONNX file has: z^p, and products of pairs of entries
+SMOOTH = frozenset({*ACTIVATIONS, *_OWN})
+_PAIRWISE = 64  # entries of a softmax up to which each is compared with each
+
+
+def activation_of(graph: Graph, node: NodeProto) -> Activation | None:
+    """What a node applies to its operand's entries; None for other nodes."""
+    if node.op_type == "Relu":
+        return RELU
+    if node.op_type == "Power":
+        return power(attributes(node)["exponent"])
+    if node.op_type == "Product":
+        left, right = (torch.from_numpy(graph.constants[name]) for name in node.input[1:])
+        return Product(left, right)
+    make = ACTIVATIONS.get(node.op_type)
+    return None if make is None else make(attributes(node))
+
+
+def stand_in(node: NodeProto) -> NodeProto:
+    """A node of the same shape that onnx2torch knows: what it computes is never asked for."""
+    if node.op_type == "Product":
+        return make_node("Gather", node.input[:2], node.output[0], axis=0)
+    return make_node("Relu", node.input[:1], node.output[0])
+
+
+Rule = Callable[[Writer, NodeProto, dict[str, Any]], str | None]
+
+
+def _varies(w: Writer, name: str) -> bool:
+    return name not in w.graph.constants
+
+
+def _uniform(w: Writer, name: str) -> float | None:
+    """The one number that a constant consists of."""
+    array = w.graph.constants.get(name)
+    if array is None or not array.size or (array != array.flat[0]).any():
+        return None
+    return float(array.flat[0])
+
+
+def _maker(w: Writer, name: str, kind: str) -> NodeProto | None:
+    made = w.graph.makers.get(name)
+    return made if made is not None and made.op_type == kind else None
+
+
+def _mul(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    a, b = node.input
+    if not (_varies(w, a) and _varies(w, b)):
+        return None
+    for x, s in ((a, b), (b, a)):
+        gate = _maker(w, s, "Sigmoid")
+        if gate is not None and gate.input[0] == x:
+            return w.curve("SiLU", x)
+        unit = _gate_unit(w, x, s)
+        if unit is not None:  # twice a GELU
+            return w.add(w.curve("Gelu", x, unit=unit), 2.0, "Mul")
+    return w.multiply(a, b)
+
+
+def _gate_unit(w: Writer, x: str, gate: str) -> float | None:
+    """The number c where `gate` is 1 + erf(x / c)."""
+    added = _maker(w, gate, "Add")
+    if added is None:
+        return None
+    for first, second in (added.input, reversed(added.input)):
+        erf = _maker(w, first, "Erf")
+        if erf is None or _uniform(w, second) != 1:
+            continue
+        scaled = w.graph.makers.get(erf.input[0])
+        if scaled is None or scaled.op_type not in ("Div", "Mul") or scaled.input[0] != x:
+            continue
+        factor = _uniform(w, scaled.input[1])
+        if factor is None or factor <= 0:
+            continue
+        return factor if scaled.op_type == "Div" else 1 / factor
+    return None
+
+
+def _div(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    a, b = node.input
+    if not _varies(w, b):
+        return None
+    root = _maker(w, b, "Sqrt")
+    below = w.power(b, -1.0) if root is None else w.power(root.input[0], -0.5)
+    if not _varies(w, a):
+        return below if _uniform(w, a) == 1 else w.add(below, w.graph.constants[a], "Mul")
+    return w.multiply(a, below)
+
+
+def _pow(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    exponent = _uniform(w, node.input[1])
+    if exponent is None:
+        raise UnsupportedError(f"{label(node)} has more than one exponent")
+    if exponent == 0:
+        raise UnsupportedError(f"{label(node)} has the exponent 0")
+    return w.power(node.input[0], exponent)
+
+
+def _matmul(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    """All products of entries, then sums over the inner axis."""
+    a, b = node.input
+    if not (_varies(w, a) and _varies(w, b)):
+        return None
+    if min(len(w.shape(a)), len(w.shape(b))) < 2:
+        raise UnsupportedError(f"{label(node)} multiplies vectors that both depend on the input")
+    left = np.expand_dims(w.numbers(a), -1)  # [..., n, k, 1]
+    right = np.expand_dims(w.numbers(b), -3)  # [..., 1, k, m]
+    found = w.products(a, b, *np.broadcast_arrays(left, right))
+    summed = w.mean(found, [len(w.shape(found)) - 2], "ReduceSum")
+    return w.reshape(summed, w.graph.shape(node.output[0]))
+
+
+def _softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    """1 / sum_j exp(z_j - z_i): no product, and between 0 and 1 by itself.
+
+    The differences are affine, and that of an entry with itself is 0. Where there are too many,
+    exp(z_i - log sum_j exp(z_j)) is the same.
+    """
+    x, shape = node.input[0], w.shape(node.input[0])
+    axis = given.get("axis", -1 if w.graph.opset >= 13 else 1) % len(shape)
+    covered = shape[axis : axis + 1] if w.graph.opset >= 13 else shape[axis:]
+    groups, size = (*shape[:axis],), prod(covered)
+    behind = shape[axis + 1 :] if w.graph.opset >= 13 else ()
+    flat = w.reshape(x, (prod(groups), size, prod(behind)))  # [before, size, behind]
+    logarithm = node.op_type == "LogSoftmax"
+    if size > _PAIRWISE:
+        total = w.curve("Log", w.mean(w.curve("Exp", flat), [1], "ReduceSum"))
+        found = w.add(flat, total, "Sub")
+        return w.reshape(found if logarithm else w.curve("Exp", found), shape)
+    own = w.reshape(flat, (prod(groups), 1, size, prod(behind)))
+    other = w.reshape(flat, (prod(groups), size, 1, prod(behind)))
+    sums = w.mean(w.curve("Exp", w.add(other, own, "Sub")), [1], "ReduceSum")
+    end = w.add(w.curve("Log", sums), -1.0, "Mul") if logarithm else w.curve("Reciprocal", sums)
+    return w.reshape(end, shape)
+
+
+def _normalised(w: Writer, x: str, axes: list[int], epsilon: float) -> str:
+    """(x - mean) / sqrt(variance + epsilon) over some axes."""
+    centred = w.add(x, w.mean(x, axes), "Sub")
+    variance = w.mean(w.curve("Square", centred), axes)
+    return w.multiply(centred, w.power(w.add(variance, epsilon), -0.5))
+
+
+def _layer_norm(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    if len([name for name in node.output if name]) > 1:
+        raise UnsupportedError(f"{label(node)} gives more than the normalised values")
+    rank = len(w.shape(node.input[0]))
+    axes = list(range(given.get("axis", -1) % rank, rank))
+    epsilon = float(given.get("epsilon", np.float32(1e-5)))
+    found = _normalised(w, node.input[0], axes, epsilon)
+    found = w.add(found, node.input[1], "Mul")
+    return w.add(found, node.input[2]) if len(node.input) > 2 and node.input[2] else found
+
+
+def _instance_norm(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    x, *constants = node.input
+    shape = w.shape(x)
+    epsilon = float(given.get("epsilon", np.float32(1e-5)))
+    found = _normalised(w, x, list(range(2, len(shape))), epsilon)
+    each = (1, shape[1], *(1 for _ in shape[2:]))
+    scale, offset = (w.graph.constants[name].reshape(each) for name in constants)
+    return w.add(w.add(found, scale, "Mul"), offset)
+
+
+def _gelu(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    if given.get("approximate", b"none") == b"none":
+        return None
+    x = node.input[0]
+    inner = w.add(x, w.add(w.power(x, 3.0), 0.044715, "Mul"))
+    gate = w.curve("Tanh", w.add(inner, float(np.sqrt(2 / np.pi)), "Mul"))
+    return w.add(w.add(w.multiply(x, gate), x), 0.5, "Mul")
+
+
+def _mish(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    x = node.input[0]
+    return w.multiply(x, w.curve("Tanh", w.curve("Softplus", x)))
+
+
+def _root_of_squares(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    axes = axes_of(w.graph, node, given)
+    squares = w.mean(w.curve("Square", node.input[0]), axes, "ReduceSum")
+    found = w.curve("Sqrt", squares) if node.op_type == "ReduceL2" else squares
+    return w.reshape(found, w.graph.shape(node.output[0]))
+
+
+_RULES: dict[str, Rule] = {
+    "Div": _div,
+    "Gelu": _gelu,
+    "InstanceNormalization": _instance_norm,
+    "LayerNormalization": _layer_norm,
+    "LogSoftmax": _softmax,
+    "MatMul": _matmul,
+    "Mish": _mish,
+    "Mul": _mul,
+    "Pow": _pow,
+    "ReduceL2": _root_of_squares,
+    "ReduceSumSquare": _root_of_squares,
+    "Softmax": _softmax,
+}
+WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU"}
+
+
+def write_out(graph: Graph) -> None:
+    """Replace smooth operators and products of variables by activations and products, in place."""
+    variables = graph.variables()
+
+    def rule(node: NodeProto) -> list[NodeProto] | None:
+        if node.op_type not in _RULES or not variables & {*node.input}:
+            return None
+        writer = Writer(graph)
+        result = _RULES[node.op_type](writer, node, attributes(node))
+        if result is None:
+            return None
+        return [*writer.nodes, make_node("Identity", [result], node.output[0])]
+
+    graph.replace(rule)
+    graph.skip_copies()
+    graph.prune()

@@ -1,0 +1,170 @@
+"""The tables of a run's page: tools, categories, how it was measured, and every instance."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from fgp_vnn.bench.comparison import tool_folder
+from fgp_vnn.bench.record import RESULTS, Record
+from fgp_vnn.bench.rules import Rules
+from fgp_vnn.bench.score import (
+    SCORE_TITLES,
+    Runs,
+    Score,
+    all_keys,
+    category_scores,
+    known_answers,
+    score_texts,
+    scores,
+)
+from fgp_vnn.bench.tables import Key
+from fgp_vnn.bench.timing import Timings, unlike
+from fgp_vnn.report.certificates import certificate_cell, has_certificates
+from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, facts_line
+
+_BEHIND = 1e9  # seconds added to what is not solved: it sorts behind all that is
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a page is about: results, the rules they are scored by, and how they were timed."""
+
+    runs: Runs
+    rules: Rules
+    timings: Timings
+    folder: Path
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the times of all tools were measured alike."""
+        return not any(unlike(a, b) for a, b in pairwise(self.timings.values()))
+
+
+def summary_section(results: Results) -> Section:
+    """Return one line per tool, the best value of a column in bold; times only where alike."""
+    table = scores(results.runs, results.rules)
+    best: dict[str, float] = {
+        "solved": max(score.solved for score in table),
+        "points": max(score.points for score in table),
+    }
+    if results.comparable:
+        best["par2"] = min(score.par2 for score in table)
+        best["median"] = min((s.median for s in table if s.median is not None), default=-1.0)
+
+    def kind(score: Score, name: str) -> str:
+        if name == "wrong" and score.wrong:
+            return "wrong"
+        return "best" if best.get(name) == getattr(score, name) else ""
+
+    rows = [
+        (s.tool, [Cell(text, kind=kind(s, name)) for name, text in score_texts(s).items()])
+        for s in table
+    ]
+    values = {
+        "titles": SCORE_TITLES.values(),
+        "scores": rows,
+        "rules": results.rules,
+        "known": known_answers(results.runs, results.rules),
+        "instances": len(all_keys(results.runs)),
+        "comparable": results.comparable,
+    }
+    return Section("summary", "Summary", "run_summary.html", values)
+
+
+def categories_section(results: Results) -> Section:
+    """Return the competition's score of each tool in each category, and their sums."""
+    rows = []
+    totals = dict.fromkeys(results.runs, 0.0)
+    for category, table in category_scores(results.runs, results.rules).items():
+        most = max(score.points for score in table)
+        cells = []
+        for score in table:
+            share = 100 * score.points / most if most > 0 else 0.0
+            totals[score.tool] += share
+            kind = "best" if score.points == most else ""
+            counts = f"{score.unsat} unsat, {score.sat} sat of {score.instances}"
+            mark = f"{score.wrong} wrong" if score.wrong else ""
+            cells.append(Cell(f"{share:.1f}", kind=kind, detail=counts, mark=mark))
+        rows.append((category, cells))
+    values = {"tools": list(results.runs), "rows": rows, "totals": totals}
+    return Section("categories", "Categories", "categories.html", values)
+
+
+def origin_section(results: Results, made: Mapping[str, Any]) -> Section:
+    """Return how each tool was timed, and the command, the date and the machine of the run."""
+    facts: dict[str, str] = {}
+    if made:
+        versions = made.get("versions", {})
+        facts = {
+            "command": shlex.join(made["command"]),
+            "date": made["date"],
+            "machine": f"{made['host']}, {made['processor']}, {made['cores']} cores, "
+            f"{made['memory']}, {made['system']}",
+            "revision": made["revision"] or "not from a repository",
+            "versions": facts_line(versions),
+        }
+    timings = {tool: str(timing) for tool, timing in results.timings.items()}
+    return Section(
+        "origin", "How it was measured", "origin.html", {"timings": timings} | {"facts": facts}
+    )
+
+
+def instances_section(results: Results, conflicting: set[Key]) -> Section:
+    """Return every instance, with a column for a tool's verdict and one for its certificates."""
+    runs = results.runs
+    folders = {
+        tool: tool_folder(results.folder, tool).relative_to(results.folder).as_posix() + "/"
+        for tool in runs
+    }
+    proved = [tool for tool, records in runs.items() if has_certificates(records)]
+    titles = ["category", "network", "property", "limit s"]
+    for tool in runs:
+        titles += [tool, *([f"{tool} certificate"] if tool in proved else [])]
+    keys = all_keys(runs)
+    categories = list(dict.fromkeys(key[0] for key in keys))
+    filters = [Filter("result", "Verdict", RESULTS), Filter("category", "Category", categories)]
+    rows = []
+    for key in keys:
+        cells = []
+        for tool, records in runs.items():
+            record = records.get(key)
+            cells.append(_result_cell(record, folders[tool], results.rules))
+            cells += [certificate_cell(record, folders[tool])] if tool in proved else []
+        known = [records[key] for records in runs.values() if key in records]
+        rows.append(_row(key, known, cells, key in conflicting))
+    return Table("instances", titles, rows, "names, reasons", filters, True).section()
+
+
+def _row(key: Key, known: Sequence[Record], found: Sequence[Cell], conflict: bool) -> Row:
+    limit = known[0].timeout
+    names = [Cell(key[0]), Cell(key[1], kind="name"), Cell(key[2], kind="name")]
+    row = [*names, Cell(f"{limit:g}", limit, "number"), *found]
+    return Row(row, sorted({record.result for record in known}), key[0], conflict)
+
+
+def _result_cell(record: Record | None, folder: str, rules: Rules) -> Cell:
+    """A verdict with its seconds, its reason and its files; what is not solved sorts last."""
+    if record is None:
+        return Cell("-", 2 * _BEHIND, "result")
+    standing = record.standing(rules) or "valid"
+    strict = record.confirmed is not False
+    warn = f"late: {record.late}" if record.late else ""
+    if standing == "tolerated":
+        warn = f"{warn} within tolerance".strip()
+    detail = record.decided_by if record.solved and strict else record.reason
+    files = {"counterexample": record.counterexample, "log": record.log}
+    return Cell(
+        record.result,
+        record.run_time if record.solved else _BEHIND + record.run_time,
+        "result",
+        measure=f"{record.run_time:.2f} s",
+        mark="not valid" if standing == "invalid" and not record.late else "",
+        warn=warn,
+        detail="" if record.late and strict else detail,
+        links={name: folder + file for name, file in files.items() if file},
+    )

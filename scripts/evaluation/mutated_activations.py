@@ -1,0 +1,104 @@
+"""The mutations of the lines around smooth activations and products."""
+
+from __future__ import annotations
+
+from mutation import Change, tested
+
+_HOLD = "network/test_activations::lines_hold_in_high_precision"
+_CURVE = tested("network/activations/curve.py", _HOLD)
+_SIGMOIDS = tested("network/activations/sigmoids.py", _HOLD)
+_GATES = tested("network/activations/gates.py", _HOLD)
+_POWERS = tested("network/activations/powers.py", _HOLD)
+_WAVES = tested("network/activations/waves.py", _HOLD)
+_STEPS = tested("network/activations/steps.py", _HOLD)
+_PRODUCT = tested(
+    "network/activations/product.py",
+    "network/test_activations::planes_hold_at_random_places_of_the_box",
+)
+_POLE = tested(
+    "network/activations/curve.py",
+    "network/test_activations::an_interval_outside_of_the_domain_has_no_bounds",
+)
+_LINES = tested(
+    "bounds/lines.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
+)
+_LAYERS = tested(
+    "bounds/layers.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
+)
+
+# The name, where, the text that is there, and what takes its place.
+ACTIVATIONS: tuple[Change, ...] = (
+    ("only the last piece counts", _CURVE, "torch.minimum(result, _least(", "(_least("),
+    ("a concave piece by one end", _CURVE, "torch.minimum(*ends)", "ends[0]"),
+    (
+        "a convex piece by its ends",
+        _CURVE,
+        "torch.where(curvature < 0, concave,",
+        "torch.where(curvature < 2, concave,",
+    ),
+    ("a tangent by its better end", _CURVE, "lesser = torch.minimum(", "lesser = torch.maximum("),
+    (
+        "a tangent without its tilt",
+        _CURVE,
+        "sign * value - slope * t + lesser",
+        "sign * value - slope * t",
+    ),
+    (
+        "values of ends are exact",
+        _CURVE,
+        "return sign * value - slope * end - error",
+        "return sign * value - slope * end",
+    ),
+    (
+        "offsets rounded to the nearest",
+        _CURVE,
+        "offsets = rounded_down(offsets, dtype)",
+        "offsets = offsets.to(dtype)",
+    ),
+    (
+        "poles are passed over",
+        _POLE,
+        "inside & ((lower > self.pole) | (upper < self.pole))",
+        "inside",
+    ),
+    (
+        "sigmoids are convex",
+        _SIGMOIDS,
+        "Piece(-1, value, slope, _COUNT, start=0.0",
+        "Piece(1, value, slope, _COUNT, start=0.0",
+    ),
+    ("the slope of tanh", _SIGMOIDS, "return 1 - t * t", "return 1 - t * t / 2"),
+    ("an inflection of SiLU", _GATES, "2.3993572805154677", "2.45"),
+    ("GELU bends elsewhere", _GATES, "(-unit, unit)", "(-1.2 * unit, unit)"),
+    ("Elu has a larger range", _GATES, "least = -factor * (1 + 4 * EPS)", "least = -0.9 * factor"),
+    (
+        "roots are convex",
+        _POWERS,
+        "_half(torch.sqrt, _sqrt_slope, -1,",
+        "_half(torch.sqrt, _sqrt_slope, 1,",
+    ),
+    ("odd powers are convex", _POWERS, "1 if even else -1", "1"),
+    ("arches of sin are exchanged", _WAVES, "== 0, -1.0, 1.0)", "== 0, 1.0, -1.0)"),
+    ("two arches are left out", _WAVES, "first + 1, first + 2, first + 3):", "first + 1):"),
+    ("Floor rounds up", _STEPS, 'Rounded("Floor", 1.0, 0.0)', 'Rounded("Floor", 0.0, 1.0)'),
+    ("Sign jumps at 1", _STEPS, "_flat(1.0, 0.0, inf)", "_flat(1.0, 1.0, inf)"),
+    (
+        "a corner of a product",
+        _PRODUCT,
+        "result = found if result is None else torch.minimum(result, found)",
+        "result = found",
+    ),
+    ("lines mixed with the wrong weights", _LINES, "1 - first - last, last)", "1 - first, last)"),
+    (
+        "offsets of the other side",
+        _LINES,
+        "torch.where(coefficient > 0, floor,",
+        "torch.where(coefficient < 0, floor,",
+    ),
+    (
+        "values of smooth layers like ReLUs",
+        _LAYERS,
+        "(fan.least, fan.greatest)",
+        "(lo.clamp(min=0), up.clamp(min=0))",
+    ),
+)

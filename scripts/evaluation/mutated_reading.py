@@ -1,0 +1,121 @@
+"""The mutations of what is read and judged: networks, properties, points, certificates."""
+
+from __future__ import annotations
+
+from mutation import Change, tested
+
+_CONFIRM = tested("attack/confirm.py", "attack/test_confirm")
+_ROUNDINGS = tested(
+    "network/onnx/roundings.py",
+    "transform/test_float32::a_long_sum_drifts_by_more_than_one_rounding",
+    "transform/test_float32::every_order_of_evaluation_is_within_the_bounds",
+)
+_COMPARE = tested(
+    "network/onnx/compare.py",
+    "network/test_compare::a_weight_that_is_off_by_a_thousandth_is_noticed",
+)
+_AFFINITY = tested(
+    "network/onnx/affinity.py",
+    "bounds/test_operators::negative_factors_of_a_product_do_not_make_terms_negative",
+)
+_MODEL = tested(
+    "property/model.py",
+    "property/test_exact::rows_are_evaluated_without_rounding",
+    "property/test_exact::a_limit_that_is_no_float64_is_kept_as_written_for_the_judge",
+)
+_CHECKER = tested(
+    "certificate/checker/bounds.py",
+    "certificate/test_bounds::lines_enclose_the_relu_exactly",
+    "certificate/test_bounds::no_point_of_the_box_is_outside_of_the_bounds",
+    "certificate/test_bounds::bounds_are_below_the_exact_ones_and_close_to_them",
+    "certificate/test_numbers",
+)
+_CHECK = tested("certificate/checker/check.py", "certificate/test_tampering")
+_UNSAFE = tested(
+    "certificate/checker/unsafe.py",
+    "certificate/test_tampering::multipliers_out_of_form_are_refused",
+    "certificate/test_tampering::content_out_of_form_is_refused",
+)
+_TREES = tested("certificate/checker/trees.py", "certificate/test_trees")
+_READER = tested("certificate/checker/forms.py", "certificate/test_network")
+_WINDOWS = tested("certificate/checker/windows.py", "certificate/test_network")
+_MAXIMA = tested("certificate/checker/maxima.py", "certificate/test_network")
+_ACTIVATIONS = tested("certificate/checker/activations.py", "certificate/test_network")
+
+READING: tuple[Change, ...] = (
+    ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
+    ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
+    ("float32 is exact", _ROUNDINGS, "(share * terms + small)", "(0 * terms + small)"),
+    (
+        "float32 rounds once",
+        _ROUNDINGS,
+        "max(loss.roundings for loss in read) + steps",
+        "min(steps, 1)",
+    ),
+    ("misread maps pass", _COMPARE, "wrong = ~(off <= most)", "wrong = off > 1e30"),
+    ("maps are not compared one by one", _COMPARE, "if k in inside:", "if False:"),
+    ("negative factors of terms", _AFFINITY, "attribute.f = abs(attribute.f)", "pass"),
+    ("the property is not evaluated", _CONFIRM, "self.breaks(x, y.astype(np.float64))", "True"),
+    (
+        "checker: sign of the multipliers",
+        _CHECKER,
+        "through = through - multiplier *",
+        "through = through + multiplier *",
+    ),
+    (
+        "checker: lines swapped",
+        _CHECKER,
+        "low[:, None], chord[:, None])",
+        "chord[:, None], low[:, None])",
+    ),
+    (
+        "checker: a chord that starts too low",
+        _CHECKER,
+        "np.maximum(-chord * lower, (1 - chord) * upper)",
+        "np.minimum(-chord * lower, (1 - chord) * upper)",
+    ),
+    ("checker: rounding dropped", _CHECKER, "constant - 1.01 * error", "constant - 0.0 * error"),
+    (
+        "checker: corners swapped",
+        _CHECKER,
+        "np.maximum(slope, 0), lower)",
+        "np.maximum(slope, 0), upper)",
+    ),
+    ("checker: inf as a bound", _CHECKER, "np.isfinite(bound), bound", "bound == bound, bound"),
+    ("checker: 0 is enough", _CHECK, "& (bound > 0)).all():", "& (bound > -1)).all():"),
+    ("judge: rows rounded", _MODEL, "np.abs(excess) > slack", "excess != slack"),
+    ("judge: limits rounded", _MODEL, "self.written.get(row, given)", "given"),
+    (
+        "checker: disjuncts forgotten",
+        _CHECK,
+        "if d not in closed]",
+        "if d not in closed and d < 0]",
+    ),
+    ("checker: weights below 0", _UNSAFE, "if not ((values >= 0)", "if not ((values >= -2)"),
+    ("checker: another file", _CHECK, "if digest(content) != name:", "if not name:"),
+    ("checker: half a tree", _TREES, "if not whole or count != trees:", "if count != trees:"),
+    ("checker: half a box", _TREES, "if waiting or used != len(cuts):", "if used != len(cuts):"),
+    (
+        "checker: a cut outside",
+        _TREES,
+        "if not box.lower[node] < cut < box.upper[node]:",
+        "if cut != cut:",
+    ),
+    ("checker: sign of Sub", _READER, "factor * wide(block, shape)", "wide(block, shape)"),
+    ("checker: padding on the other side", _WINDOWS, "else rest + half", "else half + rest"),
+    ("checker: a dilated pool", _WINDOWS, "d > 1 or (n - 1) % s >= k", "(n - 1) % s >= k"),
+    ("checker: padding counts", _WINDOWS, 'get("count_include_pad", 0)', 'get("pads", 0)'),
+    (
+        "checker: slope of the active side",
+        _ACTIVATIONS,
+        "1 - real, np.multiply",
+        "real, np.multiply",
+    ),
+    (
+        "checker: clipped at 0",
+        _ACTIVATIONS,
+        "form if level == 0 else plus",
+        "form if True else plus",
+    ),
+    ("checker: an odd member left out", _MAXIMA, "[second, first[half:]]", "[second, second[:1]]"),
+)

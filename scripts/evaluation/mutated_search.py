@@ -1,0 +1,252 @@
+"""The mutations of the searches, of what settles regions, and of the attacks."""
+
+from __future__ import annotations
+
+from mutation import Change, tested
+
+_CAPS = tested(
+    "domain/caps.py",
+    "domain/test_caps::no_point_of_a_cap_is_above_its_support_and_its_maximiser_reaches_it",
+    "domain/test_caps::a_cap_that_is_cut_once_more_holds_all_points_of_both_half_spaces",
+    "domain/test_caps::the_dual_norm_is_what_a_unit_ball_reaches",
+)
+_NEAREST = tested("attack/boundary.py", "attack/test_minimum_norm")
+_DECOUPLED = tested(
+    "attack/decoupled.py",
+    "attack/test_decoupled::linear_networks_have_their_exact_distances",
+    "attack/test_decoupled::a_start_comes_to_the_boundary_from_both_sides",
+    "attack/test_minimum_norm",
+)
+_REBOUND = tested("search/rebound.py", "search/test_rebound")
+_CLIPPING = tested(
+    "search/clipping.py",
+    "search/test_clipping::one_row_cuts_each_input_where_the_others_cannot_make_up_for_it",
+    "search/test_clipping::all_rows_of_a_conjunction_cut_and_only_what_no_disjunct_needs_is_cut",
+    "search/test_clipping::limits_are_rounded_outwards",
+)
+_CONJUNCTIONS = tested(
+    "search/conjunctions.py",
+    "search/test_conjunctions::rows_that_touch_in_one_point_are_not_closed",
+    "search/test_conjunctions::the_rounding_of_the_rows_is_taken_off_their_sum",
+    "search/test_conjunctions::each_disjunct_is_weighed_by_itself",
+)
+_HIDDEN = tested(
+    "search/hidden_neurons.py",
+    "search/test_hidden_neurons::sharpened_bounds_contain_the_exact_range",
+    "search/test_hidden_neurons::what_overflows_makes_no_neuron_stable",
+)
+_REFINE = tested(
+    "bounds/hidden.py",
+    "bounds/test_hidden::refined_bounds_contain_the_exact_range",
+    "bounds/test_hidden::what_overflows_makes_no_neuron_stable",
+)
+_BUNDLES = tested(
+    "search/bundles.py",
+    "search/test_bundles::the_halves_of_a_bundle_cover_it",
+    "search/test_bundles::the_neuron_that_is_split_is_open_and_unstable",
+    "search/test_bundles::a_neuron_that_a_sample_shows_with_both_signs_is_still_open",
+)
+_BEST_FIRST = tested(
+    "search/best_first.py",
+    "search/test_neurons::a_counterexample_in_a_sliver_is_never_missed",
+    "search/test_neurons::verdicts_are_those_of_an_exact_oracle",
+)
+_NEURONS = tested(
+    "search/neurons.py",
+    "search/test_neurons::rows_that_are_0_everywhere_are_met_only_where_none_is_strict",
+    "search/test_neurons::a_conjunction_met_with_equality_is_never_proved",
+    "search/test_neurons::a_counterexample_that_is_refused_is_never_proved_away",
+)
+_INPUTS = tested(
+    "search/inputs.py",
+    "search/test_inputs::a_counterexample_in_a_sliver_is_never_missed",
+    "search/test_inputs::a_tie_is_never_proved_and_ends",
+    "search/test_inputs::boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly",
+)
+_LEAVES = tested(
+    "search/leaves.py", "search/test_leaves::each_region_is_asked_about_its_own_disjunct"
+)
+_POLYHEDRA = tested(
+    "regions/polyhedra.py",
+    "search/test_leaves::a_region_is_settled_only_as_the_oracle_has_it",
+    "search/test_leaves::with_an_lp_every_region_is_decided_as_the_oracle_has_it",
+)
+_HALFSPACES = tested("regions/halfspaces.py", "regions/test_halfspaces")
+_OVERFLOW = tested(
+    "regions/halfspaces.py",
+    "engine/test_overflow::only_finite_positive_differences_are_proofs",
+    "engine/test_overflow::a_constraint_that_overflows_takes_no_part_and_harms_no_other",
+    "engine/test_overflow::sums_that_overflow_contradict_nothing",
+)
+_WALK = tested(
+    "search/walk/walk.py", "engine/test_overflow::a_row_that_overflows_is_not_passed_over"
+)
+_CLIPPED = tested("domain/clipped.py", "domain/test_sets::no_point_goes_beyond_the_sharp_support")
+_LP = tested(
+    "regions/lp.py",
+    "regions/test_lp::a_solver_that_lies_closes_nothing",
+    "regions/test_lp::a_tie_is_never_closed",
+)
+_FRONTIER = tested("search/frontier.py", "search/test_frontier")
+_QUERY = tested("query.py", "test_query::a_disjunct_is_closed_where_one_of_its_rows_cannot_be_met")
+
+SEARCH: tuple[Change, ...] = (
+    (
+        "clipped on the wrong side",
+        _CLIPPING,
+        "torch.where(weight > 0, center + limit, nothing)",
+        "torch.where(weight > 0, center - limit, nothing)",
+    ),
+    (
+        "clipped without rounding",
+        _CLIPPING,
+        "reach - radius + spare",
+        "reach - radius",
+    ),
+    (
+        "clipped to all disjuncts at once",
+        _CLIPPING,
+        "low = torch.where(gone, torch.inf, low).amin(1)",
+        "low = torch.where(gone, -torch.inf, low).amax(1)",
+    ),
+    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(value - rounding)", "value"),
+    (
+        "rows of other disjuncts weighed too",
+        _CONJUNCTIONS,
+        "rows = torch.nonzero(query.disjunct == disjunct).flatten()",
+        "rows = torch.nonzero(query.disjunct >= 0).flatten()",
+    ),
+    ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "|= positive(best)", "|= best > -1e-6"),
+    (
+        "the greatest bound of a neuron's bundles",
+        _HIDDEN,
+        'waiting["disjunct"], waiting["key"], "amin"',
+        'waiting["disjunct"], waiting["key"], "amax"',
+    ),
+    ("an overflow as a sharpened bound", _HIDDEN, "least, -torch.inf)", "least, torch.inf)"),
+    ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
+    ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
+    ("one half twice", _BUNDLES, "for sign in (-1, 1)]", "for sign in (1, 1)]"),
+    (
+        "a neuron taken for closed",
+        _BUNDLES,
+        "crossing = torch.cat([none, *masks], -1)",
+        "crossing = torch.cat([none, *masks], -1) & (torch.arange(none.shape[0]) > 0)[:, None]",
+    ),
+    ("a bundle dropped", _BEST_FIRST, "& ~full).flatten()", "& ~full).flatten()[1:]"),
+    (
+        "0 closes rows that are not strict",
+        _NEURONS,
+        "torch.where(strict, least >= 0, least > 0)",
+        "least >= 0",
+    ),
+    ("regions left open are forgotten", _NEURONS, "self.unsettled += decided.unsettled", "pass"),
+    (
+        "an upper half lost",
+        _INPUTS,
+        "middle), parts.upper])",
+        "middle), parts.upper.scatter(-1, index, middle)])",
+    ),
+    ("boxes too small to split are forgotten", _INPUTS, 'statistics["stuck"] += int', "int"),
+    (
+        "a region closed by another disjunct",
+        _LEAVES,
+        ".gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)",
+        ".any(-1)",
+    ),
+    (
+        "a region on the other side of its neurons",
+        _POLYHEDRA,
+        "torch.where(signs > 0, -1, 1)",
+        "torch.where(signs > 0, 1, -1)",
+    ),
+    (
+        "negative multipliers as evidence",
+        _HALFSPACES,
+        "weights = multipliers.clamp(min=0)",
+        "weights = multipliers",
+    ),
+    (
+        "rounding of the evidence dropped",
+        _HALFSPACES,
+        " - doubt(domain, spaces, weights)",
+        "",
+    ),
+    (
+        "evidence that a tie is empty",
+        _HALFSPACES,
+        "positive(nominal(domain, spaces, weights)",
+        "positive(1e-6 + nominal(domain, spaces, weights)",
+    ),
+    (
+        "the box's part of a clipped ball dropped",
+        _CLIPPED,
+        " + along(rest, room)",
+        "",
+    ),
+    (
+        "the solver's word for evidence",
+        _LP,
+        "return mine if proved else None",
+        "return mine",
+    ),
+    ("a record lost", _FRONTIER, "self._size = kept", "self._size = max(kept - 1, 0)"),
+    (
+        "strictness swapped",
+        _QUERY,
+        "torch.where(self.strict, lower >= 0, lower > 0)",
+        "torch.where(self.strict, lower > 0, lower >= 0)",
+    ),
+    (
+        "a cap as narrow as its level is high",
+        _CAPS,
+        "((radius - self.level) * (radius + self.level))",
+        "((radius - self.level) * (radius - self.level))",
+    ),
+    (
+        "the level of a half-space not divided by its length",
+        _CAPS,
+        "level = value.unsqueeze(-1) / size",
+        "level = value.unsqueeze(-1)",
+    ),
+    ("overflow taken for a distance", _OVERFLOW, "positive(gap) & reach.isfinite()", "gap > 0"),
+    (
+        "a row that is no number passed over",
+        _WALK,
+        "~positive(forms.values[count:] - reach[count:])",
+        "(forms.values[count:] <= reach[count:])",
+    ),
+    (
+        "levels measured in the wrong norm",
+        _CAPS,
+        "if isinstance(ball, Box):",
+        "if not isinstance(ball, Box):",
+    ),
+    (
+        "bounds of other bundles",
+        _REBOUND,
+        "old.index_copy(0, at, new)",
+        "old.index_copy(0, at.flip(0), new)",
+    ),
+    ("the upper side of a cap from below", _REBOUND, "caps.support(-rows)", "caps.support(rows)"),
+    ("an empty bundle kept open", _REBOUND, "(lower > upper)", "(lower > upper + 1e30)"),
+    ("points of the same class", _NEAREST, "(outputs.amin(-1) <= 0) & (target", "(target"),
+    (
+        "a ball that does not shrink",
+        _DECOUPLED,
+        "torch.minimum(radius * (1 - change), best)",
+        "torch.minimum(radius * (1 + change), best)",
+    ),
+    (
+        "the norm itself for its dual",
+        _DECOUPLED,
+        '"linf": 1.0, "l1": math.inf',
+        '"linf": math.inf, "l1": 1.0',
+    ),
+    (
+        "steps out of the clip box",
+        _DECOUPLED,
+        "x if target.clip is None else target.clip.project(x)",
+        "x",
+    ),
+)

@@ -1,0 +1,28 @@
+"""What a mutation is: a small change that makes the package unsound, and who has to notice it.
+
+A change replaces one exact piece of text, which has to occur once in its file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Tested = tuple[str, tuple[str, ...]]  # a file of the package, and tests in tests/
+Change = tuple[str, Tested, str, str]  # its name, where, the text that is there, and the new one
+
+
+class Mutation(NamedTuple):
+    """One change to a file of the package."""
+
+    name: str
+    file: str  # in the package
+    old: str
+    new: str
+    tests: tuple[str, ...]  # files in tests/, or single tests of these
+
+
+def tested(file: str, *tests: str) -> Tested:
+    """A file of the package with the tests that notice changes to it, such as
+    `search/test_clipping::limits_are_rounded_outwards`, or all of `search/test_clipping`."""
+    pairs = [test.partition("::") for test in tests]
+    return file, tuple(f"{path}.py" + (name and f"::test_{name}") for path, _, name in pairs)

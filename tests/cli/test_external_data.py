@@ -1,0 +1,58 @@
+"""Every command on networks whose weights lie beside them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+
+from fgp_vnn import verify
+from fgp_vnn.bench.instances import read_benchmark
+from fgp_vnn.bench.tools import unpacked
+from fgp_vnn.network import load_network
+from tests.helpers.bench_folders import PROPERTY
+from tests.helpers.command_line import MODEL, SAFE, UNSAFE, run
+from tests.helpers.network_models import WEIGHTS, Builder, beside
+
+
+def test_certificate_is_bound_to_the_bytes_of_the_weights(tmp_path: Path) -> None:
+    path, proof = beside(MODEL, tmp_path), tmp_path / "proof.npz"
+    verdict = verify(path, SAFE, certificate=proof)
+    assert verdict.certificate == str(proof)
+    assert run("check-certificate", proof, path, SAFE).returncode == 0
+    weights = bytearray((tmp_path / WEIGHTS).read_bytes())
+    weights[0] ^= 1  # the last bit of a weight
+    (tmp_path / WEIGHTS).write_bytes(weights)
+    checked = run("check-certificate", proof, path, SAFE)
+    assert checked.returncode == 1
+    assert "about another network" in checked.stdout
+
+
+def test_every_command_reads_the_weights_beside_a_network(tmp_path: Path) -> None:
+    path, results = beside(MODEL, tmp_path), tmp_path / "results.txt"
+    packed = tmp_path / "network.onnx.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert run("supports", packed, SAFE).stdout == "supported\n"
+    found = run("verify", path, UNSAFE, "--results", results)
+    assert found.stdout.split()[0] == "sat", found.stderr
+    assert run("check", results, packed, UNSAFE).stdout == "valid\n"
+    assert verify(path, SAFE, float32_semantics=True).status == "unsat"
+
+
+def test_bench_and_compare_run_networks_whose_weights_lie_beside_them(tmp_path: Path) -> None:
+    builder = Builder((1, 2))
+    eye = builder.const(np.eye(2))
+    model = builder.save(tmp_path / "m.onnx", builder.op("Gemm", "x", eye))
+    folder = tmp_path / "set"
+    folder.mkdir()
+    path = beside(model, folder)
+    (folder / "network.onnx.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    (folder / "p.vnnlib").write_text(PROPERTY)
+    (folder / "instances.csv").write_text("network.onnx,p.vnnlib,30\n")
+    assert run("bench", folder, "--out", tmp_path / "run", "--jobs", "1").returncode == 0
+    assert ",sat," in (tmp_path / "run" / "results.csv").read_text()
+    (instance,) = read_benchmark(folder).instances
+    with unpacked(instance, tmp_path / "unpacked") as files:  # what another tool is given
+        assert load_network(files.onnx).network.outputs == 2

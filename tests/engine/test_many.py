@@ -1,0 +1,108 @@
+"""Boxes of one property that are bounded together: what is proved holds for each by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fgp_vnn.api.verify import solve_property
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.engine.many import proved_at_once
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network import Network, load_network
+from fgp_vnn.property.model import Array, Case, Conjunction, Property
+from fgp_vnn.strategy import Inputs, Strategy
+from tests.helpers.command_line import small_model
+from tests.helpers.network_models import Builder
+
+COUNT = 40
+NONE = np.zeros(1, dtype=np.bool_)
+FEW = Strategy(inputs=Inputs(batch=7))  # several batches, the last one not full
+APART = Strategy(inputs=Inputs(cases=COUNT + 1))
+
+
+def boxes(random: np.random.Generator, inputs: int) -> list[tuple[Array, Array]]:
+    centers = random.uniform(-1, 1, size=(COUNT, inputs))
+    return [(c - 0.05, c + 0.05) for c in centers]
+
+
+def sampled(network: Network, lower: Array, upper: Array) -> Array:
+    """Outputs [points, outputs] at corners and other random points of a box."""
+    low, high = (torch.as_tensor(side) for side in (lower, upper))
+    noise = torch.rand(200, len(low), generator=torch.Generator().manual_seed(0)).double()
+    noise[100:] = noise[100:].round()
+    return np.asarray(network(low + noise * (high - low)))
+
+
+def cases_of(network: Network, slack: float, seed: int = 0) -> tuple[Case, ...]:
+    """A box each, with two conjunctions that the sampled outputs miss by the slack, or meet."""
+    random = np.random.default_rng(seed)
+    found = []
+    for lower, upper in boxes(random, 4):
+        y = sampled(network, lower, upper)
+        high = Conjunction(np.array([[-1.0, 0.0]]), np.array([-y[:, 0].max() - slack]), NONE)
+        both = Conjunction(
+            np.array([[0.0, 1.0], [-1.0, 0.0]]),
+            np.array([y[:, 1].min() - slack, 1e3]),
+            np.array([True, False]),
+        )
+        found.append(Case(lower, upper, (high, both)))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("strategy", [Strategy(), FEW], ids=["one batch", "several"])
+def test_cases_that_are_met_are_not_proved_and_clear_ones_are(
+    tmp_path: Path, strategy: Strategy
+) -> None:
+    network = load_network(small_model(tmp_path)).network
+    clear, met = cases_of(network, 1.0), cases_of(network, 0.0)
+    mixed = [(clear if i % 3 else met)[i] for i in range(COUNT)]
+    proved = proved_at_once(network, mixed, UNLIMITED, strategy)
+    assert proved == [i % 3 > 0 for i in range(COUNT)]
+
+
+def test_time_that_is_up_proves_nothing(tmp_path: Path) -> None:
+    network = load_network(small_model(tmp_path)).network
+    over = Budget(0.0, 1 << 30)
+    assert proved_at_once(network, cases_of(network, 1.0), over, FEW) == [False] * COUNT
+
+
+def test_forms_carried_forward_prove_the_same(tmp_path: Path) -> None:
+    builder = Builder([1, 4])
+    x = "x"
+    for size in ((4, 60), (60, 60), (60, 60)):
+        x = builder.op("Relu", builder.op("MatMul", x, builder.random(*size)))
+    network = load_network(
+        builder.save(tmp_path / "a.onnx", builder.op("MatMul", x, builder.random(60, 2)))
+    ).network
+    clear, met = cases_of(network, 500.0), cases_of(network, 0.0)
+    for factor in (0, 1 << 40):
+        strategy = Strategy(slopes=replace(Strategy().slopes, forward_factor=factor))
+        assert proved_at_once(network, clear, UNLIMITED, strategy) == [True] * COUNT
+        assert proved_at_once(network, met, UNLIMITED, strategy) == [False] * COUNT
+
+
+@pytest.mark.parametrize("slack", [1.0, 0.01, 0.0])
+def test_the_verdict_is_that_of_the_cases_one_by_one(tmp_path: Path, slack: float) -> None:
+    loaded = load_network(small_model(tmp_path))
+    prop = Property(cases_of(loaded.network, slack), 4, 2)
+    found = [
+        solve_property(loaded, prop, Settings(), UNLIMITED, strategy=strategy)
+        for strategy in (Strategy(), APART)
+    ]
+    assert found[0].status == found[1].status == ("unsat" if slack else "sat")
+    for verdict in found:
+        if verdict.counterexample is not None:
+            x, y = verdict.counterexample.x, verdict.counterexample.y
+            assert prop.broken_by(x, y.astype(np.float64))
+
+
+def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
+    loaded = load_network(small_model(tmp_path))
+    prop = Property(cases_of(loaded.network, 1.0), 4, 2)
+    verdict = solve_property(loaded, prop, Settings(), Budget(0.0, 1 << 30), strategy=APART)
+    assert verdict.status == "timeout" and "before box" in verdict.reason

@@ -1,0 +1,102 @@
+"""Lines of activations against their functions in high precision."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from mpmath import mpf
+
+from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.product import Product
+from fgp_vnn.network.activations.table import ACTIVATIONS
+from tests.helpers.activation_cases import EXACT, curves, intervals, tightness, violations
+
+NAMES = sorted(curves())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_lines_hold_in_high_precision(name: str, dtype: torch.dtype) -> None:
+    lower, upper = intervals(name, 300, 7)
+    assert not violations(curves()[name], EXACT[name], lower.to(dtype), upper.to(dtype))
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"Ceil", "Floor", "Round", "Sign"}))
+def test_lines_touch_their_function_where_it_has_no_jump(name: str) -> None:
+    lower, upper = intervals(name, 500, 11)
+    usual = (lower.abs() < 5) & (upper.abs() < 5) & (upper - lower > 1e-3)
+    if name in ("Log", "Sqrt", "Pow -0.5", "Pow 1.5", "Reciprocal"):
+        usual = usual & (torch.minimum(lower.abs(), upper.abs()) > 0.1)
+    curve = curves()[name]
+    found = tightness(curve, lower, upper)[:, usual[0]]
+    height = (curve.value(upper) - curve.value(lower)).abs()[usual] + (upper - lower)[usual]
+    assert bool((found <= 0.01 * height).all())
+
+
+@pytest.mark.parametrize("name", ["Reciprocal", "Log", "Sqrt", "Pow -0.5", "Pow 1.5"])
+def test_an_interval_outside_of_the_domain_has_no_bounds(name: str) -> None:
+    lower, upper = torch.tensor([[-1.0, -1e-9, -3.0]]), torch.tensor([[1.0, 2.0, 1e-30]])
+    fan = curves()[name].fan(lower.double(), upper.double())
+    assert bool((fan.ceiling == torch.inf).all())
+    assert bool((fan.greatest == torch.inf).all())
+
+
+def test_every_operator_of_the_table_has_an_exact_function() -> None:
+    assert set(ACTIVATIONS) <= set(EXACT)
+
+
+def test_gradients_are_those_of_the_functions() -> None:
+    flat = {"Ceil", "Floor", "Round", "Sign"}  # straight-through ones
+    z = torch.tensor([0.3, 0.7, 1.3, 2.6, 3.7], dtype=torch.float64)
+    for name, curve in curves().items():
+        if name not in flat:
+            step = 1e-6
+            slope = (curve.value(z + step) - curve.value(z - step)) / (2 * step)
+            assert torch.allclose(curve.pull(z, torch.ones_like(z)), slope, atol=1e-6), name
+
+
+def test_planes_hold_at_random_places_of_the_box() -> None:
+    random = torch.Generator().manual_seed(0)
+    ends = 10.0 ** (6 * torch.rand(2, 400, generator=random, dtype=torch.float64) - 3)
+    ends = ends * (torch.randint(0, 2, ends.shape, generator=random) * 2 - 1)
+    lower, upper = ends.amin(0, keepdim=True), ends.amax(0, keepdim=True)
+    product = Product(torch.arange(200), torch.arange(200, 400))
+    for dtype in (torch.float64, torch.float32):
+        fan = product.fan(lower.to(dtype), upper.to(dtype))
+        low, up = lower.to(dtype).double()[0], upper.to(dtype).double()[0]
+        for share in torch.rand(6, 400, generator=random, dtype=torch.float64).round(decimals=0):
+            z = torch.where(share > 0.5, up, low)
+            for i in range(200):
+                u, v = mpf(float(z[i])), mpf(float(z[200 + i]))
+                for line in range(3):
+                    sides = ((1, fan.low, fan.floor), (-1, fan.high, fan.ceiling))
+                    for sign, slopes, offsets in sides:
+                        p, q = (mpf(float(slopes[line, 0, j])) for j in (i, 200 + i))
+                        plane = p * u + q * v + mpf(float(offsets[line, 0, i]))
+                        assert sign * (u * v - plane) >= 0
+
+
+class _Moved:
+    """An activation with other lines than its own."""
+
+    def __init__(self, curve: Activation, fan: Fan) -> None:
+        self._fan, self.value = fan, curve.value
+
+    def fan(self, lower: torch.Tensor, upper: torch.Tensor) -> Fan:
+        return self._fan
+
+
+@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Exp", "SiLU", "Gelu", "Sin", "Square"])
+def test_a_line_that_is_moved_by_a_thousandth_is_found_out(name: str) -> None:
+    curve = curves()[name]
+    lower, upper = intervals(name, 100, 3)
+    keep = (lower.abs() < 5) & (upper.abs() < 5) & (upper - lower > 0.1)
+    lower, upper = lower[keep].unsqueeze(0), upper[keep].unsqueeze(0)
+    fan = curve.fan(lower, upper)
+    height = 0.001 * (1 + fan.greatest - fan.least)
+    for moved in (
+        fan._replace(floor=fan.floor + height),
+        fan._replace(ceiling=fan.ceiling - height),
+        fan._replace(least=fan.least + height),
+    ):
+        assert violations(_Moved(curve, moved), EXACT[name], lower, upper)  # type: ignore[arg-type]
