@@ -75,7 +75,8 @@ def random_convolutions(
     for k in range(depth):
         filters, scale = 1 + (seed + k) % 2, 10.0 ** float(powers * uniform(1))
         weight = (uniform(filters, channels, 3, 3) * scale).to(dtype)
-        bias = (0.1 * uniform(filters, 1) * scale * torch.ones(area)).reshape(-1).to(dtype)
+        offset = 0.1 * (seed % 2) * uniform(filters, 1) * scale  # without, sums alone round
+        bias = (offset * torch.ones(area)).reshape(-1).to(dtype)
         layers.append(convolution(weight, bias, k, (channels, side, side)))
         matrices.append(_matrix(weight, bias, k, (1, channels, side, side)))
         channels = filters

@@ -188,7 +188,7 @@ def _corner(query: Query, row: Tensor, sign: float) -> Tensor:
 
 
 def test_neurons_that_no_output_sees_are_left_out() -> None:
-    query = stable_query(1, size=1.0)
+    query = stable_query(6)
     network = query.network
     bounds = root_bounds(network, query.domain, budget=UNLIMITED)
     last = network.layers[-1]
