@@ -19,7 +19,8 @@ def test_every_number_of_the_strategy_is_changed_and_no_other_with_it() -> None:
         assert {path for path in before if before[path] != after[path]} == {change.path}
         changed.add(change.path)
     assert {path for path in before if path not in changed} == {
-        ("attack", name, "seed") for name in ("quick", "long", "in_boxes")
+        *(("attack", name, "seed") for name in ("quick", "long", "in_boxes")),
+        ("attack", "blind", "descent", "seed"),
     }
 
 
