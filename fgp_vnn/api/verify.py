@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
 from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
+from fgp_vnn.network.onnx.opaque import FLAT
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition, property_of
 from fgp_vnn.query import Query, ask
@@ -140,6 +142,12 @@ def _verify(
     whole = certificate is not None or settings.float32_semantics
     for loaded, part in load_for(files, prop, whole=whole):
         load, budget = time.perf_counter() - begin, limit()
+        if settings.attack and FLAT & loaded.operators.keys():  # gradients need slopes in place
+            with suppress(UnsupportedError):
+                error = UnsupportedError("its gradients are 0")
+                tried = attack_refused(files, part, settings, budget.share(0.5), error)
+                if tried.status == "sat":
+                    return replace(tried, seconds={"load": load, **tried.seconds})
         if settings.float32_semantics:
             verdict = _solve_deployed(files[0], loaded, part, settings, budget)
         elif certificate is None:

@@ -29,6 +29,7 @@ from fgp_vnn.network.onnx.graph import RANDOM, ends_of, input_shape, label, read
 from fgp_vnn.network.onnx.load import parse
 from fgp_vnn.network.onnx.runtime import Runtime
 
+FLAT = frozenset({"Ceil", "Floor", "Round", "Sign"})  # operators without a slope of their own
 Pull = Callable[[Tensor], Tensor]  # from outputs [points, outputs] to as many weights of them
 
 
