@@ -121,8 +121,7 @@ class Ascent:
     steps: int = 20  # [v 0.85 1.17]
     rate: float = 0.3  # [v 1.06 0.99]
     decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
-    # of multipliers, relative to the mean coefficient of the layer [v 0.99 0.93]
-    beta_rate: float = 0.1
+    beta_rate: float = 0.1  # of multipliers, in the layer's mean coefficient [v 0.99 0.93]
     storable: bool = False  # the result is rounded to what a certificate holds
 
 
@@ -156,8 +155,7 @@ class Programs:
 class Projections:
     """Steps of alternating projections on regions that one projection leaves open."""
 
-    # when the walk meets a boundary; the rest waits until the queue is empty [w 0.96 0.97]
-    quick: int = 60
+    quick: int = 60  # when the walk meets a boundary; the rest waits [w 0.96 0.97]
     long: int = 4000  # for the boundaries that have waited [w 0.95 0.98]
     leaf: int = 2000  # for a bundle with nothing left open [v 1.00 0.99]
     before_program: int = 200  # where a linear or conic program comes after them [-]
@@ -199,8 +197,7 @@ class Walk:
     nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
     overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # for float32 [w 1.01 1.01]
     waiting: int = 256  # boundaries that wait at most [w 0.94 1.01]
-    # unstable neurons up to which the walk comes first in `verify` [v 0.98 0.83]
-    few_neurons: int = 6
+    few_neurons: int = 6  # unstable ones up to which `verify` walks first [v 0.98 0.83]
     patience: int = 50_000  # regions that `certify` walks before it searches bundles [-]
     boundaries: int = 32  # that are settled at once, nearest first [n 1.10 1.02]
     table: Table = Table()
@@ -213,8 +210,7 @@ class Neurons:
     batch: int = 256  # bundles that are bounded at once [v 1.01 0.99]
     candidates: int = 3  # neurons whose halves are looked at before one is chosen [v 1.01 1.02]
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
-    # bundles after which it gives up where hardly any is closed [v 1.03 0.91]
-    trial: int | None = None
+    trial: int | None = None  # bundles, if hardly any is closed, to give up after [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 

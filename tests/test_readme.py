@@ -35,7 +35,8 @@ class TwoInputs(nn.Module):
         self.first, self.second = nn.Linear(3, 2), nn.Linear(2, 2)
 
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return self.first(a).relu() + self.second(b)
+        result: torch.Tensor = self.first(a).relu() + self.second(b)
+        return result
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch's exporter

@@ -115,6 +115,11 @@ def split_inputs(
         parts = _next(frontier, fit, statistics)
         if not len(parts.lower):
             break
+    return _ended(statistics, reasons, budget)
+
+
+def _ended(statistics: dict[str, int], reasons: list[str], budget: Budget) -> Outcome:
+    """The outcome when no box waits any longer."""
     if statistics["stuck"] and budget.expired():
         return Outcome("timeout", reason="time is up in the last boxes", statistics=statistics)
     if statistics["stuck"]:

@@ -121,9 +121,9 @@ def test_numbers_may_be_written_as_fractions_and_for_each_channel_or_input() -> 
     assert read_numbers(0.5, "epsilon", SHAPE, 8) == 0.5
     channels = np.repeat([0.1, 0.2], 4)
     for given in ([0.1, 0.2], torch.tensor([0.1, 0.2], dtype=torch.float64), ["1/10", "1/5"]):
-        assert (read_numbers(given, "epsilon", SHAPE, 8) == channels).all()
-    assert (read_numbers([[[0.1]], [[0.2]]], "epsilon", SHAPE, 8) == channels).all()
-    assert (read_numbers(IMAGE.reshape(2, 2, 2), "epsilon", SHAPE, 8) == IMAGE).all()
+        assert np.array_equal(read_numbers(given, "epsilon", SHAPE, 8), channels)
+    assert np.array_equal(read_numbers([[[0.1]], [[0.2]]], "epsilon", SHAPE, 8), channels)
+    assert np.array_equal(read_numbers(IMAGE.reshape(2, 2, 2), "epsilon", SHAPE, 8), IMAGE)
 
 
 @pytest.mark.parametrize(

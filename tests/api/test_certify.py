@@ -129,7 +129,7 @@ def test_without_time_no_region_is_walked_and_nothing_is_claimed() -> None:
 def test_wrong_arguments_are_named(arguments: dict[str, object], words: str) -> None:
     network = random_network((4, 6, 3), 1)
     with pytest.raises(fgp_vnn.InputError, match=words):
-        fgp_vnn.certify(network, random_point(4, 1), **arguments)  # type: ignore[arg-type]
+        fgp_vnn.certify(network, random_point(4, 1), **arguments)
 
 
 def test_the_edge_of_a_ball_is_decided_exactly() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ class Joined(NamedTuple):
     def made(self) -> Condition:
         first, *rest = (part.made() for part in self.parts)
         if self.word == "not":
-            return ~first
+            return ~first  # type: ignore[no-any-return]
         for other in rest:
             first = first & other if self.word == "and" else first | other
         return first  # type: ignore[no-any-return]
@@ -214,7 +214,7 @@ def test_sums_and_matrix_products_are_exact() -> None:
         (lambda: np.zeros(3) >= X, "do not fit together"),
         (lambda: float("nan") >= X, "finite"),
         (lambda: variables(Space((2,), (1,)))[0][0] + Y[0], "different networks"),
-        (lambda: property_of(in_box(), True), "a condition on variables"),
+        (lambda: property_of(in_box(), cast(Condition, True)), "a condition on variables"),
     ],
 )
 def test_what_is_no_property_is_refused_with_what_to_do(

@@ -156,7 +156,8 @@ def _any_other(right: int) -> Condition:
 def _box(image: NDArray[np.float64], radius: float) -> Condition:
     # Ten decimals hide the rounding of image +- radius, whose digits are at most six.
     low = np.maximum(image - radius, 0.0).round(10)
-    return (low <= X) & (np.minimum(image + radius, 1.0).round(10) >= X)
+    inside: Condition = (low <= X) & (np.minimum(image + radius, 1.0).round(10) >= X)
+    return inside
 
 
 if __name__ == "__main__":
