@@ -132,15 +132,15 @@ def _activated(activation: Activation, z: Tensor, error: Tensor) -> tuple[Tensor
     """An activation's values, and how far float32 may be from them if z is off by an error.
 
     How well onnxruntime's own approximations of smooth functions agree with these is not
-    documented; 2^-16 is far more than what they were seen to differ by, and far less than what
-    another function would.
+    documented. Seen were differences of at most 2^-22 (1 + |a|), for 17 functions at 100,000 points
+    each; 2^-19 leaves room for other processors, and is far less than what another function has.
     """
     a = activation.value(z)
     if activation is RELU:
         return a, torch.where(z + error < 0, torch.zeros_like(error), error)
     fan = activation.fan(z - error, z + error)
     off = torch.maximum(fan.greatest - a, a - fan.least).clamp(min=0)
-    return a, (off + 2.0**-16 * (1 + a.abs())).nan_to_num(torch.inf)
+    return a, (off + 2.0**-19 * (1 + a.abs())).nan_to_num(torch.inf)
 
 
 def _evaluated(
