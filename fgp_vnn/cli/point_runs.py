@@ -86,7 +86,11 @@ class PointRun:
 
         set_threads(args.threads)
         certifier = Certifier.of(args.model, **settings)
-        return cls(certifier, read_points(args.points, certifier.network.inputs).first(args.first))
+        points = read_points(args.points, certifier.network.inputs)
+        classes = certifier.network.outputs
+        if points.y is not None and not ((points.y >= 0) & (points.y < classes)).all():
+            raise InputError(f"{args.points}: y must be between 0 and {classes - 1}, a class each")
+        return cls(certifier, points.first(args.first))
 
     def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: Row) -> list[Row]:
         """Open the output file, if one is asked for; the rows that it has already."""

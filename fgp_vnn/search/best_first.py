@@ -84,16 +84,20 @@ class Goal(ABC):
 
 @dataclass(eq=False)
 class Cover:
-    """Bundles that a search is done with, as long as there are fewer than `most`."""
+    """Bundles that a search is done with, as long as there are fewer than `most`.
+
+    Once one is left out, the others cover nothing: none is kept any more, whatever `most` becomes.
+    """
 
     most: float = torch.inf
     count: int = 0
     parts: list[Bundles] = field(default_factory=list)
+    incomplete: bool = False
 
     @property
     def full(self) -> bool:
         """Whether no more bundles are kept."""
-        return self.count >= self.most
+        return self.incomplete or self.count >= self.most
 
     @property
     def bytes(self) -> int:
@@ -102,9 +106,14 @@ class Cover:
 
     def keep(self, bundles: Bundles) -> None:
         """Add bundles, unless there are too many already."""
-        if len(bundles.signs) and not self.full:
-            self.parts.append(bundles)
-            self.count += len(bundles.signs)
+        if not len(bundles.signs):
+            return
+        if self.full:
+            self.incomplete = True
+            self.parts.clear()
+            return
+        self.parts.append(bundles)
+        self.count += len(bundles.signs)
 
 
 @dataclass(eq=False)

@@ -205,7 +205,7 @@ class Distances:
         self._search.begin(first, self._goal.first(len(first.signs)))
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Split the lowest bundles until none is left or `stop` says so."""
+        """Split the lowest bundles until none is left or `until` says so."""
         goal, frontier = self._goal, self._search.frontier
 
         def enough() -> bool:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from mpmath import mpf
 
+from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.base import Activation, Fan
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.activations.table import ACTIVATIONS
@@ -64,8 +65,10 @@ def test_planes_hold_at_random_places_of_the_box() -> None:
     for dtype in (torch.float64, torch.float32):
         fan = product.fan(lower.to(dtype), upper.to(dtype))
         low, up = lower.to(dtype).double()[0], upper.to(dtype).double()[0]
-        for share in torch.rand(6, 400, generator=random, dtype=torch.float64).round(decimals=0):
-            z = torch.where(share > 0.5, up, low)
+        shares = torch.rand(6, 400, generator=random, dtype=torch.float64)
+        shares[:3] = shares[:3].round()  # corners, where the planes touch
+        for share in shares:
+            z = torch.minimum(torch.maximum(low + share * (up - low), low), up)
             for i in range(200):
                 u, v = mpf(float(z[i])), mpf(float(z[200 + i]))
                 for line in range(3):
@@ -100,3 +103,21 @@ def test_a_line_that_is_moved_by_a_thousandth_is_found_out(name: str) -> None:
         fan._replace(least=fan.least + height),
     ):
         assert violations(_Moved(curve, moved), EXACT[name], lower, upper)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Elu", {"alpha": -1.0}),
+        ("Celu", {"alpha": -1.0}),
+        ("Celu", {"alpha": 0.0}),
+        ("Selu", {"alpha": -1.0}),
+        ("Selu", {"gamma": -1.0}),
+        ("Elu", {"alpha": float("nan")}),
+    ],
+)
+def test_factors_that_turn_the_curvature_are_refused_by_name(
+    name: str, given: dict[str, float]
+) -> None:
+    with pytest.raises(UnsupportedError, match=name):
+        ACTIVATIONS[name](given)

@@ -140,3 +140,22 @@ def test_what_is_not_known_is_refused_by_name(tmp_path: Path) -> None:
     save(b.model(b.op("Acosh", "x")), path)
     with pytest.raises(InputError, match="Acosh"):
         load_network(path)
+
+
+@pytest.mark.parametrize("kind", ["quotient", "gate of a factor", "gate of a sum"])
+def test_a_uniform_constant_that_enlarges_what_it_meets_is_no_number(
+    kind: str, tmp_path: Path
+) -> None:
+    b = Builder([1, 1])
+    one, wide = b.const(1.0), b.const([[1.0, 1.0, 1.0]])
+    if kind == "quotient":
+        end = b.op("Div", wide, b.op("Add", b.op("Mul", "x", "x"), one))
+    else:
+        factor, term = (wide, one) if kind == "gate of a factor" else (one, wide)
+        gate = b.op("Add", b.op("Erf", b.op("Div", "x", factor)), term)
+        end = b.op("Mul", "x", gate)
+    path = tmp_path / "network.onnx"
+    save(b.model(end), path)
+    loaded = load_network(path)
+    assert loaded.network.outputs == 3
+    _agrees(loaded, 1)

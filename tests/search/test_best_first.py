@@ -63,7 +63,7 @@ def test_a_cover_that_is_full_takes_no_more() -> None:
     cover = Cover(most=4)
     for _ in range(3):
         cover.keep(root)
-    assert cover.full and cover.count == 6 and len(cover.parts) == 2
+    assert cover.full and cover.incomplete and not cover.parts
 
 
 def test_what_a_search_keeps_of_an_unsat_query_covers_the_domain() -> None:
@@ -95,3 +95,15 @@ def test_the_cover_of_a_hidden_neuron_covers_the_domain(rounds: int) -> None:
 
     sharpen_layers(query, setting.bounds, rounds, UNLIMITED, STORABLE, keep)
     assert heard
+
+
+def test_a_cover_that_has_left_a_bundle_out_stays_without_any() -> None:
+    """More room later does not bring back what was dropped."""
+    _, setting, root = set_up(3, steps=0)
+    cover = Cover(most=1)
+    search = BestFirst(Apart(setting), Frontier(1 << 20), 1, cover.keep)
+    search.begin(root, {})
+    search.run(lambda: False)
+    cover.most = torch.inf
+    assert search.bundles > 2
+    assert cover.full and not cover.parts

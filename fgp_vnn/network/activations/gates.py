@@ -19,6 +19,7 @@ from math import inf, pi, sqrt
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.curve import EPS, Curve, Function, Piece, one
 from fgp_vnn.network.activations.sigmoids import sigmoid
 
@@ -90,6 +91,8 @@ SOFTPLUS = Curve(
 
 def elu(alpha: float, scale: float = 1.0, stretch: float = 1.0, name: str = "Elu") -> Curve:
     """scale z for z >= 0 and scale alpha expm1(z / stretch) below, for positive factors."""
+    if not (alpha >= 0 and scale > 0 and stretch > 0):
+        raise UnsupportedError(f"{name} with a negative factor is not convex below 0")
     factor = scale * alpha
 
     def left(z: Tensor) -> Tensor:

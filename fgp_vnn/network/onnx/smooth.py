@@ -57,10 +57,12 @@ def _varies(w: Writer, name: str) -> bool:
     return name not in w.graph.constants
 
 
-def _uniform(w: Writer, name: str) -> float | None:
-    """The one number that a constant consists of."""
+def _uniform(w: Writer, name: str, other: str) -> float | None:
+    """The one number that a constant consists of, if what it meets keeps its shape."""
     array = w.graph.constants.get(name)
     if array is None or not array.size or (array != array.flat[0]).any():
+        return None
+    if np.broadcast_shapes(array.shape, w.shape(other)) != tuple(w.shape(other)):
         return None
     return float(array.flat[0])
 
@@ -91,12 +93,12 @@ def _gate_unit(w: Writer, x: str, gate: str) -> float | None:
         return None
     for first, second in (added.input, reversed(added.input)):
         erf = _maker(w, first, "Erf")
-        if erf is None or _uniform(w, second) != 1:
+        if erf is None or _uniform(w, second, first) != 1:
             continue
         scaled = w.graph.makers.get(erf.input[0])
         if scaled is None or scaled.op_type not in ("Div", "Mul") or scaled.input[0] != x:
             continue
-        factor = _uniform(w, scaled.input[1])
+        factor = _uniform(w, scaled.input[1], x)
         if factor is None or factor <= 0:
             continue
         return factor if scaled.op_type == "Div" else 1 / factor
@@ -110,14 +112,14 @@ def _div(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
     root = _maker(w, b, "Sqrt")
     below = w.power(b, -1.0) if root is None else w.power(root.input[0], -0.5)
     if not _varies(w, a):
-        return below if _uniform(w, a) == 1 else w.add(below, w.graph.constants[a], "Mul")
+        return below if _uniform(w, a, b) == 1 else w.add(below, w.graph.constants[a], "Mul")
     return w.multiply(a, below)
 
 
 def _pow(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    exponent = _uniform(w, node.input[1])
+    exponent = _uniform(w, node.input[1], node.input[0])
     if exponent is None:
-        raise UnsupportedError(f"{label(node)} has more than one exponent")
+        raise UnsupportedError(f"{label(node)} has more than one exponent, or enlarges its input")
     if exponent == 0:
         raise UnsupportedError(f"{label(node)} has the exponent 0")
     return w.power(node.input[0], exponent)
