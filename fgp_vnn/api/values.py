@@ -106,9 +106,10 @@ def maximise(
             x = where.inside(where.domain.center.numpy())
         if x is None:
             continue
-        value = float(
-            least_at(Rows(network, rows.target, row), torch.from_numpy(x), asked.settings)
-        )
+        there = Rows(network, rows.target, row)
+        # The value at a point takes no search: time that is up does not take it away.
+        budget = Budget.of(None, asked.settings.memory)
+        value = float(least_at(there, torch.from_numpy(x), asked.settings, budget))
         if best is None or value > best[0]:
             best = value, x
     if best is None:

@@ -145,6 +145,12 @@ def radius(text: str) -> float:
     return _number(text, 0.0, FINITE, "a number of at least 0")
 
 
+def written_radius(text: str) -> str:
+    """The same, as it is written."""
+    radius(text)
+    return text
+
+
 def positive(text: str) -> float:
     """A positive number from the command line."""
     return _number(text, POSITIVE, FINITE, "a positive number")

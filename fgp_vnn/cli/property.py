@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.cli.arguments import count, finite, seconds
+from fgp_vnn.cli.arguments import count, finite, seconds, written_radius
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("points", type=Path, help="inputs: .npy, .npz (x, perhaps y) or .csv")
     parser.add_argument(
         "--epsilon",
+        type=written_radius,
         nargs="+",
         required=True,
         metavar="E",

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.attack.lowest import Lowest, lowest_by_descent
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.engine.bounding import bound_outputs, bound_root, refine
 from fgp_vnn.engine.problem import Problem
@@ -90,9 +90,9 @@ def find_lows(
     return Lows(_unshifted(least, shift), lowest.value, lowest.points, problem.statistics)
 
 
-def least_at(rows: Rows, point: Tensor, settings: Settings) -> Tensor:
+def least_at(rows: Rows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
     """Proved lower bounds [rows] of the values at one point [inputs]."""
-    return bound_root(_problem(rows.ask(Box(point, point)), settings, UNLIMITED))
+    return bound_root(_problem(rows.ask(Box(point, point)), settings, budget))
 
 
 def _problem(query: Query, settings: Settings, budget: Budget) -> Problem:

@@ -30,8 +30,8 @@ _CONJUNCTIONS = tested(
     "search/test_conjunctions::the_rounding_of_the_rows_is_taken_off_their_sum",
     "search/test_conjunctions::each_disjunct_is_weighed_by_itself",
 )
-_HIDDEN = tested(
-    "search/hidden_neurons.py",
+_VALUE = tested(
+    "search/value.py",
     "search/test_hidden_neurons::sharpened_bounds_contain_the_exact_range",
     "search/test_hidden_neurons::what_overflows_makes_no_neuron_stable",
 )
@@ -119,11 +119,16 @@ SEARCH: tuple[Change, ...] = (
     ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "|= positive(best)", "|= best > -1e-6"),
     (
         "the greatest bound of a neuron's bundles",
-        _HIDDEN,
+        _VALUE,
         'waiting["disjunct"], waiting["key"], "amin"',
         'waiting["disjunct"], waiting["key"], "amax"',
     ),
-    ("an overflow as a sharpened bound", _HIDDEN, "least, -torch.inf)", "least, torch.inf)"),
+    (
+        "an overflow as a sharpened bound",
+        _VALUE,
+        "least, -torch.inf)  # what",
+        "least, torch.inf)  # what",
+    ),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
     ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
     ("one half twice", _BUNDLES, "for sign in (-1, 1)]", "for sign in (1, 1)]"),

@@ -144,7 +144,7 @@ def test_the_ends_are_valid_whenever_the_search_is_cut(engine: str) -> None:
         made.x,
         maximum=MAXIMUM["l2"],
         clip=made.clip,
-        progress=lambda lower, upper: heard.append((lower, upper)),
+        hear=lambda lower, upper: heard.append((lower, upper)),
     )
     assert len(set(heard)) > 2
     slack = TOLERANCE["l2"] * made.exact

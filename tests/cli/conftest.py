@@ -33,4 +33,8 @@ def usual(tmp_path: Path) -> dict[str, list[str]]:
         "report": [out],
         "check": [str(results), *pair],
         "check-certificate": [str(points), *pair],
+        "demo": [],
+        "bounds": [*pair, "--method", "plain"],
+        "property": [str(MODEL), str(points), "--epsilon", "0.01", "--first", "1", "--out", out],
+        "completion": ["bash"],
     }

@@ -26,13 +26,22 @@ VALUES: dict[str, list[str]] = {
     "gigabytes": [*NO_NUMBER, "0", "1e300"],
     "positive": [*NO_NUMBER, "0"],
     "radius": NO_NUMBER,
+    "written_radius": NO_NUMBER,
     "finite": ["", "nan", "inf", "-inf", "1e400", "x"],
     "count": NO_COUNT,
     "threads": [*NO_COUNT, "99999999999", "1000"],
     "seed": ["", "nan", "1e3", "-1", "x", HUGE, "9" * 5000],
     "int": ["", "nan", "1e3", "x"],
 }
-FREE = ["--filter", "--verifier", "--cluster", "--ours", "--tool", "--results"]  # any text
+FREE = [
+    "--about",
+    "--filter",
+    "--verifier",
+    "--cluster",
+    "--ours",
+    "--tool",
+    "--results",
+]  # any text
 # Those whose value is a file that the command writes, or a folder.
 WRITTEN = {
     "verify": ["--results", "--certificate"],

@@ -66,7 +66,7 @@ def fgp_vnn_tool(limit: float) -> Tool:
         )
         first = result[0] if isinstance(result, list) else result
         found = first.counterexample
-        return Answer(first.status, *((found.x, found.y) if found else (None, None)))
+        return Answer(first.status, *((found.x.reshape(-1), found.y) if found else (None, None)))
 
     def check(certificate: Path, model: Path, prop: Path) -> Answer:
         from fgp_vnn.cli.main import main
@@ -87,7 +87,7 @@ def fgp_vnn_tool(limit: float) -> Tool:
         )
         first = result[0] if isinstance(result, list) else result
         found = first.counterexample
-        x, y = (found.x, found.y) if found else (None, None)
+        x, y = (found.x.reshape(-1), found.y) if found else (None, None)
         status = "robust" if first.lower > 0 else "unknown"
         return Answer(status, x, y, ends=(first.lower, first.upper))
 
