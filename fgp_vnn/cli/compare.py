@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         return 2
     instances = selected(benchmark, args)
     truth = read_truth(benchmark.folders, args.expect)
+    _out(args).mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
     stop_on_termination()
     console = Terminal()
     try:

@@ -29,6 +29,7 @@ VALUES: dict[str, list[str]] = {
     "written_radius": NO_NUMBER,
     "finite": ["", "nan", "inf", "-inf", "1e400", "x"],
     "count": NO_COUNT,
+    "whole": [v for v in NO_COUNT if v != "0"],
     "threads": [*NO_COUNT, "99999999999", "1000"],
     "seed": ["", "nan", "1e3", "-1", "x", HUGE, "9" * 5000],
     "int": ["", "nan", "1e3", "x"],
@@ -194,8 +195,11 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
 
 
 READ = [
-    *((command, 0) for command in COMMANDS),
-    *((command, 1) for command in ("verify", "certify", "radius", "supports", "check")),
+    *((command, 0) for command in COMMANDS if command not in ("demo", "completion")),
+    *(
+        (command, 1)
+        for command in ("verify", "certify", "radius", "supports", "check", "bounds", "property")
+    ),
     ("check-certificate", 1),
     ("check-certificate", 2),
 ]
