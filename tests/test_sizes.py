@@ -12,11 +12,12 @@ import fgp_vnn
 
 PACKAGE = Path(fgp_vnn.__file__).parent
 FILE_LINES, FUNCTION_LINES, PARAMETERS = 300, 60, 7
+TABLE_LINES = {"strategy.py": 450}  # a list of numbers, all in one file on purpose
 
 
 def faults(name: str, text: str) -> Iterator[str]:
     """What is too large in the text of a module, a line each."""
-    if (lines := len(text.splitlines())) > FILE_LINES:
+    if (lines := len(text.splitlines())) > TABLE_LINES.get(name, FILE_LINES):
         yield f"{name}: {lines} lines"
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
