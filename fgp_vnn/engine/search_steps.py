@@ -13,8 +13,9 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
 from fgp_vnn.engine.problem import Problem
+from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.hidden_neurons import sharpen_layers
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.walk import Walk, walk_regions
 from fgp_vnn.strategy import Neurons
