@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -46,9 +47,24 @@ class Query:
         device = self.network.device
         return self.network.to(device, torch.float32), self.domain.to(device, torch.float32)
 
+    @cached_property
+    def _rows(self) -> tuple[list[int], ...]:
+        """The numbers of each disjunct's rows, read from the device once."""
+        found: tuple[list[int], ...] = tuple([] for _ in range(self.disjuncts))
+        for row, disjunct in enumerate(self.disjunct.tolist()):
+            found[disjunct].append(row)
+        return found
+
+    @cached_property
+    def members(self) -> tuple[Tensor, ...]:
+        """The numbers [rows of it] of each disjunct's rows."""
+        return tuple(
+            torch.tensor(rows, dtype=torch.long, device=self.disjunct.device) for rows in self._rows
+        )
+
     def rows_of(self, disjunct: int) -> list[int]:
         """The numbers of a disjunct's rows."""
-        return torch.nonzero(self.disjunct == disjunct).flatten().tolist()
+        return list(self._rows[disjunct])
 
     def closed(self, lower: Tensor) -> Tensor:
         """Which disjuncts [..., disjuncts] cannot be met where g >= lower [..., rows]."""

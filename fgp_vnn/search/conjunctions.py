@@ -33,9 +33,9 @@ def combine(query: Query, domain: Domain, passed: Backward, numbers: Inputs) -> 
     closed = query.closed(passed.least)
     weights = torch.ones_like(passed.least)
     points: list[Tensor] = []
-    sizes = torch.bincount(query.disjunct, minlength=query.disjuncts).tolist()
-    for disjunct in [d for d, size in enumerate(sizes) if size > 1]:
-        rows = torch.nonzero(query.disjunct == disjunct).flatten()
+    for disjunct, rows in enumerate(query.members):
+        if len(rows) < 2:
+            continue
         best, share, point = _weigh(domain, passed, rows, numbers)
         closed[:, disjunct] |= positive(best)
         weights[:, rows] = share
