@@ -172,7 +172,7 @@ class Projections:
 
 
 @dataclass(frozen=True)
-class Batch:
+class RegionBatch:
     """How many regions are explored at once."""
 
     most: int  # [w 0.97 0.93]
@@ -181,7 +181,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Table:
+class HashTable:
     """The hash table of the regions that were seen."""
 
     slots: int = 1 << 12  # at first [w 1.00 1.02]
@@ -193,14 +193,14 @@ class Table:
 class Walk:
     """The walk from region to region."""
 
-    breadth: Batch = Batch(most=4096, workspace=1 << 20, least=16)  # regions, breadth first
-    nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
+    breadth: RegionBatch = RegionBatch(most=4096, workspace=1 << 20, least=16)
+    nearest: RegionBatch = RegionBatch(most=256, workspace=1 << 18)
     overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # for float32 [w 1.01 1.01]
     waiting: int = 256  # boundaries that wait at most [w 0.94 1.01]
     few_neurons: int = 6  # unstable ones up to which `verify` walks first [v 0.98 0.83]
     patience: int = 50_000  # regions that `certify` walks before it searches bundles [-]
     boundaries: int = 32  # that are settled at once, nearest first [n 1.10 1.02]
-    table: Table = Table()
+    table: HashTable = HashTable()
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Radius:
+class RadiusSearch:
     """The search for the distance to the nearest counterexample."""
 
     # relative, how closely the radius of plain bounds is found before a search [r 1.02 1.04]
@@ -297,4 +297,4 @@ class Strategy:
     short: Neurons = Neurons(most=2000, trial=300)  # the first search
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
-    radius: Radius = Radius()
+    radius: RadiusSearch = RadiusSearch()

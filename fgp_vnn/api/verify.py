@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from fgp_vnn.api.cases import asked_about, check_fit, combine, load_for
-from fgp_vnn.api.opaque import attack_refused
+from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
 from fgp_vnn.api.opening import divide, load_asked
+from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import read_bytes, write_bytes
@@ -139,8 +139,8 @@ def _verify(
     verdicts: list[Verdict] = []
     begin = time.perf_counter()
     # What a certificate or a deployment is about is read from the file, for all inputs.
-    whole = certificate is not None or settings.float32_semantics
-    for loaded, part in load_for(files, prop, whole=whole):
+    for_all = certificate is not None or settings.float32_semantics
+    for loaded, part in load_for(files, prop, all_inputs=for_all):
         load, budget = time.perf_counter() - begin, limit()
         if settings.attack and FLAT & loaded.operators.keys():  # gradients need slopes in place
             with suppress(UnsupportedError):
@@ -158,7 +158,7 @@ def _verify(
         if verdict.status == "sat":
             break
         begin = time.perf_counter()
-    verdict = combine(verdicts)
+    verdict = join_verdicts(verdicts)
     if certificate is not None and verdict.status == "unsat":
         verdict = _with_certificate(verdict, logs, files, prop, certificate, limit())
     return verdict
@@ -216,7 +216,7 @@ def solve_property(
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break
-    return combine(verdicts)
+    return join_verdicts(verdicts)
 
 
 def _solve_deployed(

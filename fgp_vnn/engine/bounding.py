@@ -110,7 +110,7 @@ def open_disjuncts(problem: Problem, least: Tensor) -> list[int]:
     return [disjunct for disjunct, done in enumerate(closed) if not done]
 
 
-def keep_open(problem: Problem, disjuncts: list[int]) -> None:
+def reduce_to(problem: Problem, disjuncts: list[int]) -> None:
     """Reduce the problem to these disjuncts and the neurons that first bounds leave unstable."""
     if problem.condensed is None:
         problem.only(disjuncts)

@@ -17,7 +17,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.strategy import Radius
+from fgp_vnn.strategy import RadiusSearch
 
 Progress = Callable[[float, float], None]  # called with the lower and the upper bound
 
@@ -47,7 +47,7 @@ class Ends:
         return self.classifier.settings
 
     @property
-    def strategy(self) -> Radius:
+    def numbers(self) -> RadiusSearch:
         """The tuning numbers of the search for a radius."""
         return self.classifier.strategy.radius
 
@@ -83,7 +83,7 @@ class Ends:
         for point in points.detach().cpu().double().numpy():
             if not np.isfinite(point).all():
                 continue
-            for overshoot in self.strategy.overshoots:
+            for overshoot in self.numbers.overshoots:
                 moved = self.center.x + (1 + overshoot) * (point - self.center.x)
                 if self.distance(moved) >= self.upper:
                     break

@@ -11,7 +11,7 @@ import torch
 
 from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.engine.opaque import OpaqueProblem, attack_program
+from fgp_vnn.engine.attack_only import AttackProblem, attack_program
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_search import bound_finely, bound_roughly, split_nearest, walk_nearest
@@ -22,8 +22,8 @@ from fgp_vnn.engine.steps import (
     Step,
     attack_longer,
     attack_quickly,
-    bound,
     bound_for_walk,
+    bound_plainly,
     drop_stable,
     leave_open,
     optimise_slopes,
@@ -32,7 +32,7 @@ from fgp_vnn.engine.steps import (
     watch_time,
 )
 
-Question = Literal["verify", "certify", "radius", "opaque"]
+Question = Literal["verify", "certify", "radius", "attack only"]
 
 _ATTACK = (
     read_property,
@@ -40,7 +40,7 @@ _ATTACK = (
     attack_longer,
     leave_open("the attack found nothing, and it proves nothing"),
 )
-_BEGIN = (read_property, attack_quickly, bound)
+_BEGIN = (read_property, attack_quickly, bound_plainly)
 _TIGHTEN = (shrink, attack_longer, optimise_slopes, watch_time)
 _OPEN = leave_open("linear bounds leave it open")
 _NEAREST = (attack_nearest, bound_roughly)
@@ -60,11 +60,11 @@ _STEPS: Mapping[tuple[Question, str], Sequence[Step[Any]]] = {
     ("radius", "walk"): (*_NEAREST, walk_nearest),
     ("radius", "split"): (*_NEAREST, split_nearest),
     ("radius", "bounds"): (attack_nearest, bound_finely),
-    **{("opaque", engine): (attack_program,) for engine in ENGINES},
+    **{("attack only", engine): (attack_program,) for engine in ENGINES},
 }
 
 
-def run(asked: Problem | OpaqueProblem | Ends, question: Question) -> Verdict:
+def run(asked: Problem | AttackProblem | Ends, question: Question) -> Verdict:
     """Decide whether a point of a problem's domain meets its unsafe set, or, for a radius, bring
     the two ends together: the verdict of the first step that gives one."""
     steps = _STEPS[question, asked.settings.engine]
@@ -80,13 +80,13 @@ def run(asked: Problem | OpaqueProblem | Ends, question: Question) -> Verdict:
     raise AssertionError("the last step of a question gives a verdict")
 
 
-def _tell(step: Step[Any], asked: Problem | OpaqueProblem | Ends) -> None:
+def _tell(step: Step[Any], asked: Problem | AttackProblem | Ends) -> None:
     """Say which step comes next."""
     name = getattr(step, "__name__", "").strip("<>").replace("_", " ")
     if name != "lambda":
         tell(Stage(name, left=_left(asked)), logging.INFO)
 
 
-def _left(asked: Problem | OpaqueProblem | Ends) -> float | None:
+def _left(asked: Problem | AttackProblem | Ends) -> float | None:
     left = asked.budget.left()
     return None if left == math.inf else left

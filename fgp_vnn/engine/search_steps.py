@@ -16,7 +16,7 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.inputs import Subdivision, split_inputs
 from fgp_vnn.search.neurons import split_neurons
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Neurons
 
 
@@ -120,7 +120,7 @@ def _sharpen(problem: Problem) -> bool:
 
 def _walk(problem: Problem, regions: int | None) -> Outcome:
     settings = problem.settings
-    how = Walk(
+    how = WalkOptions(
         variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
         batch=settings.batch,
         cache_first=settings.cache_first,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fgp_vnn.attack.descent import falsify
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.engine.bounding import bound_forward, bound_root, keep_open, open_disjuncts, optimise
+from fgp_vnn.engine.bounding import bound_forward, bound_root, open_disjuncts, optimise, reduce_to
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent
 
@@ -55,26 +55,26 @@ def _attack(problem: Problem, descent: Descent) -> Verdict | None:
     return problem.verdict("sat", "attack", found) if found else None
 
 
-def bound(problem: Problem) -> Verdict | None:
+def bound_plainly(problem: Problem) -> Verdict | None:
     """Plain linear bounds; drops stable neurons and closed disjuncts."""
     with problem.timed("bounds"):
         problem.reduce_inputs()
         least = bound_forward(problem)
-        return _keep_open(problem, bound_root(problem) if least is None else least)
+        return _reduce_to_open(problem, bound_root(problem) if least is None else least)
 
 
 def bound_for_walk(problem: Problem) -> Verdict | None:
     """The same, with inputs kept: the walk reduces them itself."""
     with problem.timed("bounds"):
-        return _keep_open(problem, bound_root(problem))
+        return _reduce_to_open(problem, bound_root(problem))
 
 
-def _keep_open(problem: Problem, least: Tensor) -> Verdict | None:
+def _reduce_to_open(problem: Problem, least: Tensor) -> Verdict | None:
     """Reduce the problem to the disjuncts that lower bounds [rows] on the outputs leave open."""
     left = open_disjuncts(problem, least)
     if not left:
         return problem.verdict("unsat", "bounds")
-    keep_open(problem, left)
+    reduce_to(problem, left)
     return None
 
 

@@ -26,10 +26,10 @@ from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.clipping import clip
-from fgp_vnn.search.conjunctions import combine
+from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
-from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.search.walk.walk import WalkOptions
 from fgp_vnn.strategy import Strategy
 
 
@@ -99,7 +99,7 @@ def split_inputs(
         if found is None and subdivision.lp:
             rest = last_boxes(box, bounded.left, bounded.closed, numbers)
             boxes = Parts(*(part[rest] for part in bounded.left))
-            walk = Walk(
+            walk = WalkOptions(
                 lp=True,
                 numbers=subdivision.strategy.walk,
                 projections=subdivision.strategy.projections,
@@ -108,7 +108,7 @@ def split_inputs(
             bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
         if found is not None:
             return Outcome("sat", found, statistics=statistics)
-        _keep_open(query, frontier, bounded)
+        _push_open(query, frontier, bounded)
         if budget.expired() and len(frontier):
             reason = f"time is up with {len(frontier)} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
@@ -155,7 +155,7 @@ def _bound(
     )
     passed = _whole(passed, len(parts.lower))
     numbers = subdivision.strategy.inputs
-    combined = combine(query, box, passed, numbers)
+    combined = weigh_rows(query, box, passed, numbers)
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
@@ -256,7 +256,7 @@ def _score(query: Query, least: Tensor) -> Tensor:
     return query.worst(least).amin(-1)
 
 
-def _keep_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
+def _push_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
     open_ = torch.nonzero(~bounded.closed).flatten()
     frontier.push(
         _score(query, bounded.nominal)[open_],

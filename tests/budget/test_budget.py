@@ -25,7 +25,7 @@ from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
 from fgp_vnn.search.last_boxes import Parts, walk_boxes
-from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.search.walk.walk import WalkOptions
 from tests.helpers.places import PACKAGE
 from tests.helpers.small_networks import random_network, robustness_query
 
@@ -203,7 +203,7 @@ def test_boxes_that_no_time_is_left_for_count_as_stuck() -> None:
     signs = torch.zeros(3, 4, dtype=torch.int8)
     boxes = Parts(box.lower.expand(3, -1), box.upper.expand(3, -1), signs)
     statistics = {"stuck": 0, "lps": 0}
-    walk_boxes(query, boxes, lambda points: None, PAST, Walk(lp=True), statistics, [])
+    walk_boxes(query, boxes, lambda points: None, PAST, WalkOptions(lp=True), statistics, [])
     assert statistics == {"stuck": 3, "lps": 0}
 
 

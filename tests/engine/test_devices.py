@@ -18,7 +18,7 @@ from fgp_vnn.domain.sets import Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import ask
 from fgp_vnn.regions.forms import affine_forms, empty, gradient
-from fgp_vnn.search.walk.visited import flip_words, pack, unpack
+from fgp_vnn.search.walk.seen_regions import flip_words, pack, unpack
 from fgp_vnn.strategy import Ascent
 from tests.helpers.random_networks import KINDS, random_domain, random_network, random_rows
 

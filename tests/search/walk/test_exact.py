@@ -10,7 +10,7 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import ask
-from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.search.walk.walk import WalkOptions
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
 from tests.helpers.random_networks import KINDS, grid_weights, random_domain, random_network
 from tests.search.walk.test_walk import walk
@@ -99,8 +99,8 @@ def test_without_alternation_an_inconclusive_boundary_stays_unknown() -> None:
         np.array([[1.0, 1.0], [-1.0, 1.0]]), np.array([-0.6, -0.6]), np.zeros(2, bool)
     )
     query = ask(exact_unit_network(), unit_box(-0.5, 0.5), [both])
-    assert walk(query, Walk(alternate=False)).status == "unknown"
-    assert walk(query, Walk(alternate=False, variant="first-boundary")).status == "unknown"
+    assert walk(query, WalkOptions(alternate=False)).status == "unknown"
+    assert walk(query, WalkOptions(alternate=False, variant="first-boundary")).status == "unknown"
     assert walk(query).status == "unsat"
 
 
