@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
-from fgp_vnn.base.radius import Ended, Radius
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.results import Results
 from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample, Verdict
@@ -39,7 +39,6 @@ _STATUSES: dict[str, RobustnessStatus] = {
     "timeout": "timeout",
 }
 _ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
-_ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
 def certify(
@@ -230,30 +229,21 @@ class Certifier(Classifier):
         )
 
     def _radius(self, ends: Ends, given: Given) -> Radius:
-        begin, label = time.perf_counter(), ends.center.label
-        if found := self.wrong(ends.center, 0.0):
-            seconds = time.perf_counter() - begin
-            x = given.back(ends.center.x)
-            return Radius(
-                0.0, 0.0, label, given.answer(found), "gap", "class", seconds, {}, self.note, x
-            )
-        short = False
-        try:
-            with memory_errors():
-                verdict = run(ends, "radius")
-        except OutOfMemoryError as error:
-            short, verdict = True, Verdict("unknown", "", ends.counterexample, str(error))
-        return Radius(
-            ends.lower,
-            ends.upper,
-            label,
-            given.answer(verdict.counterexample),
-            "memory" if short else _ENDS.get(verdict.status, "inconclusive"),
-            verdict.decided_by,
-            time.perf_counter() - begin,
-            verdict.statistics,
-            self.note,
-            given.back(ends.center.x),
+        begin = time.perf_counter()
+        if wrong := self.wrong(ends.center, 0.0):
+            found = Radius(0.0, 0.0, ends.center.label, wrong, "gap", "class")
+        else:
+            try:
+                with memory_errors():
+                    found = run(ends, "radius")
+            except OutOfMemoryError:
+                found = replace(ends.answer(""), ended="memory")
+        return replace(
+            found,
+            counterexample=given.answer(found.counterexample),
+            seconds=time.perf_counter() - begin,
+            note=self.note,
+            input=given.back(ends.center.x),
         )
 
     def wrong(self, center: Center, radius: float) -> Counterexample | None:

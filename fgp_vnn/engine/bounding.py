@@ -184,9 +184,9 @@ def refine(problem: Problem, patience: Budget) -> None:
 
 def drop_and_bound(problem: Problem) -> list[int]:
     """Drop the neurons that tighter bounds have made stable; the disjuncts that stay open."""
-    before = problem.statistics["unstable"]
+    before = problem.unstable
     problem.shrink()
-    problem.tightened = problem.statistics["unstable"] <= problem.strategy.hidden.worth * before
+    problem.tightened = problem.unstable <= problem.strategy.hidden.worth * before
     return _by_slopes(problem)
 
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import ORDERS
+from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, other_class
-from fgp_vnn.base.verdict import Counterexample, Status, Verdict
+from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.problem import Problem
@@ -92,17 +93,17 @@ class Ends:
                     break
         return improved
 
-    def verdict(self, method: str) -> Verdict:
-        """What a method has come to: `sat` if the two ends are within the gap of each other,
-        `unsat` if no counterexample is nearer than the maximum."""
-        status: Status = "unknown"
+    def answer(self, method: str) -> Radius:
+        """What a method has come to."""
+        ended: Ended = "inconclusive"
         if math.isfinite(self.upper) and self.lower >= self.upper * (1 - self.gap):
-            status = "sat"
+            ended = "gap"
         elif self.lower >= self.maximum:
-            status = "unsat"
+            ended = "max"
         elif self.budget.expired():
-            status = "timeout"
-        return self.largest.verdict(status, method, self.counterexample)
+            ended = "timeout"
+        ends, found, label = (self.lower, self.upper), self.counterexample, self.center.label
+        return Radius(*ends, label, found, ended, method, statistics=self.largest.statistics)
 
     def distance(self, point: Doubles) -> float:
         """From the centre, rounded up by more than float64 can be wrong."""

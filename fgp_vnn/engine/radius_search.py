@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import Target, polish
-from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_stages import SmallBall, plain_bounds, small_ball
 from fgp_vnn.search.ball import Reporter
@@ -75,19 +75,19 @@ class Attempt:
         return Bundles.joined([carried, fresh])
 
 
-def bound_roughly(ends: Ends) -> Verdict | None:
-    """Raise the lower end by plain bounds; the verdict if that is enough, or time is up."""
+def bound_roughly(ends: Ends) -> Radius | None:
+    """Raise the lower end by plain bounds; the answer if that is enough, or time is up."""
     plain_bounds(ends, ends.numbers.rough)
-    return ends.verdict("bounds") if ends.done or ends.budget.expired() else None
+    return ends.answer("bounds") if ends.done or ends.budget.expired() else None
 
 
-def bound_finely(ends: Ends) -> Verdict:
+def bound_finely(ends: Ends) -> Radius:
     """Raise the lower end by plain bounds, as far as they go."""
     plain_bounds(ends, ends.numbers.fine)
-    return ends.verdict("bounds")
+    return ends.answer("bounds")
 
 
-def walk_nearest(ends: Ends) -> Verdict:
+def walk_nearest(ends: Ends) -> Radius:
     """Narrow the ends by the walk, the nearest region first."""
     radius = ends.goal
     made = small_ball(ends, radius)
@@ -97,13 +97,13 @@ def walk_nearest(ends: Ends) -> Verdict:
         reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
         regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
         ends.largest.count("regions", regions)
-    return ends.verdict("walk")
+    return ends.answer("walk")
 
 
-def split_nearest(ends: Ends) -> Verdict:
+def split_nearest(ends: Ends) -> Radius:
     """Narrow the ends by splits of neurons, the nearest bundle first."""
     _split(ends)
-    return ends.verdict("split")
+    return ends.answer("split")
 
 
 def _split(ends: Ends) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.engine.attack_only import AttackProblem, attack_program
@@ -16,7 +17,7 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_search import bound_finely, bound_roughly, split_nearest, walk_nearest
 from fgp_vnn.engine.radius_stages import attack_nearest
-from fgp_vnn.engine.search_steps import forget_bounds, split, walk, walk_few, walk_first
+from fgp_vnn.engine.search_steps import split, walk, walk_few, walk_first
 from fgp_vnn.engine.settings import ENGINES
 from fgp_vnn.engine.steps import (
     Step,
@@ -32,7 +33,7 @@ from fgp_vnn.engine.steps import (
     watch_time,
 )
 
-Question = Literal["verify", "certify", "radius", "attack only"]
+Question = Literal["verify", "certify", "attack only"]
 
 _ATTACK = (
     read_property,
@@ -45,7 +46,7 @@ _TIGHTEN = (shrink, attack_longer, optimise_slopes, watch_time)
 _OPEN = leave_open("linear bounds leave it open")
 _NEAREST = (attack_nearest, bound_roughly)
 # What `certify` asks is mostly decided by bounds or a short walk: these come first.
-_STEPS: Mapping[tuple[Question, str], Sequence[Step[Any]]] = {
+_STEPS: Mapping[tuple[str, str], Sequence[Step[Any]]] = {
     ("verify", "auto"): (*_BEGIN, *_TIGHTEN, walk_few, split),
     ("verify", "walk"): (*_BEGIN, *_TIGHTEN, walk),
     ("verify", "split"): (*_BEGIN, *_TIGHTEN, split),
@@ -64,20 +65,23 @@ _STEPS: Mapping[tuple[Question, str], Sequence[Step[Any]]] = {
 }
 
 
-def run(asked: Problem | AttackProblem | Ends, question: Question) -> Verdict:
+@overload
+def run(asked: Ends, question: Literal["radius"]) -> Radius: ...
+@overload
+def run(asked: Problem | AttackProblem, question: Question) -> Verdict: ...
+def run(asked: Problem | AttackProblem | Ends, question: str) -> Verdict | Radius:
     """Decide whether a point of a problem's domain meets its unsafe set, or, for a radius, bring
-    the two ends together: the verdict of the first step that gives one."""
+    the two ends together: the answer of the first step that gives one."""
     steps = _STEPS[question, asked.settings.engine]
-    if question == "certify" and not asked.settings.stable:
-        steps = forget_bounds, walk
     with torch.no_grad():
         for step in steps:
             _tell(step, asked)
-            verdict = step(asked)
-            if verdict is not None:
-                tell(Stage(verdict.status, left=_left(asked)), logging.INFO)
-                return verdict
-    raise AssertionError("the last step of a question gives a verdict")
+            answer = step(asked)
+            if answer is not None:
+                status = answer.ended if isinstance(answer, Radius) else answer.status
+                tell(Stage(status, left=_left(asked)), logging.INFO)
+                return answer
+    raise AssertionError("the last step of a question gives an answer")
 
 
 def _tell(step: Step[Any], asked: Problem | AttackProblem | Ends) -> None:

@@ -13,13 +13,15 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.descent import falsify
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.engine.bounding import bound_forward, bound_root, open_disjuncts, optimise, reduce_to
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent
 
 Asked = TypeVar("Asked")  # a problem, a program, or the two ends of a radius
-Step = Callable[[Asked], Verdict | None]
+Step = Callable[[Asked], Verdict | Radius | None]
 TIME_IS_UP = "time is up after the first bounds"
 
 
@@ -79,7 +81,12 @@ def _reduce_to_open(problem: Problem, least: Tensor) -> Verdict | None:
 
 
 def drop_stable(problem: Problem) -> None:
-    """Drop stable neurons; the bounds are not used to decide anything."""
+    """Drop stable neurons, if the user has them dropped; the bounds decide nothing else."""
+    if not problem.settings.stable:
+        like, widths = problem.query.domain.center, problem.query.network.widths
+        above = tuple(like.new_full((1, width), torch.inf) for width in widths)
+        problem.bounds = LayerBounds(tuple(-bound for bound in above), above)
+        return
     with problem.timed("bounds"):
         bound_root(problem)
         problem.drop_stable()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.rounding import positive
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.query import Query
 from fgp_vnn.search.walk import seen_regions
@@ -29,8 +30,8 @@ class Patterns:
         none = torch.zeros(1, 0, dtype=torch.bool, device=network.device)
         base = torch.cat([none, *(z >= 0 for z in center)], -1)[0]
         # A neuron is stable only by a bound that is a number.
-        surely_on = torch.cat([none, *((lo >= 0) & (lo < torch.inf) for lo in bounds.lower)], -1)[0]
-        surely_off = torch.cat([none, *((up <= 0) & (-torch.inf < up) for up in bounds.upper)], -1)
+        surely_on = torch.cat([none, *(positive(lo, or_zero=True) for lo in bounds.lower)], -1)[0]
+        surely_off = torch.cat([none, *(positive(-up, or_zero=True) for up in bounds.upper)], -1)
         crossing = ~(surely_on | surely_off[0])
         self._neurons: Tensor | None = None  # [unstable] positions; None if all may flip
         if not bool(crossing.all()):
