@@ -108,7 +108,7 @@ def _write_page(
     run: PointRun,
     fixed: dict[str, Any],
 ) -> None:
-    from fgp_vnn.report.certify_page import CertifyReport, write_certify_page
+    from fgp_vnn.report.certify_page import CertifyReport
     from fgp_vnn.report.page import facts_line
 
     rows = sorted(rows, key=lambda row: int(row["point"]))
@@ -117,7 +117,7 @@ def _write_page(
     settings["options"] = facts_line(fixed["options"]) or "as usual"
     facts = network_facts(args.model, run, fixed["network"])
     pictures = list(counterexample_pictures(found, run))
-    write_certify_page(args.report, CertifyReport(rows, summary, facts, settings, pictures))
+    CertifyReport(facts, settings, pictures, rows, summary).write(args.report)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

@@ -111,18 +111,13 @@ class ProofLog(NullLog):
         try:
             if proved and not in_time:
                 self.gap = "time was up before the proof was put together"
-            elif proved:
-                self._close_leaves()
+            elif proved and self._leaves:
+                self._close(Bundles.joined(self._leaves))
+            if proved and in_time and self._boxes:
+                self._close_boxes()
         except LookupError as error:
             self.gap = str(error)
         self._leaves, self._boxes = [], []
-
-    def _close_leaves(self) -> None:
-        if self._leaves:
-            parts = zip(*(bundles.parts() for bundles in self._leaves), strict=True)
-            self._close(Bundles(*(torch.cat(part) for part in parts)))
-        if self._boxes:
-            self._close_boxes()
 
     def _close(self, bundles: Bundles) -> None:
         found, order = self._trees(bundles, len(self.names.layers))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, backward
-from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
@@ -78,8 +78,7 @@ def set_out(
     eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
     rows = eye[padded].to(query.network.device)
     setting = Setting(query, bounds, rows, query.coarse(), budget, ascent, candidates)
-    pairs = zip(bounds.lower, bounds.upper, strict=True)
-    slopes = torch.cat([rows.new_zeros(0), *((up > -lo)[0] for lo, up in pairs)])
+    slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
     disjunct = torch.arange(len(numbers), device=rows.device)
@@ -154,11 +153,6 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-def bounds_at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
-    """The bounds of some of the bundles."""
-    return bounds.at(index)
-
-
 def _gains(setting: Setting, bounded: Bounded, kept: Bundles, at: Tensor) -> Tensor:
     """What both children of each neuron would gain at the point where the bound is least.
 
@@ -169,7 +163,7 @@ def _gains(setting: Setting, bounded: Bounded, kept: Bundles, at: Tensor) -> Ten
     network, _ = setting.coarse or (setting.query.network, setting.query.domain)
     dtype, depth = network.dtype, len(setting.widths)
     alpha = kept.multipliers(setting.widths).to(dtype).alpha
-    lines = bounds_at(bounded.bounds, at).to(dtype).lines(alpha)
+    lines = bounded.bounds.at(at).to(dtype).lines(alpha)
     found = bounded.result.coefficients.items()
     coefficients = {k: coefficient[at].to(dtype) for k, coefficient in found}
     points = bounded.result.points[at].to(dtype)
