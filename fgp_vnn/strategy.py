@@ -79,6 +79,7 @@ class Blind:
     """The attack on a program that is not understood (measured: 12 of 12 traffic signs)."""
 
     descent: Descent = Descent(restarts=16, steps=40)
+    share: float = 0.5  # of the time, where a network is understood and its gradients are 0 [-]
     rounds: int = 16  # of a descent and of random changes
     targets: int = 4  # disjuncts, the nearest ones
     near: float = 0.3  # of the domain's size, around the best point: half of the later starts
@@ -122,6 +123,8 @@ class Ascent:
     rate: float = 0.3  # [v 1.06 0.99]
     decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
     beta_rate: float = 0.1  # of multipliers, in the layer's mean coefficient [v 0.99 0.93]
+    means: tuple[float, float] = (0.9, 0.999)  # weight of the past in Adam's two means [-]
+    weights_rate: float = 4.0  # of a conjunction's weights (Hedge), in `rate` [-]
     storable: bool = False  # the result is rounded to what a certificate holds
 
 
@@ -262,6 +265,7 @@ class RadiusSearch:
     # Shares of the time, and the part of the tree that has to be closed by then: a proof at the
     # goal that has less does not look as if it would end. [r 1.05 1.00]
     promising: tuple[tuple[float, float], ...] = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
+    ends: float = 0.05  # of an interval, at either end, where regula falsi does not look [-]
     grow_share: float = 0.05  # of the time, for a radius that is tried first [-]
     step: float = 1.3  # factor from the largest radius that is proved to the next one [-]
     close: float = 1.1  # factor at which the least unproved radius goes on [-]
@@ -282,6 +286,23 @@ class Shrinking:
     # Inputs that move, up to which forms go forward: seconds of these | of rows back are 0.7 | 45
     columns: int = 256  # on cgan (5 inputs), 6 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
     rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
+
+
+@dataclass(frozen=True)
+class Common:
+    """Numbers that are the same under every strategy: processors and people decide them."""
+
+    usual: float = 600.0  # seconds of which a share is taken where no limit is given
+    certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
+    cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
+    cached_windows: int = 8 << 20  # the same of rows that are patches
+    window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
+    sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays
+    sparse_from: int = 50_000  # entries, below which a dense product takes no time worth saving
+    sparse_vectors: int = 64  # in one product with such a matrix; many more at once were slower
+
+
+COMMON = Common()
 
 
 @dataclass(frozen=True)

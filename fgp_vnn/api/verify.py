@@ -145,7 +145,9 @@ def _verify(
         if settings.attack and FLAT & loaded.operators.keys():  # gradients need slopes in place
             with suppress(UnsupportedError):
                 error = UnsupportedError("its gradients are 0")
-                tried = attack_refused(files, part, settings, budget.share(0.5), error)
+                tried = attack_refused(
+                    files, part, settings, budget.share(Strategy().attack.blind.share), error
+                )
                 if tried.status == "sat":
                     return replace(tried, seconds={"load": load, **tried.seconds})
         if settings.float32_semantics:

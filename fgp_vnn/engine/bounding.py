@@ -92,8 +92,8 @@ def _condensable(problem: Problem) -> bool:
 
 
 def bound_forward(problem: Problem) -> Tensor | None:
-    """The same by forms carried forward, where boxes are going to be bounded in that way; None
-    where they are not."""
+    """Bound all neurons by forms carried forward, and the outputs by a backward pass from there;
+    lower bounds [rows] on these, or None where a split of inputs would not bound boxes that way."""
     domain, network = problem.query.domain, problem.query.network
     if not isinstance(domain, Box) or not by_inputs(problem):
         return None

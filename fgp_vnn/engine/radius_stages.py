@@ -84,7 +84,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
     side = 0
     while at_low > 0 and high - low > tolerance * high and not ends.budget.expired():
         share = at_low / (at_low - at_high) if math.isfinite(at_high) else 0.5
-        middle = low + min(max(share, 0.05), 0.95) * (high - low)
+        middle = low + min(max(share, ends.numbers.ends), 1 - ends.numbers.ends) * (high - low)
         value = _least(ends, middle)
         if value > 0:
             ends.raise_to(middle)

@@ -54,7 +54,7 @@ class Settings:
     seed: int = 0
     float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
-    reduce: bool = True  # the walk works in the row space of the first layer, for l2
+    reduce: bool = True  # inputs that do not matter are dropped; in l2, all but the row space
     signed: bool = True  # the walk drops regions that miss the domain by one constraint
     joint: bool = True  # and those that miss it by several constraints together
     cache_first: bool = True  # the first layer's supports are computed once
