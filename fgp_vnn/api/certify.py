@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.models import Model, check_single
-from fgp_vnn.api.nearness import read_near
+from fgp_vnn.api.nearness import Near, read_near
 from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
@@ -118,7 +118,8 @@ class Certifier(Classifier):
     def certify(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
         """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
         them for a batch; options as in `certify`."""
-        return self._each(x, (epsilon, norm), asked, self._certify)
+        asked_of = self._points(x, (epsilon, norm), asked)
+        return asked_of.collect(self._certify(*point) for point in asked_of)
 
     def radius(
         self,
@@ -148,51 +149,29 @@ class Certifier(Classifier):
             if asked.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")
 
-        def answer(center: Center, most: float, budget: Budget, given: Any) -> Radius:
-            return self._radius(Ends(self, center, most, gap, budget, hear), given)
-
-        return self._each(x, (float(maximum), norm), asked, answer)
+        asked_of = self._points(x, (float(maximum), norm), asked)
+        return asked_of.collect(
+            self._radius(Ends(self, center, most, gap, budget, hear), given)
+            for center, most, budget, given in asked_of
+        )
 
     def attack(
         self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any
     ) -> Counterexample | list[Counterexample | None] | None:
         """A counterexample within epsilon of x, if a longer attack finds one in the time and memory
         that it has."""
+        asked_of = self._points(x, (epsilon, norm), asked)
+        return asked_of.collect(self._attack(*point) for point in asked_of)
 
-        def answer(
-            center: Center, radius: float, budget: Budget, given: Given
-        ) -> Counterexample | None:
-            try:
-                with memory_errors():
-                    return given.answer(self.descend(center, radius, budget))
-            except OutOfMemoryError:
-                return None
-
-        return self._each(x, (epsilon, norm), asked, answer)
-
-    def _each(
-        self,
-        x: ArrayLike,
-        ball: tuple[Any, Any],
-        asked: dict[str, Any],
-        answer: Callable[[Center, float, Budget, Given], Answer],
-    ) -> Answer | list[Answer]:
-        """The answer about one input, or a list of answers about a batch along the first axis."""
+    def _points(self, x: ArrayLike, ball: tuple[Any, Any], asked: dict[str, Any]) -> _Points:
+        """One input or a batch along the first axis, read as `certify` says."""
         timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
         near = read_near(self.opened, norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
-        count, seconds = len(given.points), check_seconds(timeout)
-        labels = None if y is None else read_classes(y, count, self.network.outputs)
-        answers = []
-        with counted(count, shown, given.single) as done, torch.inference_mode():
-            for number, point in enumerate(given.points):
-                budget = Budget.of(seconds, self.settings.memory)
-                label = self.label_of(point) if labels is None else labels[number]
-                center, radius = near.at(point, label, epsilon)
-                answers.append(answer(center, radius, budget, given))
-                done()
-        return answers[0] if given.single else Results(answers)
+        seconds, classes = check_seconds(timeout), self.network.outputs
+        labels = None if y is None else read_classes(y, len(given.points), classes)
+        return _Points(self, given, near, epsilon, labels, seconds, shown)
 
     def label_of(self, x: Doubles) -> int:
         """The class that the network gives a flat input [inputs]."""
@@ -200,6 +179,15 @@ class Certifier(Classifier):
         if not np.isfinite(y).all():
             raise InputError("the network's output at the input is not finite")
         return int(y.argmax())
+
+    def _attack(
+        self, center: Center, radius: float, budget: Budget, given: Given
+    ) -> Counterexample | None:
+        try:
+            with memory_errors():
+                return given.answer(self.descend(center, radius, budget))
+        except OutOfMemoryError:
+            return None
 
     def _certify(self, center: Center, radius: float, budget: Budget, given: Given) -> Robustness:
         begin = time.perf_counter()
@@ -249,3 +237,33 @@ class Certifier(Classifier):
     def wrong(self, center: Center, radius: float) -> Counterexample | None:
         """The centre itself, where the network gives it another class than it should have."""
         return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """The inputs that are asked about, one after the other, each with its ball and its budget."""
+
+    certifier: Certifier
+    given: Given
+    near: Near
+    epsilon: Any
+    labels: list[int] | None  # None: those that the network gives
+    seconds: float | None  # for each
+    shown: Any  # as `counted` takes it
+
+    def __iter__(self) -> Iterator[tuple[Center, float, Budget, Given]]:
+        for number, point in enumerate(self.given.points):
+            budget = Budget.of(self.seconds, self.certifier.settings.memory)
+            own = None if self.labels is None else self.labels[number]
+            label = self.certifier.label_of(point) if own is None else own
+            center, radius = self.near.at(point, label, self.epsilon)
+            yield center, radius, budget, self.given
+
+    def collect(self, found: Iterable[Answer]) -> Answer | list[Answer]:
+        """The answers as they come: about one input by itself, about a batch in a list."""
+        answers, single = Results[Answer]([]), self.given.single
+        with counted(len(self.given.points), self.shown, single) as done, torch.inference_mode():
+            for answer in found:
+                answers.append(answer)
+                done()
+        return answers[0] if single else answers
