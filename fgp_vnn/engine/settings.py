@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.engine.engines import REGISTRY, engines_for, users_of
 
-ENGINES = ("auto", "walk", "split", "bounds", "attack")
-RADIUS_ENGINES = ("auto", "walk", "split", "bounds")
+ENGINES = tuple(REGISTRY)
+RADIUS_ENGINES = engines_for("radius")
 VARIANTS = ("full-queue", "first-boundary")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float64", "float32")
@@ -28,15 +29,6 @@ ROUTES: Mapping[str, tuple[str, ...]] = {
     "bounds": _ANYWHERE,
     "radius": (*_ANYWHERE, "engine", "reduce"),
 }
-# The engines that make use of a setting, where not all do.
-_ENGINES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("variant", "alternate", *_WALK), ("auto", "walk")),
-    "stable": ("walk",),
-    "lp": ("auto", "walk", "split"),
-    "attack": ("auto", "walk", "split", "bounds"),
-}
-# The same where a route differs: `certify` walks and bounds without an attack anyway.
-_ENGINES_OF: Mapping[tuple[str, str], tuple[str, ...]] = {("certify", "attack"): ("auto", "split")}
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
             f"{', '.join(RADIUS_ENGINES)}"
         )
     for name in unusual(given):
-        if settings.engine not in _ENGINES_OF.get((route, name), _ENGINES.get(name, ENGINES)):
+        if route != "bounds" and settings.engine not in users_of(name, route):
             raise InputError(f"engine {settings.engine!r} does not use the setting {name!r}")
         if name == "seed" and route == "verify" and not settings.attack:
             raise InputError("a search without attacks does not use the setting 'seed'")

@@ -116,3 +116,8 @@ def watch_time(problem: Problem) -> Verdict | None:
 def leave_open(reason: str) -> Step[Problem]:
     """The step that answers `unknown` for this reason."""
     return lambda problem: problem.verdict("unknown", reason=reason)
+
+
+# Two sequences that several engines begin with.
+BEGIN = (read_property, attack_quickly, bound_plainly)
+TIGHTEN = (shrink, attack_longer, optimise_slopes, watch_time)

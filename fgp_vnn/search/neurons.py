@@ -107,7 +107,8 @@ def split_neurons(
     unsat, and whose ascents are storable, they cover the domain for each disjunct.
     """
     neurons, slopes = strategy.neurons, strategy.slopes
-    setting, root = set_out(query, bounds, budget, slopes.bundles, neurons.candidates)
+    choice = neurons.candidates, neurons.rule
+    setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
     goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
     fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
     search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
