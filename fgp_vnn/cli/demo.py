@@ -19,7 +19,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.truth import GROUND_TRUTH
 
-BENCHMARK = Path(fgp_vnn.__file__).parent / "benchmark"  # it is part of the package
+BENCHMARK = Path(fgp_vnn.__file__).parent / "bench" / "bundled"  # it is part of the package
 
 
 @dataclass(frozen=True)
