@@ -274,6 +274,16 @@ class Radius:
 
 
 @dataclass(frozen=True)
+class Crew:
+    """Several processes on one search."""
+
+    alone: float = 0.3  # seconds of a search before it is shared [-]
+    turn: float = 0.2  # seconds that a process works on what it was given [-]
+    pause: float = 0.1  # seconds between two looks at the clock while all work [-]
+    restarts: int = 8  # processes that are replaced after they have died [-]
+
+
+@dataclass(frozen=True)
 class Shrinking:
     """The same query, smaller."""
 
@@ -298,3 +308,4 @@ class Strategy:
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
     radius: Radius = Radius()
+    crew: Crew = Crew()

@@ -39,6 +39,7 @@ class Problem:
     budget: Budget
     strategy: Strategy
     log: NullLog  # of what is proved
+    jobs: int = 1  # processes that may search
     bounds: LayerBounds = field(init=False, default_factory=lambda: LayerBounds((), ()))
     condensed: Condensed | None = field(init=False, default=None)  # the query, if it is made yet
     lift: Through = field(init=False, default_factory=lambda: _same)  # to the original input

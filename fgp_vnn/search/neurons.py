@@ -153,8 +153,9 @@ class NeuronSplits(Divisible):
         return self.search.closed
 
     def run(self, until: Callable[[], bool]) -> None:
-        self.search.run(until)
-        self.found = self.found or self.goal.found
+        if self.found is None:
+            self.search.run(until)
+            self.found = self.goal.found
 
     def enough(self) -> bool:
         neurons, bounded = self.neurons, self.bounded
