@@ -43,9 +43,10 @@ def bounds(
     `inputs` is a condition on the variables x of the model, a pair (lower, upper), or a `Ball`;
     `layer` counts the ReLU layers of the network from 0. Methods are `plain` linear bounds, those
     with `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of
-    what points reach, as a part of the value or of 1 if that is larger. Options are `timeout` in
-    seconds, `progress`, called with the lower and upper ends so far, `mean`, `std`, and `device`,
-    `memory` and `seed` of `Settings`. Whenever it is stopped, the ranges hold.
+    what points reach, as a part of the value or of 1 if that is larger, or where nothing but
+    rounding is between them. Options are `timeout` in seconds, `progress`, called with the lower
+    and upper ends so far, `mean`, `std`, and `device`, `memory` and `seed` of `Settings`. Whenever
+    it is stopped, the ranges hold.
     """
     asked = _Asked.of(model, options, method, gap)
     network = asked.opened.network
@@ -73,7 +74,7 @@ def bounds(
         upper,
         *ends(reached),
         method,
-        asked.ended(close),
+        asked.ended(close, parts),
         asked.seconds(),
         _sums(parts),
     )
@@ -86,8 +87,8 @@ def maximise(
 
     `objective` is a linear expression of the outputs y of the model, or an array with a factor for
     each of them; `inputs` and options are as for `bounds`. The search ends where the two ends are
-    within `gap` of each other, as a part of the value or of 1 if that is larger, or when time is
-    up: both hold at any moment.
+    within `gap` of each other, as a part of the value or of 1 if that is larger, where rounding
+    keeps them farther apart, or when time is up: both hold at any moment.
     """
     asked = _Asked.of(model, options, "split", gap)
     network = asked.opened.network
@@ -119,7 +120,7 @@ def maximise(
     upper = _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
     single = best[1].astype(np.float32)
     y = asked.opened.run(single).reshape(asked.opened.output_shape)
-    ended = asked.ended(upper - value <= gap * max(1.0, abs(value)))
+    ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
     point = single.reshape(asked.opened.input_shape)
     return Maximum(value, upper, point, y, ended, asked.seconds(), _sums(parts))
 
@@ -172,11 +173,13 @@ class _Asked:
             found.append((lows, one))
         return found
 
-    def ended(self, close: bool) -> Stopped:
+    def ended(self, close: bool, parts: list[Lows]) -> Stopped:
         if close:
             return "gap"
         if self.method != "split":
             return "method"
+        if all(bool(part.closed.all()) for part in parts):
+            return "rounding"
         return "timeout" if self.budget.expired() else "inconclusive"
 
     def seconds(self) -> float:

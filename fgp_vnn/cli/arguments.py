@@ -9,6 +9,7 @@ from typing import Any
 
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
+LEAST_SECONDS = 0.001  # for the work, when all of the time has gone before it begins
 _SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
 POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
 MOST_SECONDS = 1e9

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.cli.arguments import (
+    LEAST_SECONDS,
     add_limits,
     add_precision,
     add_search_arguments,
@@ -30,7 +31,6 @@ from fgp_vnn.cli.watch import watched
 if TYPE_CHECKING:
     from fgp_vnn.base.verdict import Verdict
 
-LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all of the time
 EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 
 

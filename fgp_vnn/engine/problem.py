@@ -45,6 +45,7 @@ class Problem:
     lift: Through = field(init=False, default_factory=lambda: _same)  # to the original input
     seconds: dict[str, float] = field(init=False, default_factory=dict)
     statistics: dict[str, int] = field(init=False, default_factory=dict)
+    unstable: int = field(init=False, default=0)  # neurons, when it was shrunk last
     tightened: bool = field(init=False, default=False)  # better hidden bounds have paid
 
     def __post_init__(self) -> None:
@@ -98,7 +99,8 @@ class Problem:
             network, domain = self.query.network, self.query.domain
             self.bounds = root_bounds(network, domain, prior=prior, budget=self.budget)
             self.drop_stable()
-        self.statistics["unstable"] = sum(int(mask.sum()) for mask in self.bounds.unstable())
+        self.unstable = sum(int(mask.sum()) for mask in self.bounds.unstable())
+        self.statistics["unstable"] = self.unstable
         self.reduce_inputs()
 
     @contextmanager

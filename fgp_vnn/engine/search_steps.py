@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
 from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
@@ -20,7 +17,7 @@ from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Neurons
 
 
@@ -35,7 +32,7 @@ def walk_first(problem: Problem) -> Verdict | None:
 
 def walk_few(problem: Problem) -> Verdict | None:
     """The walk, if so few neurons are unstable that it ends at once."""
-    few = problem.statistics["unstable"] <= problem.strategy.walk.few_neurons
+    few = problem.unstable <= problem.strategy.walk.few_neurons
     few = few and problem.query.network.piecewise_linear
     # What the walk reaches, it reaches by continuity, which float32 does not have.
     if not few or problem.settings.float32_semantics:
@@ -56,13 +53,6 @@ def walk(problem: Problem) -> Verdict:
         if again.status != "unsat":
             problem.log.gap = "the walk's verdict could not be proved again by splits"
     return problem.report("walk", outcome)
-
-
-def forget_bounds(problem: Problem) -> None:
-    """Set the bounds of every neuron to infinity, as the paper's walk does."""
-    like, widths = problem.query.domain.center, problem.query.network.widths
-    above = tuple(like.new_full((1, width), torch.inf) for width in widths)
-    problem.bounds = LayerBounds(tuple(-bound for bound in above), above)
 
 
 def split(problem: Problem) -> Verdict:
@@ -124,7 +114,7 @@ def _sharpen(problem: Problem) -> bool:
 
 def _walk(problem: Problem, regions: int | None) -> Outcome:
     settings = problem.settings
-    how = Walk(
+    how = WalkOptions(
         variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
         batch=settings.batch,
         cache_first=settings.cache_first,

@@ -26,7 +26,7 @@ from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.gaps import FAILED, Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, doubt, nominal
-from fgp_vnn.regions.programs import Doubles, Norm, Optimum, Program, solve
+from fgp_vnn.regions.programs import Doubles, Norm, Optimum, RegionProgram, solve
 from fgp_vnn.strategy import Programs
 
 NOTHING = -5000  # an exponent below that of any number
@@ -121,7 +121,7 @@ class _Region:
         self.solved += 1
         margin = self._goal if goals_only else np.ones_like(self._limits)
         sides = (self._low, self._high, self._share, self._norm)
-        program = Program(self._rows, self._limits, margin, *sides)
+        program = RegionProgram(self._rows, self._limits, margin, *sides)
         return solve(program, self._end, self._how)
 
     def proof(self, multipliers: Doubles, proves: Callable[[Tensor], bool]) -> Tensor | None:

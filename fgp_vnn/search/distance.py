@@ -158,8 +158,8 @@ class Distances:
 
     def __init__(self, ball: Ball, reporter: Reporter, budget: Budget, strategy: Strategy) -> None:
         network, neurons = ball.query.network, strategy.neurons
-        ascent, candidates = strategy.slopes.bundles, neurons.candidates
-        setting, self.root = set_out(ball.query, ball.bounds, budget, ascent, candidates)
+        ascent, choice = strategy.slopes.bundles, (neurons.candidates, neurons.rule)
+        setting, self.root = set_out(ball.query, ball.bounds, budget, ascent, *choice)
         self._goal = Distance(ball, reporter, setting, strategy)
         self._most, self._cover = strategy.radius.kept, Cover()
         fit = ascents_at_once(network, len(network.layers), budget.at_once)

@@ -46,8 +46,9 @@ def sharpen_layers(
             if budget.expired() or not len(some):
                 break
             before = known.first(k)
-            ascent, candidates = strategy.slopes.bundles, strategy.neurons.candidates
-            asked = set_out(_ask_neurons(query, k, some), before, budget, ascent, candidates)
+            ascent, how = strategy.slopes.bundles, strategy.neurons
+            choice = how.candidates, how.rule
+            asked = set_out(_ask_neurons(query, k, some), before, budget, ascent, *choice)
             least, cover = _least(*asked, rounds)
             keep(k, some, cover)
             low, high = least.chunk(2)

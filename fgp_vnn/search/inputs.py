@@ -27,7 +27,7 @@ from fgp_vnn.search.boxes import Bounded, Subdivision, bound_boxes, bound_exactl
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
-from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.search.walk.walk import WalkOptions
 
 # Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
 # prove those of them that are closed, and which ones are [boxes].
@@ -120,7 +120,12 @@ class InputSplits(Divisible):
                 self._visit(parts, share)
 
     def enough(self) -> bool:
-        return self.budget.expired()
+        return self.budget.expired() or self._hopeless
+
+    @property
+    def _hopeless(self) -> bool:
+        """Whether only unsat is of use, and a box cannot be split further."""
+        return self._how.whole and self.statistics["stuck"] > 0
 
     def copy(self, confirm: Confirm, budget: Budget) -> InputSplits:
         fresh = InputSplits(self.query, confirm, budget, self._how)
@@ -154,6 +159,7 @@ class InputSplits(Divisible):
         left = len(self.frontier) + self.handed_out
         if self.found is not None:
             return Outcome("sat", self.found, statistics=statistics)
+        left = 0 if self._hopeless else left
         if left and self.budget.expired():
             reason = f"time is up with {left} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
@@ -188,19 +194,19 @@ class InputSplits(Divisible):
             self.found, bounded = self._walked(bounded)
         if self.found is None:
             self._closed += float(share[bounded.closed].sum())
-            self._keep_open(bounded, share)
+            self._push_open(bounded, share)
 
     def _walked(self, bounded: Bounded) -> tuple[Counterexample | None, Bounded]:
         """Walk through the boxes that splits do not decide, which are done with then."""
         strategy, statistics = self._how.strategy, self.statistics
         rest = last_boxes(self._root, bounded.left, bounded.closed, strategy.inputs)
         boxes = Parts(*(part[rest] for part in bounded.left))
-        walk = Walk(lp=True, numbers=strategy.walk, projections=strategy.projections)
+        walk = WalkOptions(lp=True, numbers=strategy.walk, projections=strategy.projections)
         budget, reasons = self.budget, self._reasons
         found = walk_boxes(self.query, boxes, self.confirm, budget, walk, statistics, reasons)
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
-    def _keep_open(self, bounded: Bounded, share: Tensor) -> None:
+    def _push_open(self, bounded: Bounded, share: Tensor) -> None:
         open_ = torch.nonzero(~bounded.closed).flatten()
         self.frontier.push(
             score(self.query, bounded.nominal)[open_],

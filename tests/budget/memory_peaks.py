@@ -28,7 +28,7 @@ from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.neurons import split_neurons
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Ascent, Descent, Neurons, Slopes, Strategy
 from tests.helpers.small_networks import random_network, robustness_query
 from tests.helpers.solving import first_bounds
@@ -78,7 +78,7 @@ def regions(budget: Budget) -> None:
 
 def walk(budget: Budget) -> None:
     query = query_of(400, 500, 500, 4)
-    steps = Walk(regions=16, alternate=False, joint=False)
+    steps = WalkOptions(regions=16, alternate=False, joint=False)
     walk_regions(query, loose(query), nothing, budget, steps)
 
 
