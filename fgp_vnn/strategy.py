@@ -287,6 +287,7 @@ class Crew:
 
     alone: float = 0.3  # seconds of a search before it is shared [-]
     turn: float = 0.2  # seconds that a process works on what it was given [-]
+    worth: float = 0.05  # seconds of independent work from which on a process pays [-]
     pause: float = 0.1  # seconds between two looks at the clock while all work [-]
     restarts: int = 8  # processes that are replaced after they have died [-]
 

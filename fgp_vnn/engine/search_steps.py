@@ -98,8 +98,9 @@ def _sharpen(problem: Problem) -> bool:
     rounds, keep = hidden.rounds, problem.log.sharpened
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
+            query, bounds, strategy = problem.query, problem.bounds, problem.strategy
             problem.bounds = sharpen_layers(
-                problem.query, problem.bounds, rounds, patience, problem.strategy, keep
+                query, bounds, rounds, patience, strategy, keep, problem.spread
             )
             refine(problem, patience)
             left = drop_and_bound(problem)

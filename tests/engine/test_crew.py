@@ -76,7 +76,7 @@ def accounted_for(search: Divisible) -> float:
 
 
 def children() -> list[psutil.Process]:
-    return psutil.Process().children()
+    return list(psutil.Process().children())
 
 
 @BOTH

@@ -29,7 +29,7 @@ def can_fork() -> bool:
     """Whether a copy of this process can go on by itself: not where threads of others may hold a
     lock in the middle of something, nor where system libraries do not survive it."""
     linux = sys.platform.startswith("linux")
-    return linux and only_watched() and not torch.cuda.is_initialized()
+    return linux and only_watched() and not bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 @dataclass(eq=False)
@@ -72,6 +72,13 @@ def fork(work: Callable[[Connection], None], others: Sequence[Process]) -> Proce
         work(theirs)
     finally:
         os._exit(0)
+
+
+def end_with(connection: Connection) -> None:
+    """End this process when whoever is at the other side of the connection does."""
+    with suppress(EOFError, OSError):
+        connection.recv_bytes()
+    os._exit(0)
 
 
 def _settle_in() -> None:
