@@ -282,6 +282,17 @@ class RadiusSearch:
 
 
 @dataclass(frozen=True)
+class Crew:
+    """Several processes on one search."""
+
+    alone: float = 0.3  # seconds of a search before it is shared [-]
+    turn: float = 0.2  # seconds that a process works on what it was given [-]
+    worth: float = 0.05  # seconds of independent work from which on a process pays [-]
+    pause: float = 0.1  # seconds between two looks at the clock while all work [-]
+    restarts: int = 8  # processes that are replaced after they have died [-]
+
+
+@dataclass(frozen=True)
 class Shrinking:
     """The same query, smaller."""
 
@@ -323,3 +334,4 @@ class Strategy:
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
     radius: RadiusSearch = RadiusSearch()
+    crew: Crew = Crew()

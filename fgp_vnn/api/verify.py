@@ -22,6 +22,7 @@ from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget, check_seconds
+from fgp_vnn.budget.host import cores
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.many import proved_at_once
@@ -172,6 +173,7 @@ def solve_property(
     device = pick_device(settings.device, settings.precision)
     dtype = getattr(torch, settings.precision)
     network = loaded.network.to(device, dtype)
+    jobs = settings.jobs or cores() if device.type == "cpu" else 1  # a GPU has work for one
     verdicts: list[Verdict] = []
     strategy = strategy or Strategy()
     together = settings.engine != "attack" and deployment is None and new_log is no_log
@@ -198,7 +200,7 @@ def solve_property(
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         log = new_log(query, number)
-        problem = Problem(query, judge, settings, budget, strategy, log)
+        problem = Problem(query, judge, settings, budget, strategy, log, jobs)
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break

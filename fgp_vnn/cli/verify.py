@@ -19,6 +19,7 @@ from fgp_vnn.cli.arguments import (
     add_precision,
     add_search_arguments,
     add_threads,
+    jobs,
     search_settings,
     set_threads,
 )
@@ -44,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
     add_verbose(parser)
     add_limits(parser)
+    parser.add_argument(
+        "--jobs",
+        type=jobs,
+        metavar="N",
+        help="processes that search, once a second is not enough (default: one for each core)",
+    )
     add_threads(parser)
     add_search_arguments(parser)
     add_precision(parser)
@@ -88,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
             set_threads(args.threads)
             left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
-            settings = search_settings(args, "memory", "precision", "float32_semantics")
+            settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
             try:
                 with told(args.verbose):
                     verdict = verify(

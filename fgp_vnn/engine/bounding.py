@@ -179,7 +179,8 @@ def _by_slopes(problem: Problem) -> list[int]:
 def refine(problem: Problem, patience: Budget) -> None:
     """Tighten the bounds of the hidden layers, each by slopes optimised for it."""
     slopes, keep = problem.strategy.slopes, problem.log.refined
-    problem.bounds = refine_layers(problem.query, problem.bounds, slopes, patience, keep)
+    query, bounds, spread = problem.query, problem.bounds, problem.spread
+    problem.bounds = refine_layers(query, bounds, slopes, patience, keep, spread)
 
 
 def drop_and_bound(problem: Problem) -> list[int]:

@@ -9,10 +9,14 @@ from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
+from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
+from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.hidden_neurons import sharpen_layers
-from fgp_vnn.search.inputs import Subdivision, split_inputs
-from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.search.inputs import InputSplits
+from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Neurons
 
@@ -94,8 +98,9 @@ def _sharpen(problem: Problem) -> bool:
     rounds, keep = hidden.rounds, problem.log.sharpened
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
+            query, bounds, strategy = problem.query, problem.bounds, problem.strategy
             problem.bounds = sharpen_layers(
-                problem.query, problem.bounds, rounds, patience, problem.strategy, keep
+                query, bounds, rounds, patience, strategy, keep, problem.spread
             )
             refine(problem, patience)
             left = drop_and_bound(problem)
@@ -127,12 +132,12 @@ def _walk(problem: Problem, regions: int | None) -> Outcome:
 
 
 def _split_neurons(problem: Problem, neurons: Neurons, budget: Budget) -> Outcome:
-    strategy, lp, keep = problem.strategy, problem.settings.lp, problem.log.leaf
-    strategy = replace(strategy, neurons=neurons)
+    strategy, lp = replace(problem.strategy, neurons=neurons), problem.settings.lp
+    keep = problem.log.leaf if problem.log.wanted else forget
     query, bounds, confirm = problem.query, problem.bounds, problem.confirm
     with problem.timed("search"):
-        outcome = split_neurons(query, bounds, confirm, budget, strategy, lp, keep)
-    return _logged(problem, outcome)
+        search = NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)
+        return _run(problem, search)
 
 
 def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
@@ -142,11 +147,15 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
     walks = walks and problem.query.network.piecewise_linear
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
     how = Subdivision(lp=walks, clip=not log.wanted, strategy=problem.strategy)
+    keep = log.boxes if log.wanted else forget
     with problem.timed("search"):
-        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.boxes)
-    return _logged(problem, outcome)
+        search = InputSplits(problem.query, problem.confirm, budget, how, keep)
+        search.begin()
+        return _run(problem, search)
 
 
-def _logged(problem: Problem, outcome: Outcome) -> Outcome:
+def _run(problem: Problem, search: Divisible) -> Outcome:
+    run_shared(search, problem.jobs, problem.strategy.crew)
+    outcome = search.outcome()
     problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome

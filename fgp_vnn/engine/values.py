@@ -25,8 +25,9 @@ from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.bundles import set_out
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.value import Least, LeastSearch
 from fgp_vnn.strategy import Strategy
 

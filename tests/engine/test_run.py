@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.strategy import Neurons, Strategy
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
 from tests.helpers.met import is_met
@@ -193,11 +193,11 @@ def test_without_a_time_limit_no_engine_keeps_the_others_from_their_turn(
     """A short split search that gives up, then input splits: they must get a deadline."""
     turns: list[float] = []
 
-    def stall(query: Query, confirm: object, deadline: Budget, *rest: object) -> Outcome:
-        turns.append(deadline.left())
-        return Outcome("unsat")
+    class Stalled(InputSplits):
+        def begin(self) -> None:
+            turns.append(self.budget.left())
 
-    monkeypatch.setattr("fgp_vnn.engine.search_steps.split_inputs", stall)
+    monkeypatch.setattr("fgp_vnn.engine.search_steps.InputSplits", Stalled)
     network = random_network(4, inputs=20, widths=(40,), outputs=2)
     domain = random_domain(4, "box", inputs=20)
     low = float(network(sample(domain, 500, 4))[:, 0].quantile(0.1))
