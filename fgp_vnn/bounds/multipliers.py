@@ -98,14 +98,15 @@ def _or_zero(part: Tensor | None, like: Tensor) -> Tensor:
 class Moments:
     """Adam's running means of the gradients, without its graph and hooks."""
 
-    def __init__(self, like: Tensor) -> None:
+    def __init__(self, like: Tensor, means: tuple[float, float]) -> None:
         self._first, self._second = torch.zeros_like(like), torch.zeros_like(like)
-        self._step = 0
+        self._means, self._step = means, 0
 
     def direction(self, gradient: Tensor) -> Tensor:
         """The next step for a gradient."""
         self._step += 1
-        self._first.mul_(0.9).add_(gradient, alpha=0.1)
-        self._second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        scale = (self._second / (1 - 0.999**self._step)).sqrt_().add_(1e-12)
-        return (self._first / (1 - 0.9**self._step)) / scale
+        a, b = self._means
+        self._first.mul_(a).add_(gradient, alpha=1 - a)
+        self._second.mul_(b).addcmul_(gradient, gradient, value=1 - b)
+        scale = (self._second / (1 - b**self._step)).sqrt_().add_(1e-12)
+        return (self._first / (1 - a**self._step)) / scale

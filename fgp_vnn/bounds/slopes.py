@@ -130,7 +130,9 @@ def _best_of_steps(
     state = layout.joined(now)
     masks = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
     closed = None if signs is None else layout.of_neurons(asked.closed() or [])
-    alpha_moments, beta_moments = Moments(state.alpha), Moments(state.beta)
+    alpha_moments, beta_moments = (
+        Moments(part, ascent.means) for part in (state.alpha, state.beta)
+    )
     best: _Best | None = None
     for step in range(ascent.steps + 1):
         now = layout.apart(state)
@@ -152,7 +154,7 @@ def _best_of_steps(
             sizes = layout.sizes(passed.coefficients)
             beta_rate = ascent.beta_rate * ascent.decay**step
             moved = moved + beta_rate * sizes * beta_moments.direction(-closed * z)
-        weights = _reweigh(state.weights, rows, arrived, rate)
+        weights = _reweigh(state.weights, rows, arrived, ascent.weights_rate * rate)
         state = State(alpha.clamp(0, 1), moved.clamp(min=0), weights)
     if best is None:
         raise AssertionError("at least one pass is made")
@@ -209,7 +211,7 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
         return None
     value = (rows * arrived).sum(-1)  # [batch, m]
     size = value.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(value.dtype).tiny)
-    grown = weights * torch.exp(4 * rate * value / size)
+    grown = weights * torch.exp(rate * value / size)
     return grown / grown.sum(-1, keepdim=True)
 
 

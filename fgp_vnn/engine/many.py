@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.rounding import below
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.budget.budget import Budget
@@ -66,7 +67,7 @@ def _least(
         rounding = Rounding(network, box, bounds)
         last = len(network.layers)
         passed = backward(network, box, last, rows[None], bounds.lines(), rounding=rounding)
-    return passed.least.expand(len(cases), -1)
+    return below(passed.least).expand(len(cases), -1)
 
 
 def _proves(case: Case, least: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
@@ -76,8 +77,6 @@ def _proves(case: Case, least: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
         own = least[begin : begin + len(conjunction.limits)]
         begin += len(own)
         unmet = np.where(conjunction.strict, own >= conjunction.limits, own > conjunction.limits)
-        if not (
-            unmet & (own < np.inf)
-        ).any():  # a bound that overflowed, or is none, proves nothing
+        if not unmet.any():
             return False
     return True

@@ -6,6 +6,7 @@ it came from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,15 +15,16 @@ from torch import Tensor
 
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward
-from fgp_vnn.bounds.lines import gap
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
+from fgp_vnn.search import input_rules
 from fgp_vnn.search.clipping import clip
-from fgp_vnn.search.conjunctions import combine
+from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.search.last_boxes import Parts
-from fgp_vnn.strategy import Strategy
+from fgp_vnn.search.rules import find_rule
+from fgp_vnn.strategy import Inputs, Strategy
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,12 @@ class Subdivision:
     coarse: bool = True  # in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
+    whole: bool = False  # a box that is too small to be split ends it: only unsat is of use
     strategy: Strategy = field(default_factory=Strategy)
+
+
+# A split rule of `input_rules`.
+Pull = Callable[[Query, Box, LayerBounds, Backward, Tensor, Inputs], Tensor]
 
 
 class Bounded(NamedTuple):
@@ -71,14 +78,15 @@ def bound_boxes(
     )
     passed = _whole(passed, len(parts.lower))
     numbers = subdivision.strategy.inputs
-    combined = combine(query, box, passed, numbers)
+    combined = weigh_rows(query, box, passed, numbers)
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
     left, closed = box, combined.closed
     if subdivision.clip:
         left, closed = clip(query, box, passed, closed)
-    pull = _loss(query, box, bounds, passed, combined.weights, numbers.corners)
+    rule: Pull = find_rule(input_rules, numbers.rule)
+    pull = rule(query, box, bounds, passed, combined.weights, numbers)
     signs = _signs(bounds, parts.signs)
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
@@ -125,42 +133,6 @@ def bound_exactly(
         closed=bounded.closed.index_copy(0, again, exact.closed),
         weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),
     )
-
-
-def _loss(
-    query: Query,
-    box: Box,
-    bounds: LayerBounds,
-    passed: Backward,
-    weights: Tensor,
-    corners: float,
-) -> Tensor:
-    """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
-
-    A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
-    inputs move it, each by the part that its slope at the centre says.
-    """
-    network = query.network
-    inputs = box.lower.shape[-1]
-    eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
-    columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
-    before = network.preactivations(box.center)
-    # Where nothing is lost, rows that are least at different corners still keep a box open.
-    total = corners * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
-    for k, layer in enumerate(network.layers):
-        moved = layer.linear([columns[s] for s in layer.sources])  # [boxes, inputs, n_k]
-        if k + 1 in passed.coefficients:
-            line, f = bounds.lines()[k], network.activations[k]
-            height = gap(f, line, bounds.lower[k], bounds.upper[k])
-            weighed = passed.coefficients[k + 1].abs() * weights.unsqueeze(-1)
-            lost = (weighed * height).sum(-2, keepdim=True)
-            share = network.activations[k].expand(moved).abs()
-            share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
-            share = share / share.sum(-2, keepdim=True).clamp(min=1e-30)
-            # What has no bounds yet says nothing of where to split.
-            total = total + (share * lost).sum(-1).nan_to_num(0.0, 0.0, 0.0)
-        columns.append(network.activations[k].push(before[k].unsqueeze(-2), moved))
-    return total
 
 
 def _signs(bounds: LayerBounds, like: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ class Combined(NamedTuple):
     points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
 
 
-def combine(query: Query, domain: Domain, passed: Backward, numbers: Inputs) -> Combined:
+def weigh_rows(query: Query, domain: Domain, passed: Backward, numbers: Inputs) -> Combined:
     """Weigh the rows of each disjunct against each other in a batch of bundles."""
     closed = query.closed(passed.least)
     weights = torch.ones_like(passed.least)

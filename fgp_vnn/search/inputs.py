@@ -36,7 +36,7 @@ from fgp_vnn.search.boxes import (
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
-from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.search.walk.walk import WalkOptions
 
 # Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
 # prove those of them that are closed, and which ones are [boxes].
@@ -127,7 +127,12 @@ class InputSplits(Divisible):
             self._visit(*self._halved(self.frontier.pop(max(self.batch // 2, 1))))
 
     def enough(self) -> bool:
-        return self.budget.expired()
+        return self.budget.expired() or self._hopeless
+
+    @property
+    def _hopeless(self) -> bool:
+        """Whether only unsat is of use, and a box cannot be split further."""
+        return self._how.whole and self.statistics["stuck"] > 0
 
     def copy(self, confirm: Confirm, budget: Budget) -> InputSplits:
         fresh = InputSplits(self.query, confirm, budget, self._how)
@@ -161,6 +166,7 @@ class InputSplits(Divisible):
         left = len(self.frontier) + self.handed_out
         if self.found is not None:
             return Outcome("sat", self.found, statistics=statistics)
+        left = 0 if self._hopeless else left
         if left and self.budget.expired():
             reason = f"time is up with {left} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
@@ -200,19 +206,19 @@ class InputSplits(Divisible):
             self.found, bounded = self._walked(bounded)
             known = read(*_left(bounded, share))
         if self.found is None:
-            self._keep_open(bounded, share, known)
+            self._push_open(bounded, share, known)
 
     def _walked(self, bounded: Bounded) -> tuple[Counterexample | None, Bounded]:
         """Walk through the boxes that splits do not decide, which are done with then."""
         strategy, statistics = self._how.strategy, self.statistics
         rest = last_boxes(self._root, bounded.left, bounded.closed, strategy.inputs)
         boxes = Parts(*(part[rest] for part in bounded.left))
-        walk = Walk(lp=True, numbers=strategy.walk, projections=strategy.projections)
+        walk = WalkOptions(lp=True, numbers=strategy.walk, projections=strategy.projections)
         budget, reasons = self.budget, self._reasons
         found = walk_boxes(self.query, boxes, self.confirm, budget, walk, statistics, reasons)
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
-    def _keep_open(self, bounded: Bounded, share: Tensor, known: list[float]) -> None:
+    def _push_open(self, bounded: Bounded, share: Tensor, known: list[float]) -> None:
         """Keep the boxes that are open and can be split, given what is `_left`."""
         count, stuck, closed = known
         self._closed += closed

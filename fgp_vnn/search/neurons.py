@@ -60,8 +60,7 @@ class Decide(Goal):
         # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
         strict = query.strict[self.setting.rows.argmax(-1)].all(-1)[batch.bundles.disjunct]
         least = bounded.result.least.squeeze(-1)
-        closed = torch.where(strict, least >= 0, least > 0) & (least < torch.inf)
-        return Visited(bounded, least, closed, {})
+        return Visited(bounded, least, positive(least, or_zero=strict), {})
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Those that a longer ascent closes are returned; the rest are decided by projections."""
@@ -137,7 +136,8 @@ class NeuronSplits(Divisible):
     ) -> NeuronSplits:
         """The search of `split_neurons`, with the whole domain bounded."""
         neurons, slopes = strategy.neurons, strategy.slopes
-        setting, root = set_out(query, bounds, budget, slopes.bundles, neurons.candidates)
+        choice = neurons.candidates, neurons.rule
+        setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
         fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
         search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
@@ -153,8 +153,9 @@ class NeuronSplits(Divisible):
         return self.search.closed
 
     def run(self, until: Callable[[], bool]) -> None:
-        self.search.run(until)
-        self.found = self.found or self.goal.found
+        if self.found is None:
+            self.search.run(until)
+            self.found = self.goal.found
 
     def enough(self) -> bool:
         neurons, bounded = self.neurons, self.bounded
