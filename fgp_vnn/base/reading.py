@@ -27,11 +27,29 @@ def counts(*flags: Tensor) -> list[int]:
 
 def places(flags: Tensor, count: float) -> Tensor:
     """Where flags [n] are set, in order, given that `count` of them are."""
+    return _set_ones(flags, count).flatten()
+
+
+def first_places(flags: Tensor, room: int) -> Tensor:
+    """The first places [room] at which flags [n] are set, and 0 for each that there are fewer."""
+    if flags.device.type in _STATIC and _has_static():
+        return torch.nonzero_static(flags, size=room, fill_value=0).flatten()
+    found = torch.nonzero(flags).flatten()[:room]
+    return torch.nn.functional.pad(found, (0, room - len(found)))
+
+
+def cells(flags: Tensor, count: float) -> tuple[Tensor, Tensor]:
+    """The rows [count] and columns [count] at which flags [n, m] are set, in order."""
+    row, column = _set_ones(flags, count).unbind(1)
+    return row, column
+
+
+def _set_ones(flags: Tensor, count: float) -> Tensor:
     if not count:
-        return torch.zeros(0, dtype=torch.long, device=flags.device)
+        return torch.zeros(0, flags.dim(), dtype=torch.long, device=flags.device)
     if flags.device.type not in _STATIC or not _has_static():
-        return torch.nonzero(flags).flatten()
-    return torch.nonzero_static(flags, size=int(count)).flatten()
+        return torch.nonzero(flags)
+    return torch.nonzero_static(flags, size=int(count))
 
 
 def _has_static() -> bool:

@@ -241,17 +241,19 @@ def _tighten(
     crossing = unsteady(network.activations[k], lower, upper)  # [batch, n_k]
     if wanted is not None:
         crossing = crossing & wanted
-    if most is None:
-        most = int(crossing.sum(-1).max()) if len(crossing) else 0
-    if not most or budget.expired():
+    if len(crossing) == 1:
+        chosen = torch.nonzero(crossing[0]).T  # [1, most]
+    else:
+        if most is None:
+            most = int(crossing.sum(-1).max()) if len(crossing) else 0
+        # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
+        chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
+    if not chosen.shape[-1] or budget.expired():
         return lower, upper
     if len(crossing) == 1:
         patches = _patch_pass(network, rounding, bounds, k)
         if patches.pays:
-            neurons = torch.nonzero(crossing[0]).flatten()
-            return _tighten_by_patches(patches, neurons, (lower, upper), budget)
-    # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
-    chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
+            return _tighten_by_patches(patches, chosen[0], (lower, upper), budget)
     lines, domain = bounds.lines(), rounding.domain
     lower, upper = lower.clone(), upper.clone()
     some = rows_at_once(network, k, 2 * len(crossing), budget.at_once)  # two rows for a neuron
