@@ -154,4 +154,5 @@ def offer(
 ) -> Counterexample | None:
     """Hand over the points that meet a disjunct, or almost do, the clearest first."""
     near = Near.of(query, x, outputs, how)
-    return near.confirmed(confirm, *counts(near.flags), how)
+    (count,) = counts(near.flags)
+    return near.confirmed(confirm, count, how)

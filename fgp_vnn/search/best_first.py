@@ -19,6 +19,7 @@ from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, choose, halves
 from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.pace import Pace
 
 _PARTS = ("disjunct", "signs", "alpha", "beta", "weights")
 _OWN = ("key", *_PARTS, "neuron", "share")
@@ -128,6 +129,7 @@ class BestFirst:
     keep: Keep = forget  # takes bundles that are closed
     bundles: int = 0  # that were bounded
     closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
+    pace: Pace | None = None  # measures how large batches should be
 
     def begin(self, bundles: Bundles, held: Held) -> None:
         """Start with bundles that cover the domain together."""
@@ -150,7 +152,11 @@ class BestFirst:
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
             if not len(taken["key"]):
                 break
+            if self.pace is not None:
+                self.pace.begin()
             self._step(_restored(taken), taken["neuron"])
+            if self.pace is not None:
+                self.batch = self.pace.end(2 * len(taken["key"]))
 
     def waiting(self) -> list[Bundles]:
         """The open bundles."""

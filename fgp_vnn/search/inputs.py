@@ -36,6 +36,7 @@ from fgp_vnn.search.boxes import (
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
+from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.walk.walk import WalkOptions
 
 # Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
@@ -77,7 +78,8 @@ class InputSplits(Divisible):
         self.query, self.confirm, self.budget = query, confirm, budget
         self.frontier = Frontier(budget.waiting)
         fit = boxes_at_once(query.network, budget.at_once)
-        self.batch = min(how.strategy.inputs.batch, fit)
+        self._pace = Pace(how.strategy.inputs.batch, fit, query.network.device)
+        self.batch = self._pace.size
         self.statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
         self._how, self._keep, self._kept = how, keep, list[tuple[Tensor, ...]]()
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
@@ -124,7 +126,10 @@ class InputSplits(Divisible):
                 known = None if left == torch.inf else left
                 told = len(self.frontier), self.frontier.lowest, known
                 tell(Stage(f"split, {self.bounded} boxes bounded", *told))
-            self._visit(*self._halved(self.frontier.pop(max(self.batch // 2, 1))))
+            self._pace.begin()
+            parts, share = self._halved(self.frontier.pop(max(self.batch // 2, 1)))
+            self._visit(parts, share)
+            self.batch = self._pace.end(len(share))
 
     def enough(self) -> bool:
         return self.budget.expired() or self._hopeless

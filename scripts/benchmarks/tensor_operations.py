@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
@@ -37,11 +38,11 @@ class TensorOperations:
     def __init__(self) -> None:
         self.operations: Counter[str] = Counter()
         self.reads: Counter[str] = Counter()
-        self._dispatched, self._asked = _Dispatched(self), _Asked(self)
+        self._stack = ExitStack()
 
     def __enter__(self) -> TensorOperations:
-        self._asked.__enter__()
-        self._dispatched.__enter__()
+        self._stack.enter_context(_Asked(self))
+        self._stack.enter_context(_Dispatched(self))
         return self
 
     def __exit__(
@@ -50,8 +51,7 @@ class TensorOperations:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._dispatched.__exit__(kind, error, traceback)
-        self._asked.__exit__(kind, error, traceback)
+        self._stack.__exit__(kind, error, traceback)
 
     @property
     def totals(self) -> tuple[int, int]:
@@ -59,9 +59,9 @@ class TensorOperations:
         return self.operations.total(), self.reads.total()
 
 
-class _Dispatched(TorchDispatchMode):
+class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, counted: TensorOperations) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._counted = counted
 
     def __torch_dispatch__(

@@ -26,7 +26,8 @@ from fgp_vnn.search.walk.queue import PatternQueue
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Attack, Descent, HashTable, Inputs, Neurons, Strategy, Walk
 from tensor_operations import TensorOperations
-from tests.bounds.test_patches import NETS, twins
+from tests.bounds.test_operators import twins
+from tests.bounds.test_patches import NETS
 from tests.helpers.random_networks import random_network, random_rows
 
 MOST = 2  # reads in a batch
