@@ -30,11 +30,12 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
-from fgp_vnn.network import LoadedNetwork
+from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.network.onnx.opaque import FLAT
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition, property_of
+from fgp_vnn.property.model import Array, Case
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
@@ -151,6 +152,27 @@ def _verify(
     return verdict
 
 
+def _box_of(case: Case) -> Box:
+    return Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+
+
+def _log_box(
+    new_log: Callable[[Query, int], NullLog],
+    network: Network,
+    case: Case,
+    number: int,
+    weights: Array,
+) -> None:
+    """Log that the box of a case is proved as a whole, by the rows with weights [rows]."""
+    if new_log is no_log:
+        return
+    box = _box_of(case)
+    log = new_log(ask(network, box, case.unsafe), number)
+    rows, every = torch.from_numpy(weights).unsqueeze(0), torch.ones(1, dtype=torch.bool)
+    log.boxes(box.lower.unsqueeze(0), box.upper.unsqueeze(0), rows, every)
+    log.ended(proved=True, in_time=True)
+
+
 def no_log(query: Query, case: int) -> NullLog:
     """The log of a query that no certificate is asked for."""
     return NullLog(query)
@@ -176,22 +198,26 @@ def solve_property(
     jobs = settings.jobs or cores() if device.type == "cpu" else 1  # a GPU has work for one
     verdicts: list[Verdict] = []
     strategy = strategy or Strategy()
-    together = settings.engine != "attack" and deployment is None and new_log is no_log
+    together = settings.engine != "attack" and deployment is None
+    # The checker bounds boxes by itself, and where it fails they are split: few inputs only.
+    together &= new_log is no_log or network.inputs <= strategy.inputs.few
     begin = time.perf_counter()
     if together and len(prop.cases) >= strategy.inputs.cases:
         proved = proved_at_once(network, prop.cases, budget, strategy)
         seconds, statistics = {"bounds": time.perf_counter() - begin}, {"boxes": len(prop.cases)}
-        if any(proved):
+        if any(weights is not None for weights in proved):
             verdicts.append(Verdict("unsat", "bounds", seconds=seconds, statistics=statistics))
     else:
-        proved = [False] * len(prop.cases)
+        proved = [None] * len(prop.cases)
     for number, case in enumerate(prop.cases):
-        if proved[number]:
+        weights = proved[number]
+        if weights is not None:
+            _log_box(new_log, network, case, number, weights)
             continue
         if number and budget.expired():
             verdicts.append(Verdict("timeout", reason=f"time is up before box {number + 1}"))
             break
-        domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+        domain = _box_of(case)
         if deployment is not None:
             domain = received(domain)
             with torch.no_grad():

@@ -16,14 +16,15 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once, parts
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Combination, Network
-from fgp_vnn.property.model import Case
+from fgp_vnn.property.model import Array, Case
 from fgp_vnn.strategy import Strategy
 
 
 def proved_at_once(
     network: Network, cases: Sequence[Case], budget: Budget, strategy: Strategy
-) -> list[bool]:
-    """Which cases plain linear bounds prove, a batch of boxes at a time; none after the deadline.
+) -> list[Array | None]:
+    """Which cases plain linear bounds prove, a batch of boxes at a time, none after the deadline:
+    the weights [rows] of their rows that show it, 1 for one row of each conjunction and else 0.
 
     The cases share the rows of their unsafe sets, each of which is bounded once in each box, and
     differ in limits: a row of at least `least` is not met where least > limit.
@@ -32,13 +33,13 @@ def proved_at_once(
     directions, place = np.unique(rows, axis=0, return_inverse=True)
     most = max((sum(len(c.rows) for c in case.unsafe) for case in cases), default=0)
     if not len(rows) or len(directions) > 2 * most:  # others' rows would cost more than they save
-        return [False] * len(cases)
+        return [None] * len(cases)
     matrix = torch.from_numpy(directions).to(network.device, network.dtype)
     output = Combination(network.output, matrix, torch.zeros_like(matrix[:, 0]))
     asked = replace(network, output=output)
     forward = Forward(asked) if pays(asked, strategy.slopes.forward_factor) else None
     fit = min(strategy.inputs.batch, boxes_at_once(asked, budget.at_once))
-    result: list[bool] = []
+    result: list[Array | None] = []
     used = 0
     for some in parts(len(cases), fit):
         if budget.expired():
@@ -47,9 +48,9 @@ def proved_at_once(
         least = _least(asked, batch, forward, budget).double().cpu().numpy()
         for case, bound in zip(batch, least, strict=True):
             count = sum(len(c.rows) for c in case.unsafe)
-            result.append(_proves(case, bound[place.reshape(-1)[used : used + count]]))
+            result.append(_proving(case, bound[place.reshape(-1)[used : used + count]]))
             used += count
-    return result + [False] * (len(cases) - len(result))
+    return result + [None] * (len(cases) - len(result))
 
 
 def _least(
@@ -70,13 +71,16 @@ def _least(
     return below(passed.least).expand(len(cases), -1)
 
 
-def _proves(case: Case, least: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
-    """Whether lower bounds [rows] of all rows of a case shut out each of its conjunctions."""
-    begin = 0
+def _proving(case: Case, least: Array) -> Array | None:
+    """The rows that lower bounds [rows] of all rows of a case show not to be met, one of each of
+    its conjunctions: 1 for these, else 0; None where a conjunction has no such row."""
+    weights, begin = np.zeros(len(least)), 0
     for conjunction in case.unsafe:
         own = least[begin : begin + len(conjunction.limits)]
-        begin += len(own)
         unmet = np.where(conjunction.strict, own >= conjunction.limits, own > conjunction.limits)
+        unmet &= own < np.inf  # a bound that overflowed, or is none, proves nothing
         if not unmet.any():
-            return False
-    return True
+            return None
+        weights[begin + np.where(unmet, own - conjunction.limits, -1.0).argmax()] = 1
+        begin += len(own)
+    return weights
