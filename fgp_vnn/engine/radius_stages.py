@@ -18,14 +18,14 @@ from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.engine.bounding import bound_root, open_disjuncts, reduce_to, refine
 from fgp_vnn.engine.problem import Problem, Through
 from fgp_vnn.engine.radius_ends import Ends
-from fgp_vnn.search.ball import Ball
+from fgp_vnn.search.ball import SearchBall
 
 
 @dataclass(frozen=True, eq=False)
 class SmallBall:
     """The question whether a ball of some radius holds a counterexample, made small."""
 
-    ball: Ball
+    ball: SearchBall
     lift: Through  # to the network's own input
     scale: float  # a distance in the ball times this is a lower bound on the true distance
     neurons: Tensor  # places of the ball's neurons among those of the network
@@ -118,6 +118,6 @@ def small_ball(ends: Ends, radius: float) -> SmallBall | None:
     size = radius
     if isinstance(query.domain, L2Ball):
         size, scale = query.domain.radius, radius / query.domain.radius
-    ball = Ball(query, problem.bounds, _origin(ends, problem), size)
+    ball = SearchBall(query, problem.bounds, _origin(ends, problem), size)
     neurons = torch.from_numpy(names.flat).to(query.network.device)
     return SmallBall(ball, problem.lift, scale, neurons, names.disjuncts.tolist())

@@ -37,7 +37,7 @@ Hear = Callable[[Tensor, Tensor], None]  # proved bounds [rows], and the lowest 
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ValueRows:
     """Combinations of the results of one map of a network."""
 
     network: Network
@@ -60,7 +60,7 @@ class Lows:
 
 
 def find_lows(
-    rows: Rows,
+    rows: ValueRows,
     domain: Domain,
     method: Method,
     gap: float,
@@ -98,7 +98,7 @@ def find_lows(
 
 
 def _rounding(
-    rows: Rows, lowest: Lowest, least: Tensor, settings: Settings, budget: Budget
+    rows: ValueRows, lowest: Lowest, least: Tensor, settings: Settings, budget: Budget
 ) -> Tensor:
     """How near [rows] a proved bound comes to a value where nothing but rounding is between them:
     measured at the lowest point of the row that is known least. No search comes nearer."""
@@ -108,7 +108,7 @@ def _rounding(
     return torch.where(lost.isfinite(), Strategy().inputs.rounding * lost, 0.0)
 
 
-def least_at(rows: Rows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
+def least_at(rows: ValueRows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
     """Proved lower bounds [rows] of the values at one point [inputs]."""
     return bound_root(_problem(rows.ask(Box(point, point)), settings, budget))
 

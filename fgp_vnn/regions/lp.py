@@ -33,7 +33,7 @@ NOTHING = -5000  # an exponent below that of any number
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class RegionEvidence:
     """Evidence that the region is empty, or candidates, or neither."""
 
     multipliers: Tensor | None  # [constraints] checked: they prove that there is no point
@@ -49,7 +49,7 @@ def solve_region(
     seconds: float = float("inf"),
     proves: Callable[[Tensor], bool] = lambda multipliers: False,
     how: Programs | None = None,
-) -> Answer:
+) -> RegionEvidence:
     """Decide one case [1, constraints, inputs], whose last `goals` constraints matter most.
 
     A point that meets these with room to spare is the more likely to be confirmed. `proves` is
@@ -58,16 +58,16 @@ def solve_region(
     region = _Region(domain, spaces, goals, time.monotonic() + seconds, how or Programs())
     widest = region.widest()
     if widest is None:
-        return Answer(None, region.points([]), region.solved)
+        return RegionEvidence(None, region.points([]), region.solved)
     evidence = region.proof(widest.multipliers, proves)
     if evidence is not None:
-        return Answer(evidence, region.points([]), region.solved)
+        return RegionEvidence(evidence, region.points([]), region.solved)
     offsets = [widest.point]
     deepest = region.widest(goals_only=True)
     if deepest is not None:
         offsets = [deepest.point, (deepest.point + widest.point) / 2, widest.point]
     points = region.points(offsets)
-    return Answer(None, points, region.solved, region.gap(widest.multipliers, points))
+    return RegionEvidence(None, points, region.solved, region.gap(widest.multipliers, points))
 
 
 class _Region:

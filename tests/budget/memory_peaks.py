@@ -23,7 +23,7 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
-from fgp_vnn.search.ball import Ball, Reporter
+from fgp_vnn.search.ball import Reporter, SearchBall
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.leaves import decide_regions
@@ -94,7 +94,7 @@ def condense(budget: Budget) -> None:
 def bundles(budget: Budget) -> None:
     query = query_of(20, 700, 700, 4)
     query = replace(query, domain=L2Ball(query.domain.center, 10.0))
-    ball = Ball(query, loose(query), query.domain.center, 10.0)
+    ball = SearchBall(query, loose(query), query.domain.center, 10.0)
     reporter = Reporter(lambda: 10.0, lambda level: None, lambda points: False)
     search = Distances(ball, reporter, budget, QUICK)
     search.begin()

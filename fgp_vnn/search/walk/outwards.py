@@ -20,7 +20,7 @@ from fgp_vnn.budget.capacity import polyhedra_at_once
 from fgp_vnn.regions.halfspaces import part_of
 from fgp_vnn.regions.joint import join_constraints
 from fgp_vnn.regions.triangular import Triangular
-from fgp_vnn.search.ball import Ball, Reporter, distances
+from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
 from fgp_vnn.search.walk.patterns import Neighbours
@@ -29,7 +29,7 @@ from fgp_vnn.strategy import Projections, Walk
 
 
 def walk_outwards(
-    ball: Ball, reporter: Reporter, budget: Budget, walk: Walk, projections: Projections
+    ball: SearchBall, reporter: Reporter, budget: Budget, walk: Walk, projections: Projections
 ) -> int:
     """Raise the certified radius until it is at the goal, time is up or a boundary cannot be
     settled; how many regions were explored."""
@@ -48,7 +48,7 @@ class _Nearest:
     """The nearest regions and boundaries first; all distances are parts of the ball's radius."""
 
     ground: Ground
-    ball: Ball
+    ball: SearchBall
     reporter: Reporter
     budget: Budget
     walk: Walk
