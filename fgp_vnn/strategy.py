@@ -237,11 +237,16 @@ class Inputs:
 
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
     cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
+    # Of the boxes that intervals leave open in a smooth network, each before it is asked about
+    # alone: seconds for 500 boxes of nn4sys's mscn_128d are 8 with 10 and over 100 without [-]
+    halvings: int = 10
+    halves: int = 8  # parts of a box that may be open, on average, for that [-]
     few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
     many: int = 1000  # inputs from which on they are not, however few it sees [a 1.02 1.15]
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
+    together: int = 12  # up to which products are also bounded together [-]
     mixing: int = 16  # rounds of weighing a conjunction's rows by each other [a 1.01 1.08]
     # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
     mixing_rate: float = 4.0

@@ -18,6 +18,7 @@ from fgp_vnn.attack.descent import descend, offer
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.bounds.joint_products import regain
 from fgp_vnn.bounds.lines import gap
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once
@@ -144,29 +145,37 @@ def _bound(
         bounds = forward.bounds(box, prior)
     else:
         bounds = root_bounds(network, box, prior=prior, budget=budget)
-    rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
-    passed = backward(
-        network,
-        box,
-        len(network.layers),
-        rows.unsqueeze(0),
-        bounds.lines(),
-        rounding=Rounding(network, box, bounds),
-    )
-    passed = _whole(passed, len(parts.lower))
+    rounding = Rounding(network, box, bounds)
+    passed = _whole(_pass(query, box, bounds, rounding), len(parts.lower))
+    left: dict[int, Tensor] = {}
+    if box.lower.shape[-1] <= subdivision.strategy.inputs.together:
+        passed, left = regain(network, box, bounds, passed, rounding)
     numbers = subdivision.strategy.inputs
     combined = combine(query, box, passed, numbers)
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
         points = torch.cat([points, combined.points], dim=1)
-    left, closed = box, combined.closed
+    rest, closed = box, combined.closed
     if subdivision.clip:
-        left, closed = clip(query, box, passed, closed)
-    pull = _loss(query, box, bounds, passed, combined.weights, numbers.corners)
+        rest, closed = clip(query, box, passed, closed)
+    shares = {k: combined.weights * part for k, part in left.items()}
+    pull = _loss(query, box, bounds, passed, combined.weights, shares, numbers.corners)
     signs = _signs(bounds, parts.signs)
-    kept = Parts(left.lower, left.upper, signs)
+    kept = Parts(rest.lower, rest.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
     return _Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
+
+
+def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
+    """A backward pass of all rows, each of which is taken once, however many disjuncts share it."""
+    network, (first, place) = query.network, query.distinct
+    rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)[first]
+    depth, lines = len(network.layers), bounds.lines()
+    passed = backward(network, box, depth, rows.unsqueeze(0), lines, rounding=rounding)
+    if len(first) == len(place):
+        return passed
+    coefficients = {k: part[:, place] for k, part in passed.coefficients.items()}
+    return Backward(*(part[:, place] for part in passed[:4]), coefficients)
 
 
 def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:
@@ -211,9 +220,11 @@ def _loss(
     bounds: LayerBounds,
     passed: Backward,
     weights: Tensor,
+    shares: dict[int, Tensor],
     corners: float,
 ) -> Tensor:
-    """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
+    """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it; rows
+    count with their weights [boxes, rows], or with what takes the place of these at some layers.
 
     A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
     inputs move it, each by the part that its slope at the centre says.
@@ -230,7 +241,7 @@ def _loss(
         if k + 1 in passed.coefficients:
             line, f = bounds.lines()[k], network.activations[k]
             height = gap(f, line, bounds.lower[k], bounds.upper[k])
-            weighed = passed.coefficients[k + 1].abs() * weights.unsqueeze(-1)
+            weighed = passed.coefficients[k + 1].abs() * shares.get(k, weights).unsqueeze(-1)
             lost = (weighed * height).sum(-2, keepdim=True)
             share = network.activations[k].expand(moved).abs()
             share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
