@@ -220,6 +220,10 @@ class Hidden:
     """Bounds of hidden neurons, over the whole domain and over what is left of it."""
 
     refine_share: float = 0.2  # of the time, at most, for slopes of hidden layers [v 1.05 0.97]
+    # neurons of a large smooth network that are bounded first by rows of their own, then twice as
+    # many: seconds on one of vit_2023 are 8 from 300 on, and over 100 for all of them at once [-]
+    worthwhile: int = 300
+    worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
     rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
