@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.rounding import positive
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
@@ -69,14 +70,9 @@ class Query:
 
     def closed(self, lower: Tensor) -> Tensor:
         """Which disjuncts [..., disjuncts] cannot be met where g >= lower [..., rows]."""
-        # A bound that overflowed, or is none, proves nothing.
-        unmet = torch.where(self.strict, lower >= 0, lower > 0) & (lower < torch.inf)
-        return self._count(unmet) > 0
-
-    def met(self, g: Tensor) -> Tensor:
-        """Which disjuncts [..., disjuncts] are met at points with the values g [..., rows]."""
-        unmet = ~torch.where(self.strict, g < 0, g <= 0)
-        return self._count(unmet) == 0
+        unmet = positive(lower, or_zero=self.strict).int()
+        counts = unmet.new_zeros((*unmet.shape[:-1], self.disjuncts))
+        return counts.index_add(-1, self.disjunct, unmet) > 0
 
     def worst(self, g: Tensor) -> Tensor:
         """The greatest row of each disjunct, [..., disjuncts]: at most 0 where it is met."""
@@ -95,13 +91,6 @@ class Query:
             strict=self.strict[chosen],
             disjuncts=len(keep),
         )
-
-    def _count(self, flags: Tensor) -> Tensor:
-        """How many of the flags [..., rows] are set in each disjunct, [..., disjuncts]."""
-        counts = torch.zeros(
-            (*flags.shape[:-1], self.disjuncts), dtype=torch.int32, device=flags.device
-        )
-        return counts.index_add(-1, self.disjunct, flags.int())
 
 
 def ask_values(

@@ -22,7 +22,7 @@ from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.settings import Settings, make_settings
-from fgp_vnn.engine.values import METHODS, Lows, Rows, find_lows, least_at
+from fgp_vnn.engine.values import METHODS, Lows, ValueRows, find_lows, least_at
 from fgp_vnn.property.expressions import Expression
 from fgp_vnn.property.numbers import exact_numbers
 
@@ -43,16 +43,17 @@ def bounds(
     `inputs` is a condition on the variables x of the model, a pair (lower, upper), or a `Ball`;
     `layer` counts the ReLU layers of the network from 0. Methods are `plain` linear bounds, those
     with `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of
-    what points reach, as a part of the value or of 1 if that is larger. Options are `timeout` in
-    seconds, `progress`, called with the lower and upper ends so far, `mean`, `std`, and `device`,
-    `memory` and `seed` of `Settings`. Whenever it is stopped, the ranges hold.
+    what points reach, as a part of the value or of 1 if that is larger, or where nothing but
+    rounding is between them. Options are `timeout` in seconds, `progress`, called with the lower
+    and upper ends so far, `mean`, `std`, and `device`, `memory` and `seed` of `Settings`. Whenever
+    it is stopped, the ranges hold.
     """
     asked = _Asked.of(model, options, method, gap)
     network = asked.opened.network
     target = _layer(layer, len(network.layers))
     count = network.maps[target].outputs
     unit = torch.eye(count, dtype=torch.float64, device=network.device)
-    rows = Rows(network, target, torch.cat([unit, -unit]))
+    rows = ValueRows(network, target, torch.cat([unit, -unit]))
     shape = asked.opened.output_shape if layer is None else (count,)
     shape = shape if math.prod(shape) == count else (count,)
 
@@ -73,7 +74,7 @@ def bounds(
         upper,
         *ends(reached),
         method,
-        asked.ended(close),
+        asked.ended(close, parts),
         asked.seconds(),
         _sums(parts),
     )
@@ -86,14 +87,14 @@ def maximise(
 
     `objective` is a linear expression of the outputs y of the model, or an array with a factor for
     each of them; `inputs` and options are as for `bounds`. The search ends where the two ends are
-    within `gap` of each other, as a part of the value or of 1 if that is larger, or when time is
-    up: both hold at any moment.
+    within `gap` of each other, as a part of the value or of 1 if that is larger, where rounding
+    keeps them farther apart, or when time is up: both hold at any moment.
     """
     asked = _Asked.of(model, options, "split", gap)
     network = asked.opened.network
     factors, constant = _objective(objective, asked.opened)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
-    rows = Rows(network, len(network.layers), -row)
+    rows = ValueRows(network, len(network.layers), -row)
 
     def hear(least: Tensor, reached: Tensor) -> None:
         asked.progress(-float(reached) + float(constant), _up(-Fraction(float(least)), constant))
@@ -106,7 +107,7 @@ def maximise(
             x = where.inside(where.domain.center.numpy())
         if x is None:
             continue
-        there = Rows(network, rows.target, row)
+        there = ValueRows(network, rows.target, row)
         # The value at a point takes no search: time that is up does not take it away.
         budget = Budget.of(None, asked.settings.memory)
         value = float(least_at(there, torch.from_numpy(x), asked.settings, budget))
@@ -119,7 +120,7 @@ def maximise(
     upper = _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
     single = best[1].astype(np.float32)
     y = asked.opened.run(single).reshape(asked.opened.output_shape)
-    ended = asked.ended(upper - value <= gap * max(1.0, abs(value)))
+    ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
     point = single.reshape(asked.opened.input_shape)
     return Maximum(value, upper, point, y, ended, asked.seconds(), _sums(parts))
 
@@ -156,7 +157,7 @@ class _Asked:
         return cls(opened, method, gap, budget, settings, heard, begin)
 
     def lows(
-        self, rows: Rows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
+        self, rows: ValueRows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
     ) -> list[tuple[Lows, InputSet]]:
         """What is found for each of the sets of the inputs, in a part of the time each."""
         sets, found = read_sets(inputs, self.opened), []
@@ -172,11 +173,13 @@ class _Asked:
             found.append((lows, one))
         return found
 
-    def ended(self, close: bool) -> Stopped:
+    def ended(self, close: bool, parts: list[Lows]) -> Stopped:
         if close:
             return "gap"
         if self.method != "split":
             return "method"
+        if all(bool(part.closed.all()) for part in parts):
+            return "rounding"
         return "timeout" if self.budget.expired() else "inconclusive"
 
     def seconds(self) -> float:

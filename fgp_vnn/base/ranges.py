@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from fgp_vnn.base.display import Shown
 
 Array = NDArray[np.float64]
-Stopped = Literal["gap", "method", "timeout", "inconclusive"]
+# "rounding": as tight as float64 can prove, or float32 inputs can show; "method": as that one can.
+Stopped = Literal["gap", "rounding", "method", "timeout", "inconclusive"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -42,52 +42,68 @@ class _Lines(NamedTuple):
 
 def regain(
     network: Network, box: Box, bounds: LayerBounds, passed: Backward, rounding: Rounding
-) -> tuple[Backward, dict[int, Tensor]]:
-    """The pass with bounds raised by what products do not lose together, and the part [boxes,
-    rows] of its loss that is left to each layer of products."""
-    total, left = torch.zeros_like(passed.least), {}
+) -> tuple[Backward, Backward]:
+    """The pass with bounds raised by what products do not lose together; and for a split rule the
+    same with coefficients of products that are as much smaller as what these lose."""
+    if not any(isinstance(activation, Product) for activation in network.activations):
+        return passed, passed
+    total, seen = torch.zeros_like(passed.least), dict(passed.coefficients)
     for k, activation in enumerate(network.activations):
         coefficient = passed.coefficients.get(k + 1)
         if coefficient is None or not isinstance(activation, Product):
             continue
-        lost, spare = _lost(activation, bounds, k, coefficient)
+        coefficient = coefficient.expand(len(total), -1, -1)
+        used = torch.where(_parallel(activation, bounds, k), coefficient, 0.0)
+        lost, spare = _lost(bounds, k, used)
         rows = torch.nonzero((lost > _WORTH * passed.least.abs()).any(0)).flatten()
         if not len(rows):
             continue
         lines = _operands(network, box, bounds, k, rounding)
-        kept = _kept(activation, lines, coefficient[:, rows])
+        kept = _kept(activation, lines, used[:, rows])
         gain = lost[:, rows] - spare[:, rows] - kept
         gain = torch.where((gain > 0) & (gain < torch.inf), gain, 0.0)
         total = total.index_add(1, rows, gain)
-        left[k] = (1 - gain / lost[:, rows].clamp(min=1e-30)).clamp(0, 1)
-        left[k] = torch.ones_like(total).index_copy(1, rows, left[k])
-    if not left:
-        return passed, left
+        left = (1 - gain / lost[:, rows].clamp(min=1e-30)).clamp(0, 1).unsqueeze(-1)
+        seen[k + 1] = coefficient.index_copy(1, rows, coefficient[:, rows] * left)
     # Three sums of what is here, and the difference of two of them that others take.
     sizes = passed.constant.abs() + passed.nominal.abs() + passed.least.abs()
     total = total - unit(total.dtype).share(8) * (sizes + total)
     total = torch.where((total > 0) & (total < torch.inf), total, 0.0)
     raised = (part + total for part in (passed.constant, passed.least, passed.nominal))
-    return Backward(passed.weight, *raised, passed.coefficients), left
+    better = Backward(passed.weight, *raised, passed.coefficients)
+    return better, better._replace(coefficients=seen)
 
 
-def _lost(
-    activation: Product, bounds: LayerBounds, k: int, coefficient: Tensor
-) -> tuple[Tensor, Tensor]:
-    """A (-p q - c) for the planes p u + q v + c that a pass has taken, added up, and its rounding;
-    not where planes below and above are not parallel."""
+def _parallel(activation: Product, bounds: LayerBounds, k: int) -> Tensor:
+    """Which products [boxes, 1, n] have planes with the slopes of the middle, below and above."""
+    fan, centre = bounds.fans[k], _centre(bounds, k)
+    if fan is None:
+        raise AssertionError("products have planes")
+    wanted = torch.cat([centre[:, activation.right], centre[:, activation.left]], -1)
+    same = (fan.low[1] == wanted) & (fan.high[1] == wanted)
+    return same.view(len(same), 2, -1).all(-2).unsqueeze(-2)
+
+
+def _centre(bounds: LayerBounds, k: int) -> Tensor:
+    lower, upper = bounds.lower[k], bounds.upper[k]
+    return middle(lower, torch.maximum(lower, upper), lower.dtype)
+
+
+def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Tensor]:
+    """A (-p q - c) for the planes p u + q v + c that a pass has taken, added up, and its
+    rounding."""
     fan = bounds.fans[k]
     if fan is None:
         raise AssertionError("products have planes")
     first, second = fan.low[1].chunk(2, -1)
-    parallel = (fan.low[1] == fan.high[1]).view(*first.shape[:-1], 2, -1).all(-2)
     corner = (first * second).unsqueeze(-2)
     offset = torch.where(coefficient > 0, fan.floor[1].unsqueeze(-2), fan.ceiling[1].unsqueeze(-2))
+    offset = torch.where(coefficient == 0, 0.0, offset)
     size_of, count = unit(coefficient.dtype), coefficient.shape[-1]
-    used = torch.where(parallel.unsqueeze(-2), coefficient, 0.0)
-    lost = (used * (-corner - offset)).sum(-1)
-    sizes = (used.abs() * (corner.abs() + offset.abs())).sum(-1)
-    return lost, size_of.share(count + 8) * sizes + size_of.lost * (8 * count + _sum(used.abs()))
+    lost = (coefficient * (-corner - offset)).sum(-1)
+    sizes = (coefficient.abs() * (corner.abs() + offset.abs())).sum(-1)
+    spare = size_of.lost * (8 * count + _sum(coefficient.abs()))
+    return lost, size_of.share(count + 8) * sizes + spare
 
 
 def _operands(
@@ -102,7 +118,7 @@ def _operands(
     weight, constant, least, nominal = (p.expand(count, *p.shape[1:]) for p in passed[:4])
     (low, high), (under, over) = weight.chunk(2, 1), constant.chunk(2, 1)
     slope = (low - high) / 2  # the rows of the second half are those of -z
-    centre = middle(bounds.lower[k], torch.maximum(bounds.lower[k], bounds.upper[k]), dtype)
+    centre = _centre(bounds, k)
     sides = []
     for part, value, off, sign in zip(
         (low, high), (under, over), (nominal - least).chunk(2, 1), (1, -1), strict=True

@@ -1,7 +1,9 @@
-"""Memory of this machine: what is free, under the limits of its container and of the process."""
+"""Memory and cores of this machine, under the limits of its container and of the process."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,13 @@ class _Files(NamedTuple):
 _NONE = 1 << 62  # bytes from which on a limit of the first version is none
 _FIRST = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _SECOND = _Files("memory.max", "memory.current", "inactive_file")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if sys.platform.startswith("linux"):
+        return max(1, min([len(os.sched_getaffinity(0)), *group_cores(PROCESS, MOUNT)]))
+    return os.cpu_count() or 1
 
 
 def total_memory() -> int:
@@ -51,15 +60,31 @@ def group_limits(process: Path, mount: Path) -> Iterator[tuple[int, int]]:
     A group's limit is also that of the groups in it. Inside a container the path of the group may
     be that of the host, and then the group at the mount itself is the container's.
     """
+    for folder, first in _groups(process, mount, "memory"):
+        yield from _limit(folder, _FIRST if first else _SECOND)
+
+
+def group_cores(process: Path, mount: Path) -> Iterator[int]:
+    """The cores, at least one, that each control group of the process has time for."""
+    for folder, first in _groups(process, mount, "cpu"):
+        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if first else ("cpu.max",)
+        words = [word for name in names for word in _text(folder / name).split()]
+        if len(words) == 2 and all(word.isdecimal() and int(word) for word in words):
+            yield max(1, int(words[0]) // int(words[1]))
+
+
+def _groups(process: Path, mount: Path, controller: str) -> Iterator[tuple[Path, bool]]:
+    """The folder of each control group that the process is in for a controller, and whether it is
+    one of the first version."""
     for line in _text(process).splitlines():
         _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        root, files = (mount / "memory", _FIRST) if controllers else (mount, _SECOND)
+        root = mount / controller if controllers else mount
         group = root / path.strip("/")
         for folder in (group, *group.parents):
             if folder.is_relative_to(root):
-                yield from _limit(folder, files)
+                yield folder, bool(controllers)
 
 
 def _limit(group: Path, files: _Files) -> Iterator[tuple[int, int]]:

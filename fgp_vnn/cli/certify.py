@@ -11,6 +11,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.arguments import (
+    LEAST_SECONDS,
     add_limits,
     add_search_arguments,
     count,
@@ -32,9 +33,8 @@ from fgp_vnn.cli.point_runs import (
     fixed_columns,
 )
 from fgp_vnn.engine.settings import unusual
+from fgp_vnn.strategy import COMMON
 
-SEARCH_SHARE = 0.95  # of a point's time; the rest is for an attack on what stays open
-LEAST_SECONDS = 0.001
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "joint", "reduce", "signed", "stable")
 # The same in every row; `options` are those of the search that are not as usual.
@@ -108,7 +108,7 @@ def _write_page(
     run: PointRun,
     fixed: dict[str, Any],
 ) -> None:
-    from fgp_vnn.report.certify_page import CertifyReport, write_certify_page
+    from fgp_vnn.report.certify_page import CertifyReport
     from fgp_vnn.report.page import facts_line
 
     rows = sorted(rows, key=lambda row: int(row["point"]))
@@ -117,7 +117,7 @@ def _write_page(
     settings["options"] = facts_line(fixed["options"]) or "as usual"
     facts = network_facts(args.model, run, fixed["network"])
     pictures = list(counterexample_pictures(found, run))
-    write_certify_page(args.report, CertifyReport(rows, summary, facts, settings, pictures))
+    CertifyReport(facts, settings, pictures, rows, summary).write(args.report)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[s
     the upper bound on the verified robust accuracy."""
     x, timeout = run.points.x[number].astype("float64"), options["timeout"]
     begin = time.monotonic()
-    search = None if timeout is None else SEARCH_SHARE * timeout
+    search = None if timeout is None else COMMON.certify_share * timeout
     result = run.certifier.certify(x, **(options | {"timeout": search}))
     row = run.begin_row(number) | {
         "label": result.label,

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Read both files and say whether they can be verified, or only attacked; the exit code."""
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
-        from fgp_vnn.api.opaque import check_program
+        from fgp_vnn.api.refused import check_program
         from fgp_vnn.property import load_property
 
         prop, said = load_property(args.property), "supported"

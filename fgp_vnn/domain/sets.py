@@ -25,6 +25,7 @@ class Domain(ABC):
     """A convex, compact set of inputs with a centre that lies in it."""
 
     center: Tensor  # the point that distances are measured from, [..., inputs]
+    symmetric = True  # about the centre
 
     @abstractmethod
     def support(self, rows: Tensor) -> Tensor:
@@ -59,8 +60,9 @@ class Domain(ABC):
         return self.support(rows)
 
     def reach(self, rows: Tensor) -> Tensor:
-        """An upper bound of |row . (x - center)|, [..., rows]; the support if it is symmetric."""
-        return self.support(rows)
+        """An upper bound of |row . (x - center)|, [..., rows]."""
+        support = self.support(rows)
+        return support if self.symmetric else torch.maximum(support, self.support(-rows))
 
     def unsure(self, rows: Tensor, reach: Tensor) -> Tensor:
         """How far a support of the rows, computed as `reach` [..., rows], may be too low.

@@ -125,8 +125,8 @@ def _condensable(problem: Problem) -> bool:
 
 
 def bound_forward(problem: Problem) -> Tensor | None:
-    """The same by forms carried forward, where boxes are going to be bounded in that way; None
-    where they are not."""
+    """Bound all neurons by forms carried forward, and the outputs by a backward pass from there;
+    lower bounds [rows] on these, or None where a split of inputs would not bound boxes that way."""
     domain, network = problem.query.domain, problem.query.network
     if not isinstance(domain, Box) or not by_inputs(problem):
         return None
@@ -143,7 +143,7 @@ def open_disjuncts(problem: Problem, least: Tensor) -> list[int]:
     return [disjunct for disjunct, done in enumerate(closed) if not done]
 
 
-def keep_open(problem: Problem, disjuncts: list[int]) -> None:
+def reduce_to(problem: Problem, disjuncts: list[int]) -> None:
     """Reduce the problem to these disjuncts and the neurons that first bounds leave unstable."""
     if problem.condensed is None:
         problem.only(disjuncts)
@@ -214,14 +214,15 @@ def _by_slopes(problem: Problem) -> list[int]:
 def refine(problem: Problem, patience: Budget) -> None:
     """Tighten the bounds of the hidden layers, each by slopes optimised for it."""
     slopes, keep = problem.strategy.slopes, problem.log.refined
-    problem.bounds = refine_layers(problem.query, problem.bounds, slopes, patience, keep)
+    query, bounds, spread = problem.query, problem.bounds, problem.spread
+    problem.bounds = refine_layers(query, bounds, slopes, patience, keep, spread)
 
 
 def drop_and_bound(problem: Problem) -> list[int]:
     """Drop the neurons that tighter bounds have made stable; the disjuncts that stay open."""
-    before = problem.statistics["unstable"]
+    before = problem.unstable
     problem.shrink()
-    problem.tightened = problem.statistics["unstable"] <= problem.strategy.hidden.worth * before
+    problem.tightened = problem.unstable <= problem.strategy.hidden.worth * before
     return _by_slopes(problem)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fgp_vnn.base.rounding import below
 from fgp_vnn.bounds.backward import Backward, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.budget.budget import Budget
@@ -93,7 +94,7 @@ def _least(
         box = Box(lower, upper).to(network.device, network.dtype)
         with torch.no_grad():
             passed = _pass(network, box, forward, budget)
-        least[some] = passed.least.double().cpu().numpy()
+        least[some] = below(passed.least).double().cpu().numpy()
         pull[some] = (passed.weight.abs().sum(-2) * box.radius).cpu().nan_to_num().numpy()
     return least, pull
 
@@ -117,8 +118,6 @@ def _proves(case: Case, least: Doubles) -> bool:
         own = least[begin : begin + len(conjunction.limits)]
         begin += len(own)
         unmet = np.where(conjunction.strict, own >= conjunction.limits, own > conjunction.limits)
-        if not (
-            unmet & (own < np.inf)
-        ).any():  # a bound that overflowed, or is none, proves nothing
+        if not unmet.any():
             return False
     return True

@@ -25,8 +25,9 @@ from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.bundles import set_out
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.value import Least, LeastSearch
 from fgp_vnn.strategy import Strategy
 
@@ -36,7 +37,7 @@ Hear = Callable[[Tensor, Tensor], None]  # proved bounds [rows], and the lowest 
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ValueRows:
     """Combinations of the results of one map of a network."""
 
     network: Network
@@ -54,11 +55,12 @@ class Lows:
     least: Tensor  # [rows]
     reached: Tensor  # [rows] the values at the points, up to rounding
     points: Tensor  # [rows, inputs]
+    closed: Tensor  # [rows] whether only the gap that is allowed, or rounding, is between them
     statistics: dict[str, int]
 
 
 def find_lows(
-    rows: Rows,
+    rows: ValueRows,
     domain: Domain,
     method: Method,
     gap: float,
@@ -67,7 +69,8 @@ def find_lows(
     hear: Hear = lambda least, reached: None,
 ) -> Lows:
     """Bounds of rows over a domain; with splits, until what is proved is within the gap of what a
-    point reaches, as a part of the value or of 1 if that is larger, or until time is up.
+    point reaches, as a part of the value or of 1 if that is larger, until nothing but rounding is
+    between them, or until time is up.
     """
     query, strategy = rows.ask(domain), Strategy()
     lowest = Lowest.of(query)
@@ -77,20 +80,35 @@ def find_lows(
     problem = _problem(rows.ask(domain, -shift), settings, budget)
     least = _bounded(problem, method)
     hear(_unshifted(least, shift), lowest.value)
+    near = allowed
     if method == "split" and not budget.expired() and bool((least <= 0).any()):
+        near = torch.fmax(allowed, _rounding(rows, lowest, least, settings, budget))
         inner = Lowest(allowed.clone(), Lowest.of(problem.query).points)
 
         def heard(low: Tensor) -> None:
             hear(_unshifted(torch.fmax(least, low), shift), inner.value + shift)
 
-        found = _split(problem, inner, allowed, heard)
-        least = torch.fmax(least, found)
+        if bool((least < allowed - near).any()):
+            least = torch.fmax(least, _split(problem, inner, near, heard))
         better = inner.value < allowed
         lowest.look(problem.lift(inner.points)[better].to(lowest.points), query)
-    return Lows(_unshifted(least, shift), lowest.value, lowest.points, problem.statistics)
+    least = _unshifted(least, shift)
+    closed = lowest.value - least <= near
+    return Lows(least, lowest.value, lowest.points, closed, problem.statistics)
 
 
-def least_at(rows: Rows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
+def _rounding(
+    rows: ValueRows, lowest: Lowest, least: Tensor, settings: Settings, budget: Budget
+) -> Tensor:
+    """How near [rows] a proved bound comes to a value where nothing but rounding is between them:
+    measured at the lowest point of the row that is known least. No search comes nearer."""
+    point = lowest.points[int(least.argmin())]
+    proved = least_at(rows, point, settings, budget)
+    lost = rows.ask(Box(point, point)).network(point.unsqueeze(0))[0] - proved
+    return torch.where(lost.isfinite(), Strategy().inputs.rounding * lost, 0.0)
+
+
+def least_at(rows: ValueRows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
     """Proved lower bounds [rows] of the values at one point [inputs]."""
     return bound_root(_problem(rows.ask(Box(point, point)), settings, budget))
 
@@ -119,8 +137,8 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
     """The same by splits of neurons, and of the inputs of a box where they are few: neither way is
     always the better one."""
     strategy, budget = problem.strategy, problem.budget
-    ascent, candidates = strategy.slopes.bundles, strategy.neurons.candidates
-    setting, root = set_out(problem.query, problem.bounds, budget, ascent, candidates)
+    ascent, choice = strategy.slopes.bundles, (strategy.neurons.candidates, strategy.neurons.rule)
+    setting, root = set_out(problem.query, problem.bounds, budget, ascent, *choice)
     search = LeastSearch(Least(setting, lowest, gap, strategy.projections), strategy.neurons)
     search.begin(root)
     some = problem.query.network.inputs <= strategy.inputs.some
@@ -161,7 +179,7 @@ def _split_boxes(problem: Problem, least: Tensor, lowest: Lowest, gap: Tensor) -
         rows = torch.eye(len(left), dtype=wanted.dtype, device=wanted.device)
         output = Combination(part.network.output, rows, -wanted[left])
         part = replace(part, network=replace(part.network, output=output))
-        outcome = split_inputs(part, confirm, patience, Subdivision())
+        outcome = split_inputs(part, confirm, patience, Subdivision(whole=True))
         for name, count in outcome.statistics.items():
             problem.statistics[name] = problem.statistics.get(name, 0) + count
         if outcome.status == "unsat":

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, backward
-from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, carry
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
-from fgp_vnn.strategy import Ascent
+from fgp_vnn.search import neuron_rules
+from fgp_vnn.search.rules import find_rule
+from fgp_vnn.strategy import Ascent, Neurons
+
+# A split rule: scores [at, neurons] of the neurons of the bundles numbered `at`, the best highest.
+Score = Callable[["Setting", "Bounded", Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +33,7 @@ class Setting:
     budget: Budget
     ascent: Ascent
     candidates: int  # neurons whose children are looked at before one is chosen
+    score: Score  # what tells which neurons these are
 
     @property
     def widths(self) -> list[int]:
@@ -69,17 +75,23 @@ class Bundles:
 
 
 def set_out(
-    query: Query, bounds: LayerBounds, budget: Budget, ascent: Ascent, candidates: int
+    query: Query,
+    bounds: LayerBounds,
+    budget: Budget,
+    ascent: Ascent,
+    candidates: int,
+    rule: str = Neurons.rule,
 ) -> tuple[Setting, Bundles]:
-    """A search's setting and its root: one bundle per disjunct with everything open."""
+    """A search's setting and its root: one bundle per disjunct with everything open. The rule is
+    one of `neuron_rules`."""
     numbers = [query.rows_of(d) for d in range(query.disjuncts)]
     most = max(len(n) for n in numbers)
     padded = torch.tensor([n + [n[-1]] * (most - len(n)) for n in numbers])
     eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
     rows = eye[padded].to(query.network.device)
-    setting = Setting(query, bounds, rows, query.coarse(), budget, ascent, candidates)
-    pairs = zip(bounds.lower, bounds.upper, strict=True)
-    slopes = torch.cat([rows.new_zeros(0), *((up > -lo)[0] for lo, up in pairs)])
+    score: Score = find_rule(neuron_rules, rule)
+    setting = Setting(query, bounds, rows, query.coarse(), budget, ascent, candidates, score)
+    slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
     disjunct = torch.arange(len(numbers), device=rows.device)
@@ -143,7 +155,7 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     one whose children start with the best bounds."""
     kept = bounded.bundles.at(at)
     # What overflows is still preferred to a neuron that is not open.
-    gains = _gains(setting, bounded, kept, at).nan_to_num()
+    gains = setting.score(setting, bounded, at).nan_to_num()
     score = torch.where(bounded.crossing[at], gains, -torch.inf)
     count = min(setting.candidates, score.shape[-1])
     top = score.topk(count, dim=-1)
@@ -152,36 +164,6 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     outlook = torch.stack([_outlook(setting, kept, top.indices[:, i]) for i in range(count)], -1)
     outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
-
-
-def bounds_at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
-    """The bounds of some of the bundles."""
-    return bounds.at(index)
-
-
-def _gains(setting: Setting, bounded: Bounded, kept: Bundles, at: Tensor) -> Tensor:
-    """What both children of each neuron would gain at the point where the bound is least.
-
-    With z the value that arrives at a neuron there, A the coefficient of its output and L the line
-    that the bound goes through, the bound loses A (relu(z) - L(z)) to the relaxation. Made exact,
-    the neuron gives A z in one child and 0 in the other: A z - 2 A L(z) more in both together.
-    """
-    network, _ = setting.coarse or (setting.query.network, setting.query.domain)
-    dtype, depth = network.dtype, len(setting.widths)
-    alpha = kept.multipliers(setting.widths).to(dtype).alpha
-    lines = bounds_at(bounded.bounds, at).to(dtype).lines(alpha)
-    found = bounded.result.coefficients.items()
-    coefficients = {k: coefficient[at].to(dtype) for k, coefficient in found}
-    points = bounded.result.points[at].to(dtype)
-    arrived, passed_on, _ = carry(network, depth, points, lines, coefficients)
-    gains = [kept.alpha[:, :0].to(dtype)]
-    for k, width in enumerate(setting.widths, 1):
-        if k in arrived:
-            gain = coefficients[k] * (arrived[k] - 2 * passed_on[k])
-            gains.append(gain.squeeze(-2))
-        else:  # nothing after this layer reads it
-            gains.append(points.new_zeros(len(at), width))
-    return torch.cat(gains, -1)
 
 
 def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ class Combined(NamedTuple):
     points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
 
 
-def combine(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Combined:
+def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Combined:
     """Weigh the rows of each disjunct against each other in a batch of boxes [batch, inputs].
 
     Only what no row closes by itself is weighed; a disjunct that is closed by one has no weights.

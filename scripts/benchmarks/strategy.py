@@ -95,12 +95,12 @@ def changes(strategy: Strategy, names: Sequence[str] = ("",)) -> Iterator[Change
 
 
 def numbers(part: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every field below a dataclass that is no dataclass itself, with its path."""
+    """Every number below a dataclass, with its path."""
     for field in fields(part):
         value, place = getattr(part, field.name), (*path, field.name)
         if is_dataclass(value):
             yield from numbers(value, place)
-        elif value is not None:
+        elif value is not None and not isinstance(value, str):
             yield place, value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,27 @@ def test_hidden_neurons_have_ranges_too() -> None:
         assert ranges.lower.shape == (network.widths[layer],)
         assert (ranges.lower <= z.min(0)).all() and (z.max(0) <= ranges.upper).all()
         assert (ranges.slack <= 1e-4 * np.maximum(1, np.abs(ranges.lower))).all()
+
+
+@pytest.mark.parametrize("number", [0, 1, 4, 6])
+def test_a_gap_that_rounding_keeps_open_ends_the_search(number: int) -> None:
+    made = values_check.case(number)
+    box = made.lower, made.upper
+    ranges = fgp_vnn.bounds(made.network, box, gap=1e-16)
+    assert ranges.ended == "rounding" and float(ranges.slack.max()) < 1e-11
+    assert "boxes" not in ranges.statistics
+    best = fgp_vnn.maximise(made.network, box, made.factors, gap=1e-16)
+    assert best.ended == "rounding" and best.value <= best.upper <= best.value + 1e-5
+
+
+def test_weights_that_cancel_leave_a_gap_of_rounding_and_end() -> None:
+    """1e14 (relu(x) - relu(x - 1e-3)) loses 14 digits; its largest value is 1e11."""
+    as_tensor = partial(torch.tensor, dtype=torch.float64)
+    first = Dense((0,), (as_tensor([[1.0], [1.0]]),), as_tensor([0.0, -1e-3]))
+    last = Dense((1,), (as_tensor([[1e14, -1e14]]),), as_tensor([-1e11]))
+    ranges = fgp_vnn.bounds(Network((first,), last, 1), ([-1.0], [1.0]), gap=1e-12)
+    assert ranges.ended == "rounding"
+    assert -1e11 - 9 <= ranges.lower.item() <= -1e11 and 0.0 <= ranges.upper.item() < 9
 
 
 def test_bounds_hold_whenever_the_search_is_stopped() -> None:

@@ -40,10 +40,11 @@ UNUSUAL: dict[str, Any] = {
     "joint": False,
     "cache_first": False,
     "batch": 7,
+    "jobs": 3,
 }
 # What is spent before a problem is made: the caller's own, and read where it is.
 AT_THE_DOOR = {
-    "verify": {"device", "memory", "precision", "float32_semantics", "engine"},
+    "verify": {"device", "memory", "precision", "float32_semantics", "engine", "jobs"},
     # The seed is also that of `Certifier.attack`; the row space is made for all engines.
     "certify": {"device", "memory", "engine", "seed", "reduce"},
 }

@@ -14,7 +14,8 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.strategy import Inputs, Strategy
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
 from tests.helpers.random_cases import exact_confirm, random_case, sliver, tie, wrong

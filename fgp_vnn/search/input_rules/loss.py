@@ -1,0 +1,51 @@
+"""The input that makes the relaxation loosest."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import Backward, LayerBounds
+from fgp_vnn.bounds.lines import gap
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.query import Query
+from fgp_vnn.strategy import Inputs
+
+
+def losses(
+    query: Query,
+    box: Box,
+    bounds: LayerBounds,
+    passed: Backward,
+    weights: Tensor,
+    numbers: Inputs,
+) -> Tensor:
+    """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
+
+    A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
+    inputs move it, each by the part that its slope at the centre says.
+    """
+    network = query.network
+    inputs = box.lower.shape[-1]
+    eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
+    columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
+    before = network.preactivations(box.center)
+    # Where nothing is lost, rows that are least at different corners still keep a box open.
+    total = numbers.corners * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
+    for k, layer in enumerate(network.layers):
+        moved = layer.linear([columns[s] for s in layer.sources])  # [boxes, inputs, n_k]
+        if k + 1 in passed.coefficients:
+            line, f = bounds.lines()[k], network.activations[k]
+            height = gap(f, line, bounds.lower[k], bounds.upper[k])
+            weighed = passed.coefficients[k + 1].abs() * weights.unsqueeze(-1)
+            lost = (weighed * height).sum(-2, keepdim=True)
+            share = network.activations[k].expand(moved).abs()
+            share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
+            share = share / share.sum(-2, keepdim=True).clamp(min=1e-30)
+            # What has no bounds yet says nothing of where to split.
+            total = total + (share * lost).sum(-1).nan_to_num(0.0, 0.0, 0.0)
+        columns.append(network.activations[k].push(before[k].unsqueeze(-2), moved))
+    return total
+
+
+RULE = losses

@@ -1,0 +1,20 @@
+"""The longest side of each box, whatever the network makes of it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import Backward, LayerBounds
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.query import Query
+from fgp_vnn.strategy import Inputs
+
+
+def sides(
+    query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights: Tensor, numbers: Inputs
+) -> Tensor:
+    """Half of each side [boxes, inputs]."""
+    return box.radius
+
+
+RULE = sides

@@ -1,0 +1,38 @@
+"""The neuron whose halves gain most together, at the point where the bound is least."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.slopes import carry
+from fgp_vnn.search.bundles import Bounded, Setting
+
+
+def gains(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
+    """What both children of each neuron would gain at the point where the bound is least.
+
+    With z the value that arrives at a neuron there, A the coefficient of its output and L the line
+    that the bound goes through, the bound loses A (relu(z) - L(z)) to the relaxation. Made exact,
+    the neuron gives A z in one child and 0 in the other: A z - 2 A L(z) more in both together.
+    """
+    kept = bounded.bundles.at(at)
+    network, _ = setting.coarse or (setting.query.network, setting.query.domain)
+    dtype, depth = network.dtype, len(setting.widths)
+    alpha = kept.multipliers(setting.widths).to(dtype).alpha
+    lines = bounded.bounds.at(at).to(dtype).lines(alpha)
+    found = bounded.result.coefficients.items()
+    coefficients = {k: coefficient[at].to(dtype) for k, coefficient in found}
+    points = bounded.result.points[at].to(dtype)
+    arrived, passed_on, _ = carry(network, depth, points, lines, coefficients)
+    gains = [kept.alpha[:, :0].to(dtype)]
+    for k, width in enumerate(setting.widths, 1):
+        if k in arrived:
+            gain = coefficients[k] * (arrived[k] - 2 * passed_on[k])
+            gains.append(gain.squeeze(-2))
+        else:  # nothing after this layer reads it
+            gains.append(points.new_zeros(len(at), width))
+    return torch.cat(gains, -1)
+
+
+RULE = gains

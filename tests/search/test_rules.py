@@ -1,0 +1,69 @@
+"""Split rules: a file is a rule, whatever it chooses is sound, and a wrong name is refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.search import input_rules, neuron_rules
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.inputs import split_inputs
+from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.search.rules import find_rule, names_of
+from fgp_vnn.strategy import Inputs, Neurons, Strategy
+from tests.helpers.random_cases import exact_confirm, random_case, wrong
+from tests.helpers.ticking import Ticking
+
+
+@pytest.mark.parametrize("rule", names_of(neuron_rules))
+def test_neurons_split_by_any_rule_agree_with_the_exact_oracle(rule: str) -> None:
+    how, decided = Strategy(neurons=Neurons(rule=rule, batch=8)), 0
+    for seed in range(16):
+        query, truth = random_case(seed).query, random_case(seed).truth
+        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        outcome = split_neurons(query, bounds, exact_confirm(query), Ticking(300), how)
+        assert not wrong(outcome.status, truth)
+        decided += outcome.status in ("sat", "unsat")
+    assert decided >= 8
+
+
+@pytest.mark.parametrize("rule", names_of(input_rules))
+def test_inputs_split_by_any_rule_agree_with_the_exact_oracle(rule: str) -> None:
+    how, decided = Subdivision(strategy=Strategy(inputs=Inputs(rule=rule, batch=64))), 0
+    for seed in range(16):
+        case = random_case(seed)
+        if not isinstance(case.query.domain, Box):
+            continue
+        outcome = split_inputs(case.query, exact_confirm(case.query), Ticking(60), how)
+        assert not wrong(outcome.status, case.truth)
+        decided += outcome.status in ("sat", "unsat")
+    assert decided >= 3
+
+
+def test_the_usual_rules_have_files() -> None:
+    assert Neurons().rule in names_of(neuron_rules)
+    assert Inputs().rule in names_of(input_rules)
+
+
+def test_a_file_that_is_put_into_a_folder_is_a_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "some_rules").mkdir()
+    (tmp_path / "some_rules" / "__init__.py").touch()
+    (tmp_path / "some_rules" / "mine.py").write_text("RULE = len\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import some_rules  # type: ignore[import-not-found]
+
+    assert names_of(some_rules) == ("mine",) and find_rule(some_rules, "mine") is len
+    monkeypatch.delitem(sys.modules, "some_rules")
+
+
+def test_a_rule_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(InputError, match=r"'luck'.*gain, height"):
+        find_rule(neuron_rules, "luck")
