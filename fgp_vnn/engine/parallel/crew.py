@@ -43,7 +43,7 @@ class Crew:
     ) -> None:
         self._searches, self._budget, self._numbers = searches, budget, numbers
         self._tasks: dict[Process, _Task | None] = {}
-        self._given, self._restarts = 0, numbers.restarts
+        self._given, self._restarts, self._jobs = 0, numbers.restarts, jobs
         # A quarter is for what waits here, as ever; the rest is for batches.
         self._share = replace(budget, memory=max(1, 3 * (budget.memory // 4) // jobs))
         try:
@@ -82,7 +82,7 @@ class Crew:
 
     def _hire(self) -> None:
         worker = partial(_serve, self._searches, self._share, self._numbers.turn)
-        self._tasks[fork(worker, list(self._tasks))] = None
+        self._tasks[fork(worker, list(self._tasks), self._jobs + 1)] = None
 
     def _dismiss(self, process: Process) -> None:
         """End a process; what it has goes back to its search."""
