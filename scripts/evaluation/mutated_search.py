@@ -127,7 +127,7 @@ SEARCH: tuple[Change, ...] = (
         "an overflow as a sharpened bound",
         _VALUE,
         "level = below(least)",
-        "level = least.nan_to_num(torch.inf)",
+        "level = torch.where(least.isfinite(), least, torch.inf)",
     ),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
     ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
