@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -46,6 +47,22 @@ class Query:
             return None
         device = self.network.device
         return self.network.to(device, torch.float32), self.domain.to(device, torch.float32)
+
+    @cached_property
+    def distinct(self) -> tuple[Tensor, Tensor]:
+        """The numbers of the rows that differ [m], and the place of each row [rows] among them."""
+        numbers = torch.arange(self.network.outputs, device=self.disjunct.device)
+        output = self.network.output
+        if isinstance(output, Combination) and output.defect is None:
+            parts = [output.rows, output.offset.unsqueeze(-1)]
+        elif isinstance(output, Dense) and output.defect is None and output.terms is None:
+            parts = [*output.weights, output.bias.unsqueeze(-1)]
+        else:
+            return numbers, numbers
+        same = torch.unique(torch.cat(parts, -1), dim=0, return_inverse=True)[1]
+        least = torch.full_like(numbers, len(numbers)).scatter_reduce(0, same, numbers, "amin")
+        first, place = torch.unique(least[same], return_inverse=True)
+        return first, place
 
     def rows_of(self, disjunct: int) -> list[int]:
         """The numbers of a disjunct's rows."""

@@ -113,10 +113,10 @@ SEARCH: tuple[Change, ...] = (
     (
         "rows of other disjuncts weighed too",
         _CONJUNCTIONS,
-        "rows = torch.nonzero(query.disjunct == disjunct).flatten()",
-        "rows = torch.nonzero(query.disjunct >= 0).flatten()",
+        "rows[number])",
+        "rows[0 * number])",
     ),
-    ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "|= positive(best)", "|= best > -1e-6"),
+    ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "= positive(best)", "= best > -1e-6"),
     (
         "the greatest bound of a neuron's bundles",
         _VALUE,
