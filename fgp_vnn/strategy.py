@@ -299,6 +299,9 @@ class Crew:
     turn: float = 0.2  # seconds that a process works on what it was given [-]
     worth: float = 0.05  # seconds of independent work from which on a process pays [-]
     pause: float = 0.1  # seconds between two looks at the clock while all work [-]
+    tell: float = 2.0  # seconds between two forecasts that are told [-]
+    # of the time that is left: a search that is expected to end in half of it goes on [-]
+    soon: float = 0.3
     restarts: int = 8  # processes that are replaced after they have died [-]
 
 

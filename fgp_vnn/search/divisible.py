@@ -47,6 +47,15 @@ class Divisible(ABC):
         """Whether the time or the work that was allowed is spent."""
 
     @abstractmethod
+    def extend(self, budget: Budget) -> None:
+        """Go on within another budget, and without a limit on the work."""
+
+    @property
+    def open(self) -> int:
+        """Bundles or boxes that are open, here or elsewhere."""
+        return len(self.frontier) + self.handed_out
+
+    @abstractmethod
     def copy(self, confirm: Confirm, budget: Budget) -> Divisible:
         """The same search with nothing open and nothing found."""
 

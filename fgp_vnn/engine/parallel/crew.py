@@ -181,9 +181,8 @@ class Crew:
         left = self._budget.left()
         for search in self._searches:
             step = f"split on {len(self._tasks)} processes, {search.bounded} bounded"
-            waiting = len(search.frontier) + search.handed_out
             known = None if left == float("inf") else left
-            tell(Stage(step, waiting, search.frontier.lowest, known))
+            tell(Stage(step, search.open, search.frontier.lowest, known))
 
 
 def _serve(
