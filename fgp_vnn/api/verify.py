@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,9 +16,10 @@ import torch
 from fgp_vnn.api.cases import asked_about, check_fit, combine, load_for
 from fgp_vnn.api.opaque import attack_refused
 from fgp_vnn.api.opening import divide, load_asked
+from fgp_vnn.api.written import as_files
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
-from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
@@ -55,7 +57,8 @@ def verify(
     which inputs are meant, and which outputs are unsafe. The model is an ONNX file, or what
     `load_model` takes. Options are `timeout` in seconds and the fields of `Settings`.
 
-    The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
+    The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
+    property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
     with a `Stage` at each step, and a few times a second in a search.
     """
@@ -66,9 +69,31 @@ def verify(
             if inputs is not None or unsafe is not None:
                 raise InputError("verify takes a property, or both inputs and unsafe")
             return _verify_files(model, prop, timeout, certificate, settings)
-        if certificate is not None or settings.get("float32_semantics"):
-            raise InputError("a certificate, and the float32 semantics, are about two files")
-        return _verify_asked(model, _property(prop, inputs, unsafe), timeout, settings)
+        asked = _property(prop, inputs, unsafe)
+        given = asked if prop is None else prop
+        if certificate is not None:
+            return _verify_proved(model, given, timeout, Path(certificate), settings)
+        if settings.get("float32_semantics"):
+            with TemporaryDirectory() as folder, as_files(model, given, Path(folder, "m")) as files:
+                return _verify_files(*files[:2], timeout, None, settings)
+        return _verify_asked(model, asked, timeout, settings)
+
+
+def _verify_proved(
+    model: Any,
+    prop: str | Path | Property,
+    timeout: float | None,
+    certificate: Path,
+    settings: dict[str, Any],
+) -> Verdict:
+    """The verdict with its proof; what is not a file, and is needed to check it, is kept beside."""
+    check_writable(certificate, "certificate")
+    with as_files(model, prop, certificate) as (network, text, made):
+        verdict = _verify_files(network, text, timeout, certificate, settings)
+        if not verdict.certificate:
+            for path in made:
+                path.unlink(missing_ok=True)
+    return verdict
 
 
 def _verify_asked(
@@ -84,7 +109,7 @@ def _verify_asked(
         budget = Budget.of(seconds, chosen.memory, since=moment)
         verdict = solve_property(loaded, prop, chosen, budget)
     spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
-    return replace(verdict, seconds=spent)
+    return replace(verdict, seconds=spent, note=loaded.note)
 
 
 def _property(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import plural
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(rows))
         return 2 if refused else 0
-    print(f"{_count(len(files), 'network')}: {len(files) - refused} can be read, {refused} refused")
+    print(f"{plural(len(files), 'network')}: {len(files) - refused} can be read, {refused} refused")
     return 2 if refused else 0
 
 
@@ -79,15 +80,11 @@ def summary(model: LoadedNetwork) -> str:
     network = model.network
     operators = ", ".join(f"{count} {kind}" for kind, count in sorted(model.operators.items()))
     size = ", ".join(
-        _count(n, kind)
+        plural(n, kind)
         for n, kind in (
             (network.inputs, "input"),
             (network.outputs, "output"),
             (network.neurons, "neuron"),
         )
     )
-    return f"{size} in {_count(len(network.layers), 'layer')}; {operators or 'no operator'}"
-
-
-def _count(number: int, kind: str) -> str:
-    return f"{number} {kind}" if number == 1 else f"{number} {kind}s"
+    return f"{size} in {plural(len(network.layers), 'layer')}; {operators or 'no operator'}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.report.figures import PAGE, plots_section
 from fgp_vnn.report.page import (
@@ -19,7 +20,6 @@ from fgp_vnn.report.page import (
     Table,
     facts_line,
     number_cell,
-    plural,
     render,
 )
 from fgp_vnn.report.pictures import Picture, pictures_section
