@@ -23,6 +23,7 @@ from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
@@ -279,7 +280,7 @@ def _with_certificate(
         steps = [step for log in logs for step in log.steps]
         data, _ = prove(steps, network, text, prop, watch)
     except NoCertificateError as error:
-        return replace(verdict, reason=f"no certificate: {error}")
+        return replace(verdict, reason=f"{NO_CERTIFICATE}: {error}")
     write_bytes(path, data, "certificate")
     seconds = verdict.seconds | {"certificate": time.perf_counter() - begin}
     return replace(verdict, certificate=str(path), seconds=seconds)

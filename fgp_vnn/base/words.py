@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+NO_CERTIFICATE = "no certificate"  # what the reason of an unsat without its proof begins with
+
 
 def plural(number: int, noun: str) -> str:
     """A number with its noun: `1 point`, `2 points`."""

@@ -46,8 +46,9 @@ def network_facts(model: Path, run: PointRun, fingerprint: str) -> dict[str, obj
         "sha256": f"{fingerprint}...",
         "inputs": " x ".join(map(str, run.certifier.input_shape)),
         "classes": network.outputs,
-        "ReLU layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
-        "ReLUs": sum(sizes),
+        "hidden layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
+        "neurons": sum(sizes),
+        "activations": ", ".join(sorted({f.name for f in network.activations})) or "none",
     }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
+from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
     add_limits,
     add_precision,
@@ -128,19 +129,20 @@ def _report_certificate(verdict: Verdict) -> int:
     why = (
         verdict.reason
         if missing
-        else f"no certificate: only an unsat has one, not {verdict.status}"
+        else f"{NO_CERTIFICATE}: only an unsat has one, not {verdict.status}"
     )
     print(f"fgp-vnn: {why}", file=sys.stderr, flush=True)
     return 1 if missing else 0
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the status, what decided it, seconds, or why nothing was decided."""
+    """One line: the status, what decided it, seconds, or why nothing was decided; why there is no
+    certificate is said apart."""
     parts: list[str] = [verdict.status]
     if verdict.decided_by:
         parts.append(f"by {verdict.decided_by}")
     parts.append(f"in {verdict.seconds.get('total', 0.0):.3f} s")
-    if verdict.reason:
+    if verdict.reason and not verdict.reason.startswith(NO_CERTIFICATE):
         parts.append(f"({verdict.reason})")
     if verdict.certificate:
         parts.append(f"with a proof in {verdict.certificate}")

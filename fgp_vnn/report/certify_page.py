@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.report.page import (
     Cell,
@@ -19,7 +20,6 @@ from fgp_vnn.report.page import (
     Table,
     facts_line,
     number_cell,
-    plural,
     render,
 )
 from fgp_vnn.report.pictures import Picture, pictures_section
