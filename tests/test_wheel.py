@@ -37,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_has_the_whole_benchmark_and_the_sdist_the_tests(built: Path) -> None:
     wheel = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
-    for name in ("instances.csv", "ground_truth.csv"):
+    for name in ("instances.csv", "ground_truth.csv", "points.npz"):
         assert f"fgp_vnn/benchmark/{name}" in wheel
     for folder in ("onnx", "vnnlib"):
         bundled = {path.name for path in (BENCHMARK / folder).iterdir()}
