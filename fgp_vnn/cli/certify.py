@@ -78,13 +78,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         choices=HEURISTICS,
         default=[],
-        help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
+        help="switch off a heuristic of the walk to see what it is worth (repeat "
+        "for several; default: none)",
     )
-    parser.add_argument("--batch", type=count, help="regions that the walk takes at once")
+    parser.add_argument(
+        "--batch",
+        type=count,
+        help="regions that the walk takes at once (default: as many as fit, at most 4096)",
+    )
     parser.add_argument(
         "--paper",
         action="store_true",
-        help="the paper's algorithm: --engine walk, and none of the heuristics it does not have",
+        help="the paper's algorithm: --engine walk, and none of the heuristics it "
+        "does not have (default: off)",
     )
 
 

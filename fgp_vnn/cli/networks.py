@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks"
     )
-    parser.add_argument("--json", action="store_true", help="print a list of networks as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print a list of networks as JSON (default: as text)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ PAGES = (".html", ".htm")
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the option that names the page."""
-    parser.add_argument("--report", type=Path, help="everything on one HTML page")
+    parser.add_argument("--report", type=Path, help="everything on one HTML page (default: none)")
 
 
 def check_report(path: Path | None) -> None:

@@ -35,13 +35,23 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
         help="what distances are measured in (%(default)s)",
     )
     parser.add_argument(
-        "--clip", type=finite, nargs=2, metavar=("LOW", "HIGH"), help="inputs outside do not count"
+        "--clip",
+        type=finite,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="inputs outside do not count (default: all do)",
     )
-    parser.add_argument("--first", type=count, help="only so many of the points")
+    parser.add_argument("--first", type=count, help="only so many of the points (default: all)")
     add_threads(parser)
-    parser.add_argument("--output", type=Path, help="results point by point, .csv or .json lines")
-    parser.add_argument("--resume", action="store_true", help="resume from an output file")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument(
+        "--output", type=Path, help="results point by point, .csv or .json lines (default: none)"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="resume from an output file (default: begin)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the summary as JSON (default: as text)"
+    )
 
 
 def check_point_arguments(args: argparse.Namespace) -> None:

@@ -55,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=seconds, default=60.0, help="seconds in instances.csv (%(default)g)"
     )
     parser.add_argument("--out", type=Path, required=True, help="the folder, made if need be")
-    parser.add_argument("--json", action="store_true", help="print what was written as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print what was written as JSON (default: as text)"
+    )
 
 
 def _add_monotone(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +81,7 @@ def _add_monotone(parser: argparse.ArgumentParser) -> None:
         "--tolerance",
         type=positive,
         metavar="T",
-        help="with --monotone, needed: by how much an output may fall, in its own units",
+        help="by how much an output may fall, in its own units (needed with --monotone)",
     )
 
 

@@ -38,21 +38,27 @@ EXAMPLE = "fgp-vnn radius model.onnx points.npz --norm l2 --max 2 --output radii
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn radius`."""
     add_point_arguments(parser)
-    parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
+    parser.add_argument(
+        "--max", type=positive, default=1.0, help="the largest radius of interest (%(default)g)"
+    )
     parser.add_argument(
         "--gap", type=positive, help="stop when upper - lower <= GAP * upper (0.01)"
     )
-    parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
+    parser.add_argument(
+        "--exact", action="store_true", help=f"a gap of {EXACT:g} (default: that of --gap)"
+    )
     parser.add_argument(
         "--engine",
         choices=RADIUS_ENGINES,
         default="auto",
-        help="bounds: linear bounds alone, the cheap baseline",
+        help="the one search to use; bounds: linear bounds alone, the cheap baseline (%(default)s)",
     )
     add_limits(parser, "the bounds of a point")
     add_device(parser)
     parser.add_argument(
-        "--plot", type=Path, help=f"histogram and certified accuracy, {' '.join(PLOTS)}"
+        "--plot",
+        type=Path,
+        help=f"histogram and certified accuracy, {' '.join(PLOTS)} (default: none)",
     )
     add_report(parser)
 

@@ -38,11 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn verify`."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
     parser.add_argument(
-        "--certificate", type=Path, help="write the proof of an unsat here, for check-certificate"
+        "--results",
+        type=Path,
+        help="write the verdict here, as VNN-COMP reads it (default: nowhere)",
     )
-    parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    parser.add_argument(
+        "--certificate",
+        type=Path,
+        help="write the proof of an unsat here, for check-certificate (default: nowhere)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print everything known, as JSON (default: as text)"
+    )
     add_verbose(parser)
     add_limits(parser)
     add_threads(parser)

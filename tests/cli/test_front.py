@@ -138,6 +138,11 @@ def test_help_has_a_sentence_for_every_option_and_an_example(command: str) -> No
     assert f"fgp-vnn {command}" in str(chosen.epilog)
     for action in chosen._actions:
         assert action.help, action.dest
+        if action.option_strings and not action.required and action.dest != "help":
+            words = action.help % {"default": action.default}
+            assert "(" in words and ")" in words, f"{action.dest}: what is its default?"
+            told = words.rpartition("(")[2]
+            assert "default" in told or "needed" in told or told[0].isalnum(), action.dest
 
 
 def test_verify_tells_its_story_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:
