@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.rounding import positive
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
@@ -46,20 +48,31 @@ class Query:
         device = self.network.device
         return self.network.to(device, torch.float32), self.domain.to(device, torch.float32)
 
+    @cached_property
+    def distinct(self) -> tuple[Tensor, Tensor]:
+        """The numbers of the rows that differ [m], and the place of each row [rows] among them."""
+        numbers = torch.arange(self.network.outputs, device=self.disjunct.device)
+        output = self.network.output
+        if isinstance(output, Combination) and output.defect is None:
+            parts = [output.rows, output.offset.unsqueeze(-1)]
+        elif isinstance(output, Dense) and output.defect is None and output.terms is None:
+            parts = [*output.weights, output.bias.unsqueeze(-1)]
+        else:
+            return numbers, numbers
+        same = torch.unique(torch.cat(parts, -1), dim=0, return_inverse=True)[1]
+        least = torch.full_like(numbers, len(numbers)).scatter_reduce(0, same, numbers, "amin")
+        first, place = torch.unique(least[same], return_inverse=True)
+        return first, place
+
     def rows_of(self, disjunct: int) -> list[int]:
         """The numbers of a disjunct's rows."""
         return torch.nonzero(self.disjunct == disjunct).flatten().tolist()
 
     def closed(self, lower: Tensor) -> Tensor:
         """Which disjuncts [..., disjuncts] cannot be met where g >= lower [..., rows]."""
-        # A bound that overflowed, or is none, proves nothing.
-        unmet = torch.where(self.strict, lower >= 0, lower > 0) & (lower < torch.inf)
-        return self._count(unmet) > 0
-
-    def met(self, g: Tensor) -> Tensor:
-        """Which disjuncts [..., disjuncts] are met at points with the values g [..., rows]."""
-        unmet = ~torch.where(self.strict, g < 0, g <= 0)
-        return self._count(unmet) == 0
+        unmet = positive(lower, or_zero=self.strict).int()
+        counts = unmet.new_zeros((*unmet.shape[:-1], self.disjuncts))
+        return counts.index_add(-1, self.disjunct, unmet) > 0
 
     def worst(self, g: Tensor) -> Tensor:
         """The greatest row of each disjunct, [..., disjuncts]: at most 0 where it is met."""
@@ -78,13 +91,6 @@ class Query:
             strict=self.strict[chosen],
             disjuncts=len(keep),
         )
-
-    def _count(self, flags: Tensor) -> Tensor:
-        """How many of the flags [..., rows] are set in each disjunct, [..., disjuncts]."""
-        counts = torch.zeros(
-            (*flags.shape[:-1], self.disjuncts), dtype=torch.int32, device=flags.device
-        )
-        return counts.index_add(-1, self.disjunct, flags.int())
 
 
 def ask_values(

@@ -79,6 +79,7 @@ class Blind:
     """The attack on a program that is not understood (measured: 12 of 12 traffic signs)."""
 
     descent: Descent = Descent(restarts=16, steps=40)
+    share: float = 0.5  # of the time, where a network is understood and its gradients are 0 [-]
     rounds: int = 16  # of a descent and of random changes
     targets: int = 4  # disjuncts, the nearest ones
     near: float = 0.3  # of the domain's size, around the best point: half of the later starts
@@ -122,6 +123,8 @@ class Ascent:
     rate: float = 0.3  # [v 1.06 0.99]
     decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
     beta_rate: float = 0.1  # of multipliers, in the layer's mean coefficient [v 0.99 0.93]
+    means: tuple[float, float] = (0.9, 0.999)  # weight of the past in Adam's two means [-]
+    weights_rate: float = 4.0  # of a conjunction's weights (Hedge), in `rate` [-]
     storable: bool = False  # the result is rounded to what a certificate holds
 
 
@@ -172,7 +175,7 @@ class Projections:
 
 
 @dataclass(frozen=True)
-class Batch:
+class RegionBatch:
     """How many regions are explored at once."""
 
     most: int  # [w 0.97 0.93]
@@ -181,7 +184,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Table:
+class HashTable:
     """The hash table of the regions that were seen."""
 
     slots: int = 1 << 12  # at first [w 1.00 1.02]
@@ -193,14 +196,14 @@ class Table:
 class Walk:
     """The walk from region to region."""
 
-    breadth: Batch = Batch(most=4096, workspace=1 << 20, least=16)  # regions, breadth first
-    nearest: Batch = Batch(most=256, workspace=1 << 18)  # regions, nearest first
+    breadth: RegionBatch = RegionBatch(most=4096, workspace=1 << 20, least=16)
+    nearest: RegionBatch = RegionBatch(most=256, workspace=1 << 18)
     overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # for float32 [w 1.01 1.01]
     waiting: int = 256  # boundaries that wait at most [w 0.94 1.01]
     few_neurons: int = 6  # unstable ones up to which `verify` walks first [v 0.98 0.83]
     patience: int = 50_000  # regions that `certify` walks before it searches bundles [-]
     boundaries: int = 32  # that are settled at once, nearest first [n 1.10 1.02]
-    table: Table = Table()
+    table: HashTable = HashTable()
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,11 @@ class Hidden:
     """Bounds of hidden neurons, over the whole domain and over what is left of it."""
 
     refine_share: float = 0.2  # of the time, at most, for slopes of hidden layers [v 1.05 0.97]
+    # neurons of a large smooth network that are bounded first by rows of their own, then twice as
+    # many: seconds on one of vit_2023 are 8 from 300 on, and over 100 for all of them at once [-]
+    worthwhile: int = 300
+    worth_gain: float = 0.15  # part of what a bound lacks that each turn has to bring [-]
+    worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
     rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
@@ -239,11 +247,16 @@ class Inputs:
     rule: str = "loss"  # of search/input_rules
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
     cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
+    # Of the boxes that intervals leave open in a smooth network, each before it is asked about
+    # alone: seconds for 500 boxes of nn4sys's mscn_128d are 8 with 10 and over 100 without [-]
+    halvings: int = 10
+    halves: int = 8  # parts of a box that may be open, on average, for that [-]
     few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
     many: int = 1000  # inputs from which on they are not, however few it sees [a 1.02 1.15]
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
+    together: int = 12  # up to which products are also bounded together [-]
     # proved rounding errors of a point that may stay between the ends of a least value: over 8
     rounding: float = 2.0  # random networks a gap of 1e-14 took 15.7 s with 0, 3.9 s with 2
     mixing: int = 16  # rounds of weighing a conjunction's rows by each other [a 1.01 1.08]
@@ -257,7 +270,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Radius:
+class RadiusSearch:
     """The search for the distance to the nearest counterexample."""
 
     # relative, how closely the radius of plain bounds is found before a search [r 1.02 1.04]
@@ -266,6 +279,7 @@ class Radius:
     # Shares of the time, and the part of the tree that has to be closed by then: a proof at the
     # goal that has less does not look as if it would end. [r 1.05 1.00]
     promising: tuple[tuple[float, float], ...] = ((0.1, 1e-3), (0.4, 0.15), (0.7, 0.75))
+    ends: float = 0.05  # of an interval, at either end, where regula falsi does not look [-]
     grow_share: float = 0.05  # of the time, for a radius that is tried first [-]
     step: float = 1.3  # factor from the largest radius that is proved to the next one [-]
     close: float = 1.1  # factor at which the least unproved radius goes on [-]
@@ -278,6 +292,20 @@ class Radius:
 
 
 @dataclass(frozen=True)
+class Crew:
+    """Several processes on one search."""
+
+    alone: float = 0.3  # seconds of a search before it is shared [-]
+    turn: float = 0.2  # seconds that a process works on what it was given [-]
+    worth: float = 0.05  # seconds of independent work from which on a process pays [-]
+    pause: float = 0.1  # seconds between two looks at the clock while all work [-]
+    tell: float = 2.0  # seconds between two forecasts that are told [-]
+    # of the time that is left: a search that is expected to end in half of it goes on [-]
+    soon: float = 0.3
+    restarts: int = 8  # processes that are replaced after they have died [-]
+
+
+@dataclass(frozen=True)
 class Shrinking:
     """The same query, smaller."""
 
@@ -286,6 +314,23 @@ class Shrinking:
     # Inputs that move, up to which forms go forward: seconds of these | of rows back are 0.7 | 45
     columns: int = 256  # on cgan (5 inputs), 6 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
     rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
+
+
+@dataclass(frozen=True)
+class Common:
+    """Numbers that are the same under every strategy: processors and people decide them."""
+
+    usual: float = 600.0  # seconds of which a share is taken where no limit is given
+    certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
+    cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
+    cached_windows: int = 8 << 20  # the same of rows that are patches
+    window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
+    sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays
+    sparse_from: int = 50_000  # entries, below which a dense product takes no time worth saving
+    sparse_vectors: int = 64  # in one product with such a matrix; many more at once were slower
+
+
+COMMON = Common()
 
 
 @dataclass(frozen=True)
@@ -301,4 +346,5 @@ class Strategy:
     short: Neurons = Neurons(most=2000, trial=300)  # the first search
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
-    radius: Radius = Radius()
+    radius: RadiusSearch = RadiusSearch()
+    crew: Crew = Crew()

@@ -38,10 +38,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_the_whole_benchmark_and_the_sdist_the_tests(built: Path) -> None:
     wheel = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
     for name in ("instances.csv", "ground_truth.csv", "points.npz"):
-        assert f"fgp_vnn/benchmark/{name}" in wheel
+        assert f"fgp_vnn/bench/bundled/{name}" in wheel
     for folder in ("onnx", "vnnlib"):
         bundled = {path.name for path in (BENCHMARK / folder).iterdir()}
-        start = f"fgp_vnn/benchmark/{folder}/"
+        start = f"fgp_vnn/bench/bundled/{folder}/"
         assert {name[len(start) :] for name in wheel if name.startswith(start)} == bundled
     assert {"fgp_vnn/py.typed", "fgp_vnn/report/page/page.css"} <= set(wheel)
     assert not [name for name in wheel if name.startswith(("tests", "scripts"))]
@@ -56,7 +56,7 @@ def test_the_demo_runs_from_the_wheel_with_no_clone(built: Path, tmp_path: Path)
     target = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target)]
     subprocess.run([*pip, str(next(built.glob("*.whl")))], check=True, capture_output=True)
-    shutil.copytree(target / "fgp_vnn" / "benchmark", tmp_path / "few")
+    shutil.copytree(target / "fgp_vnn" / "bench" / "bundled", tmp_path / "few")
     rows = (tmp_path / "few" / "ground_truth.csv").read_text().splitlines()
     (tmp_path / "few" / "ground_truth.csv").write_text("\n".join(rows[:6]) + "\n")
     program = [sys.executable, "-m", "fgp_vnn", "demo"]

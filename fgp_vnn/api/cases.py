@@ -26,16 +26,18 @@ def asked_about(prop: Property) -> NDArray[np.float32]:
 
 
 def load_for(
-    files: tuple[Path, Path], prop: Property, *, whole: bool = False
+    files: tuple[Path, Path], prop: Property, *, all_inputs: bool = False
 ) -> Iterator[tuple[LoadedNetwork, Property]]:
     """The network of a file, and the part of the property that it is for: all of it, or, where
     operands have to be constant that depend on inputs, the cases that fix these inputs alike.
 
-    With `whole`, only a network that is for all inputs is given.
+    With `all_inputs`, only a network that is for all inputs is given.
     """
     left = prop.cases
     while True:
-        values = np.where(_fixed(left[0]), left[0].lower, np.nan) if left and not whole else None
+        values = (
+            np.where(_fixed(left[0]), left[0].lower, np.nan) if left and not all_inputs else None
+        )
         points = asked_about(replace(prop, cases=left[:1]))
         loaded = load_network(files[0], points=points, fixed=values)
         part = replace(prop, cases=tuple(case for case in left if _fixes(case, loaded.bound)))
@@ -85,7 +87,7 @@ def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str
             )
 
 
-def combine(verdicts: Sequence[Verdict]) -> Verdict:
+def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """One verdict on all cases: broken if one is, proved if all are."""
     if not verdicts:
         return Verdict("unsat", "property", reason="the input set is empty")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.models import Model, check_single
-from fgp_vnn.api.nearness import read_near
+from fgp_vnn.api.nearness import Near, read_near
 from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
-from fgp_vnn.base.radius import Ended, Radius
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.results import Results
 from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample, Verdict
@@ -39,7 +39,6 @@ _STATUSES: dict[str, RobustnessStatus] = {
     "timeout": "timeout",
 }
 _ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
-_ENDS: dict[str, Ended] = {"unsat": "max", "sat": "gap", "timeout": "timeout"}
 
 
 def certify(
@@ -119,7 +118,8 @@ class Certifier(Classifier):
     def certify(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
         """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
         them for a batch; options as in `certify`."""
-        return self._each(x, (epsilon, norm), asked, self._certify)
+        asked_of = self._points(x, (epsilon, norm), asked)
+        return asked_of.collect(self._certify(*point) for point in asked_of)
 
     def radius(
         self,
@@ -149,51 +149,29 @@ class Certifier(Classifier):
             if asked.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")
 
-        def answer(center: Center, most: float, budget: Budget, given: Any) -> Radius:
-            return self._radius(Ends(self, center, most, gap, budget, hear), given)
-
-        return self._each(x, (float(maximum), norm), asked, answer)
+        asked_of = self._points(x, (float(maximum), norm), asked)
+        return asked_of.collect(
+            self._radius(Ends(self, center, most, gap, budget, hear), given)
+            for center, most, budget, given in asked_of
+        )
 
     def attack(
         self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any
     ) -> Counterexample | list[Counterexample | None] | None:
         """A counterexample within epsilon of x, if a longer attack finds one in the time and memory
         that it has."""
+        asked_of = self._points(x, (epsilon, norm), asked)
+        return asked_of.collect(self._attack(*point) for point in asked_of)
 
-        def answer(
-            center: Center, radius: float, budget: Budget, given: Given
-        ) -> Counterexample | None:
-            try:
-                with memory_errors():
-                    return given.answer(self.descend(center, radius, budget))
-            except OutOfMemoryError:
-                return None
-
-        return self._each(x, (epsilon, norm), asked, answer)
-
-    def _each(
-        self,
-        x: ArrayLike,
-        ball: tuple[Any, Any],
-        asked: dict[str, Any],
-        answer: Callable[[Center, float, Budget, Given], Answer],
-    ) -> Answer | list[Answer]:
-        """The answer about one input, or a list of answers about a batch along the first axis."""
+    def _points(self, x: ArrayLike, ball: tuple[Any, Any], asked: dict[str, Any]) -> _Points:
+        """One input or a batch along the first axis, read as `certify` says."""
         timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
         near = read_near(self.opened, norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
-        count, seconds = len(given.points), check_seconds(timeout)
-        labels = None if y is None else read_classes(y, count, self.network.outputs)
-        answers = []
-        with counted(count, shown, given.single) as done, torch.inference_mode():
-            for number, point in enumerate(given.points):
-                budget = Budget.of(seconds, self.settings.memory)
-                label = self.label_of(point) if labels is None else labels[number]
-                center, radius = near.at(point, label, epsilon)
-                answers.append(answer(center, radius, budget, given))
-                done()
-        return answers[0] if given.single else Results(answers)
+        seconds, classes = check_seconds(timeout), self.network.outputs
+        labels = None if y is None else read_classes(y, len(given.points), classes)
+        return _Points(self, given, near, epsilon, labels, seconds, shown)
 
     def label_of(self, x: Doubles) -> int:
         """The class that the network gives a flat input [inputs]."""
@@ -201,6 +179,15 @@ class Certifier(Classifier):
         if not np.isfinite(y).all():
             raise InputError("the network's output at the input is not finite")
         return int(y.argmax())
+
+    def _attack(
+        self, center: Center, radius: float, budget: Budget, given: Given
+    ) -> Counterexample | None:
+        try:
+            with memory_errors():
+                return given.answer(self.descend(center, radius, budget))
+        except OutOfMemoryError:
+            return None
 
     def _certify(self, center: Center, radius: float, budget: Budget, given: Given) -> Robustness:
         begin = time.perf_counter()
@@ -230,32 +217,53 @@ class Certifier(Classifier):
         )
 
     def _radius(self, ends: Ends, given: Given) -> Radius:
-        begin, label = time.perf_counter(), ends.center.label
-        if found := self.wrong(ends.center, 0.0):
-            seconds = time.perf_counter() - begin
-            x = given.back(ends.center.x)
-            return Radius(
-                0.0, 0.0, label, given.answer(found), "gap", "class", seconds, {}, self.note, x
-            )
-        short = False
-        try:
-            with memory_errors():
-                verdict = run(ends, "radius")
-        except OutOfMemoryError as error:
-            short, verdict = True, Verdict("unknown", "", ends.counterexample, str(error))
-        return Radius(
-            ends.lower,
-            ends.upper,
-            label,
-            given.answer(verdict.counterexample),
-            "memory" if short else _ENDS.get(verdict.status, "inconclusive"),
-            verdict.decided_by,
-            time.perf_counter() - begin,
-            verdict.statistics,
-            self.note,
-            given.back(ends.center.x),
+        begin = time.perf_counter()
+        if wrong := self.wrong(ends.center, 0.0):
+            found = Radius(0.0, 0.0, ends.center.label, wrong, "gap", "class")
+        else:
+            try:
+                with memory_errors():
+                    found = run(ends, "radius")
+            except OutOfMemoryError:
+                found = replace(ends.answer(""), ended="memory")
+        return replace(
+            found,
+            counterexample=given.answer(found.counterexample),
+            seconds=time.perf_counter() - begin,
+            note=self.note,
+            input=given.back(ends.center.x),
         )
 
     def wrong(self, center: Center, radius: float) -> Counterexample | None:
         """The centre itself, where the network gives it another class than it should have."""
         return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """The inputs that are asked about, one after the other, each with its ball and its budget."""
+
+    certifier: Certifier
+    given: Given
+    near: Near
+    epsilon: Any
+    labels: list[int] | None  # None: those that the network gives
+    seconds: float | None  # for each
+    shown: Any  # as `counted` takes it
+
+    def __iter__(self) -> Iterator[tuple[Center, float, Budget, Given]]:
+        for number, point in enumerate(self.given.points):
+            budget = Budget.of(self.seconds, self.certifier.settings.memory)
+            own = None if self.labels is None else self.labels[number]
+            label = self.certifier.label_of(point) if own is None else own
+            center, radius = self.near.at(point, label, self.epsilon)
+            yield center, radius, budget, self.given
+
+    def collect(self, found: Iterable[Answer]) -> Answer | list[Answer]:
+        """The answers as they come: about one input by itself, about a batch in a list."""
+        answers, single = Results[Answer]([]), self.given.single
+        with counted(len(self.given.points), self.shown, single) as done, torch.inference_mode():
+            for answer in found:
+                answers.append(answer)
+                done()
+        return answers[0] if single else answers

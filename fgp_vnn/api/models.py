@@ -10,7 +10,7 @@ from torch import nn
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network import LoadedNetwork, load_network
-from fgp_vnn.network.onnx.choose import Choice, Names
+from fgp_vnn.network.onnx.choose import Choice, Chosen
 from fgp_vnn.network.onnx.module import load_module
 
 Model: TypeAlias = str | Path | bytes | onnx.ModelProto | nn.Module | LoadedNetwork
@@ -20,8 +20,8 @@ def load_model(
     model: Model,
     x: Any | None = None,
     *,
-    inputs: Names | None = None,
-    outputs: Names | None = None,
+    inputs: Chosen | None = None,
+    outputs: Chosen | None = None,
 ) -> LoadedNetwork:
     """The network of an ONNX file (a path), of ONNX in memory, or of a torch module.
 

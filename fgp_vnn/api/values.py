@@ -22,7 +22,7 @@ from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.settings import Settings, make_settings
-from fgp_vnn.engine.values import METHODS, Lows, Rows, find_lows, least_at
+from fgp_vnn.engine.values import METHODS, Lows, ValueRows, find_lows, least_at
 from fgp_vnn.property.expressions import Expression
 from fgp_vnn.property.numbers import exact_numbers
 
@@ -53,7 +53,7 @@ def bounds(
     target = _layer(layer, len(network.layers))
     count = network.maps[target].outputs
     unit = torch.eye(count, dtype=torch.float64, device=network.device)
-    rows = Rows(network, target, torch.cat([unit, -unit]))
+    rows = ValueRows(network, target, torch.cat([unit, -unit]))
     shape = asked.opened.output_shape if layer is None else (count,)
     shape = shape if math.prod(shape) == count else (count,)
 
@@ -95,7 +95,7 @@ def maximise(
     network = asked.opened.network
     factors, constant = _objective(objective, asked.opened)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
-    rows = Rows(network, len(network.layers), -row)
+    rows = ValueRows(network, len(network.layers), -row)
 
     def hear(least: Tensor, reached: Tensor) -> None:
         asked.progress(-float(reached) + float(constant), _up(-Fraction(float(least)), constant))
@@ -108,7 +108,7 @@ def maximise(
             x = where.inside(where.domain.center.numpy())
         if x is None:
             continue
-        there = Rows(network, rows.target, row)
+        there = ValueRows(network, rows.target, row)
         # The value at a point takes no search: time that is up does not take it away.
         budget = Budget.of(None, asked.settings.memory)
         value = float(least_at(there, torch.from_numpy(x), asked.settings, budget))
@@ -158,7 +158,7 @@ class _Asked:
         return cls(opened, method, gap, budget, settings, heard, begin)
 
     def lows(
-        self, rows: Rows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
+        self, rows: ValueRows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
     ) -> list[tuple[Lows, InputSet]]:
         """What is found for each of the sets of the inputs, in a part of the time each."""
         sets, found = read_sets(inputs, self.opened), []

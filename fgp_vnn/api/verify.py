@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from fgp_vnn.api.cases import asked_about, check_fit, combine, load_for
-from fgp_vnn.api.opaque import attack_refused
+from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
 from fgp_vnn.api.opening import divide, load_asked
-from fgp_vnn.api.written import as_files
+from fgp_vnn.api.refused import attack_refused
+from fgp_vnn.api.written import as_files, note_of
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
@@ -25,6 +25,7 @@ from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
+from fgp_vnn.budget.host import cores
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.many import proved_at_once
@@ -63,99 +64,85 @@ def verify(
     be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
     with a `Stage` at each step, and a few times a second in a search.
     """
+    begin, moment = time.perf_counter(), time.monotonic()
     limits, settings = divide(options, ("timeout",))
-    timeout = limits.get("timeout")
-    with listening(progress):
-        if isinstance(model, (str, Path)) and isinstance(prop, (str, Path)):
-            if inputs is not None or unsafe is not None:
-                raise InputError("verify takes a property, or both inputs and unsafe")
-            return _verify_files(model, prop, timeout, certificate, settings)
-        asked = _property(prop, inputs, unsafe)
-        given = asked if prop is None else prop
-        if certificate is not None:
-            return _verify_proved(model, given, timeout, Path(certificate), settings)
-        if settings.get("float32_semantics"):
-            with TemporaryDirectory() as folder, as_files(model, given, Path(folder, "m")) as files:
-                return _verify_files(*files[:2], timeout, None, settings)
-        return _verify_asked(model, asked, timeout, settings)
-
-
-def _verify_proved(
-    model: Any,
-    prop: str | Path | Property,
-    timeout: float | None,
-    certificate: Path,
-    settings: dict[str, Any],
-) -> Verdict:
-    """The verdict with its proof; what is not a file, and is needed to check it, is kept beside."""
-    check_writable(certificate, "certificate")
-    with as_files(model, prop, certificate) as (network, text, made):
-        verdict = _verify_files(network, text, timeout, certificate, settings)
-        if not verdict.certificate:
-            for path in made:
-                path.unlink(missing_ok=True)
-    return verdict
-
-
-def _verify_asked(
-    model: Any, prop: Property, timeout: float | None, settings: dict[str, Any]
-) -> Verdict:
-    """The verdict on a model and a property that are not both files."""
-    begin, moment = time.perf_counter(), time.monotonic()
-    seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
-    with memory_errors():
-        loaded = load_asked(model, asked_about(prop))
-        check_fit(loaded, prop, "the model", "the property")
-        load = time.perf_counter() - begin
-        budget = Budget.of(seconds, chosen.memory, since=moment)
-        verdict = solve_property(loaded, prop, chosen, budget)
-    spent = {"load": load, **verdict.seconds, "total": time.perf_counter() - begin}
-    return replace(verdict, seconds=spent, note=loaded.note)
-
-
-def _property(
-    prop: str | Path | Property | None, inputs: Condition | None, unsafe: Condition | None
-) -> Property:
-    """The property that is asked about."""
-    if inputs is not None and unsafe is not None and prop is None:
-        return property_of(inputs, unsafe)
-    if prop is None or inputs is not None or unsafe is not None:
-        raise InputError("verify takes a property, or both inputs and unsafe")
-    return prop if isinstance(prop, Property) else load_property(Path(prop))
-
-
-def _verify_files(
-    model: str | Path,
-    prop: str | Path,
-    timeout: float | None,
-    certificate: str | Path | None,
-    settings: dict[str, Any],
-) -> Verdict:
-    """The verdict on two files."""
-    begin, moment = time.perf_counter(), time.monotonic()
-    seconds, chosen = check_seconds(timeout), make_settings("verify", settings)
+    seconds, chosen = check_seconds(limits.get("timeout")), make_settings("verify", settings)
+    both = isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
+    files = (Path(model), Path(str(prop))) if both else None
     if certificate is not None:
         check_certificate(chosen)
+    if files is None and (certificate is not None or chosen.float32_semantics):
+        given = _property(prop, inputs, unsafe) if prop is None else prop
+        return _verify_written(model, given, certificate, progress, options)
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
-    files = Path(model), Path(prop)
-    with memory_errors():
-        asked = load_property(files[1], limit().memory)
+    with listening(progress), memory_errors():
+        asked = _property(prop, inputs, unsafe, limit().memory)
         try:
             with memory_errors():
-                verdict = _verify(files, asked, certificate, chosen, limit)
+                verdict = _verify(files or model, asked, certificate, chosen, limit)
         except (UnsupportedError, OutOfMemoryError) as error:
+            if files is None:
+                raise
             verdict = attack_refused(files, asked, chosen, limit(), error)
     return replace(verdict, seconds=verdict.seconds | {"total": time.perf_counter() - begin})
 
 
+def _verify_written(
+    model: Any,
+    prop: str | Path | Property,
+    certificate: str | Path | None,
+    progress: Callable[[Stage], None] | None,
+    options: dict[str, Any],
+) -> Verdict:
+    """The verdict on what is written to files first; what is needed to check a certificate stays
+    beside it."""
+    if certificate is not None:
+        check_writable(Path(certificate), "certificate")
+    with TemporaryDirectory() as folder:
+        stem = Path(folder, "network") if certificate is None else Path(certificate)
+        with as_files(model, prop, stem) as (network, text, made):
+            asked = {"certificate": certificate, "progress": progress}
+            verdict = verify(network, text, **asked, **options)
+            if not verdict.certificate:
+                for path in made:
+                    path.unlink(missing_ok=True)
+    return replace(verdict, note=note_of(model))
+
+
+def _property(
+    prop: str | Path | Property | None,
+    inputs: Condition | None,
+    unsafe: Condition | None,
+    memory: int | None = None,
+) -> Property:
+    """The property that is asked about, read within so many bytes."""
+    if inputs is not None and unsafe is not None and prop is None:
+        return property_of(inputs, unsafe)
+    if prop is None or inputs is not None or unsafe is not None:
+        raise InputError("verify takes a property, or both inputs and unsafe")
+    return prop if isinstance(prop, Property) else load_property(Path(prop), memory)
+
+
+def _networks(
+    model: Any, prop: Property, *, all_inputs: bool
+) -> Iterator[tuple[LoadedNetwork, Property]]:
+    """The network of two files or of a model, with the part of the property that it is for."""
+    if isinstance(model, tuple):
+        yield from load_for(model, prop, all_inputs=all_inputs)
+        return
+    loaded = load_asked(model, asked_about(prop))
+    check_fit(loaded, prop, "the model", "the property")
+    yield loaded, prop
+
+
 def _verify(
-    files: tuple[Path, Path],
+    model: Any,
     prop: Property,
     certificate: str | Path | None,
     settings: Settings,
     limit: Callable[[], Budget],
 ) -> Verdict:
-    """The verdict on the files of a network and of its property; `limit` begins a budget."""
+    """The verdict on a model, or on two files, and their property; `limit` begins a budget."""
     logs: list[ProofLog] = []
 
     def new_log(query: Query, case: int) -> NullLog:
@@ -165,28 +152,30 @@ def _verify(
     verdicts: list[Verdict] = []
     begin = time.perf_counter()
     # What a certificate or a deployment is about is read from the file, for all inputs.
-    whole = certificate is not None or settings.float32_semantics
-    for loaded, part in load_for(files, prop, whole=whole):
+    for_all = certificate is not None or settings.float32_semantics
+    for loaded, part in _networks(model, prop, all_inputs=for_all):
         load, budget = time.perf_counter() - begin, limit()
-        if settings.attack and FLAT & loaded.operators.keys():  # gradients need slopes in place
+        flat = FLAT & loaded.operators.keys()  # gradients need slopes in place
+        if settings.attack and flat and isinstance(model, tuple):
+            some = budget.share(Strategy().attack.blind.share)
             with suppress(UnsupportedError):
                 error = UnsupportedError("its gradients are 0")
-                tried = attack_refused(files, part, settings, budget.share(0.5), error)
+                tried = attack_refused(model, part, settings, some, error)
                 if tried.status == "sat":
                     return replace(tried, seconds={"load": load, **tried.seconds})
         if settings.float32_semantics:
-            verdict = _solve_deployed(files[0], loaded, part, settings, budget)
-        elif certificate is None:
-            verdict = solve_property(loaded, part, settings, budget)
+            verdict = _solve_deployed(model[0], loaded, part, settings, budget)
         else:
-            verdict = solve_property(loaded, part, settings, budget, new_log=new_log)
-        verdicts.append(replace(verdict, seconds={"load": load, **verdict.seconds}))
+            log = no_log if certificate is None else new_log
+            verdict = solve_property(loaded, part, settings, budget, new_log=log)
+        told = {"load": load, **verdict.seconds}
+        verdicts.append(replace(verdict, seconds=told, note=loaded.note))
         if verdict.status == "sat":
             break
         begin = time.perf_counter()
-    verdict = combine(verdicts)
+    verdict = join_verdicts(verdicts)
     if certificate is not None and verdict.status == "unsat":
-        verdict = _with_certificate(verdict, logs, files, prop, certificate, limit())
+        verdict = _with_certificate(verdict, logs, model, prop, certificate, limit())
     return verdict
 
 
@@ -212,6 +201,7 @@ def solve_property(
     device = pick_device(settings.device, settings.precision)
     dtype = getattr(torch, settings.precision)
     network = loaded.network.to(device, dtype)
+    jobs = settings.jobs or cores() if device.type == "cpu" else 1  # a GPU has work for one
     verdicts: list[Verdict] = []
     strategy = strategy or Strategy()
     together = settings.engine != "attack" and deployment is None and new_log is no_log
@@ -238,11 +228,11 @@ def solve_property(
         judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
         query = ask(network, domain, case.unsafe)
         log = new_log(query, number)
-        problem = Problem(query, judge, settings, budget, strategy, log)
+        problem = Problem(query, judge, settings, budget, strategy, log, jobs)
         verdicts.append(run(problem, "verify"))
         if verdicts[-1].status == "sat":
             break
-    return combine(verdicts)
+    return join_verdicts(verdicts)
 
 
 def _solve_deployed(

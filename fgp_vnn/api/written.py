@@ -14,7 +14,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.network.onnx.load import parse
-from fgp_vnn.network.onnx.module import export_module
+from fgp_vnn.network.onnx.module import export_module, weights_note
 from fgp_vnn.property import Property
 from fgp_vnn.property.write import format_property
 
@@ -34,6 +34,11 @@ def onnx_of(model: Any, x: Any = None) -> onnx.ModelProto:
         "this needs the network's file, ONNX in memory or a torch module, not "
         f"{type(model).__name__}"
     )
+
+
+def note_of(model: Any) -> str:
+    """How the network that is written differs from the model, if it does."""
+    return weights_note(model) if isinstance(model, torch.nn.Module) else ""
 
 
 @contextmanager

@@ -6,15 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fgp_vnn.base.display import Shown
-from fgp_vnn.base.robustness import other_class
+from fgp_vnn.base.robustness import PointAnswer
 from fgp_vnn.base.verdict import Counterexample
 
 Ended = Literal["gap", "max", "timeout", "memory", "inconclusive"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Radius(Shown):
+class Radius(PointAnswer):
     """No input nearer than `lower` has another class; the counterexample, at `upper`, has one."""
 
     lower: float
@@ -38,30 +37,10 @@ class Radius(Shown):
         upper = f"{self.upper:.6g}" if math.isfinite(self.upper) else "?"
         return f"{self.lower:.6g} to {upper}"
 
-    def facts(self) -> dict[str, str]:
-        """The class, that of the counterexample, how it ended, and the time."""
-        facts = {"class": str(self.label), "ended": self.ended}
-        if self.counterexample is not None:
-            facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
-        facts |= {"note": self.note} if self.note else {}
-        return facts | {"time": f"{self.seconds:.3g} s"}
+    def own_facts(self) -> dict[str, str]:
+        return {"ended": self.ended}
 
-    def compared(self) -> tuple[Any, Any] | None:
-        """The input and the nearest counterexample."""
-        found = self.counterexample
-        return None if found is None or self.input is None else (self.input, found.x)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+    def own_values(self) -> dict[str, Any]:
         names = ("lower", "label", "tight", "ended", "engine", "seconds")
-        result: dict[str, Any] = {name: getattr(self, name) for name in names}
-        result["upper"] = self.upper if math.isfinite(self.upper) else None
-        result["statistics"] = dict(self.statistics)
-        if self.note:
-            result["note"] = self.note
-        if self.counterexample is not None:
-            result["counterexample"] = {
-                "label": other_class(self.counterexample.y, self.label),
-                **self.counterexample.as_dict(),
-            }
-        return result
+        values: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return values | {"upper": self.upper if math.isfinite(self.upper) else None}

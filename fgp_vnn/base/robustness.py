@@ -1,4 +1,4 @@
-"""What `certify` answers about one input."""
+"""What `certify` answers about one input, and what `radius` answers in the same words."""
 
 from __future__ import annotations
 
@@ -18,8 +18,53 @@ RobustnessStatus = Literal["robust", "not_robust", "unknown", "timeout"]
 NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
 
 
+class PointAnswer(Shown):
+    """An answer about one input, which may have a counterexample."""
+
+    label: int  # the class that the network gives the centre
+    counterexample: Counterexample | None
+    seconds: float
+    statistics: dict[str, int]
+    note: str  # how the network that was verified differs from the model, if it does
+    input: Any  # the centre, as it was given
+
+    def facts(self) -> dict[str, str]:
+        """The class, what is said of this answer, the counterexample's class, and the time."""
+        facts = {"class": str(self.label), **self.own_facts()}
+        if self.counterexample is not None:
+            facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
+        facts |= {"note": self.note} if self.note else {}
+        return facts | {"time": f"{self.seconds:.3g} s"}
+
+    def own_facts(self) -> dict[str, str]:
+        """What this kind of answer has to say besides."""
+        raise NotImplementedError
+
+    def compared(self) -> tuple[Any, Any] | None:
+        """The input and the counterexample."""
+        found = self.counterexample
+        return None if found is None or self.input is None else (self.input, found.x)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain values for JSON."""
+        result = self.own_values()
+        result["statistics"] = dict(self.statistics)
+        if self.note:
+            result["note"] = self.note
+        if self.counterexample is not None:
+            result["counterexample"] = {
+                "label": other_class(self.counterexample.y, self.label),
+                **self.counterexample.as_dict(),
+            }
+        return result
+
+    def own_values(self) -> dict[str, Any]:
+        """What comes first of that: the fields of this kind of answer."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Robustness(Shown):
+class Robustness(PointAnswer):
     """Whether all inputs of the ball have the class of its centre, and what shows it."""
 
     status: RobustnessStatus
@@ -37,33 +82,12 @@ class Robustness(Shown):
         words = self.status.replace("_", " ")
         return words + (f" by {self.decided_by}" if self.decided_by else "")
 
-    def facts(self) -> dict[str, str]:
-        """The class, that of the counterexample, and the time."""
-        facts = {"class": str(self.label)}
-        if self.counterexample is not None:
-            facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
-        facts |= {"reason": self.reason} if self.reason else {}
-        facts |= {"note": self.note} if self.note else {}
-        return facts | {"time": f"{self.seconds:.3g} s"}
+    def own_facts(self) -> dict[str, str]:
+        return {"reason": self.reason} if self.reason else {}
 
-    def compared(self) -> tuple[Any, Any] | None:
-        """The input and the counterexample."""
-        found = self.counterexample
-        return None if found is None or self.input is None else (self.input, found.x)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+    def own_values(self) -> dict[str, Any]:
         names = ("status", "label", "decided_by", "reason", "seconds")
-        result: dict[str, Any] = {name: getattr(self, name) for name in names}
-        result["statistics"] = dict(self.statistics)
-        if self.note:
-            result["note"] = self.note
-        if self.counterexample is not None:
-            result["counterexample"] = {
-                "label": other_class(self.counterexample.y, self.label),
-                **self.counterexample.as_dict(),
-            }
-        return result
+        return {name: getattr(self, name) for name in names}
 
 
 def other_class(y: Floats, label: int) -> int:

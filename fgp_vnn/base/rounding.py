@@ -81,12 +81,13 @@ def above(bound: Tensor) -> Tensor:
     return torch.where(bound > -inf, bound, inf)
 
 
-def positive(bound: Tensor) -> Tensor:
-    """Which lower bounds prove something to be above 0: none that overflowed.
+def positive(bound: Tensor, or_zero: Tensor | bool = False) -> Tensor:
+    """Which lower bounds prove something to be above 0, or at least 0 where that is enough: none
+    that overflowed.
 
     Whatever is closed, dropped or passed over by a comparison is so by this one.
     """
-    return (bound > 0) & (bound < inf)
+    return ((bound > 0) | (bound == 0) & or_zero) & (bound < inf)
 
 
 def rounded_down(values: Tensor, dtype: torch.dtype) -> Tensor:

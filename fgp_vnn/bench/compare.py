@@ -37,7 +37,7 @@ _CATEGORY = "test"  # of the smallest instance: one that every tool of the compe
 
 
 @dataclass(frozen=True)
-class Step:
+class ToolResult:
     """One result of one tool, and how many results of all there are."""
 
     tool: str
@@ -53,7 +53,7 @@ def compare(
     out: Path,
     settings: Mapping[str, Any],
     made: Mapping[str, Any],
-) -> Iterator[Step]:
+) -> Iterator[ToolResult]:
     """Run what has no result yet, all tools on one instance before the next; yield each result.
 
     `made` says where, when and how.
@@ -84,7 +84,7 @@ def compare(
                     done += 1
                     texts = answer.counterexample, answer.log
                     stored = journals[tool.name].append(record, *texts)
-                    yield Step(tool.name, stored, done, total)
+                    yield ToolResult(tool.name, stored, done, total)
 
 
 def measure_startup(tools: Sequence[Tool], out: Path, times: int) -> None:

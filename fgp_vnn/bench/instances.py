@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.tables import COLUMNS, VERSIONS, Key, instance_key, read_rows
+from fgp_vnn.bench.tables import COLUMNS, VERSIONS, Key, Keyed, read_rows
 
 
 @dataclass(frozen=True)
-class Instance:
+class Instance(Keyed):
     """A network, a property and a time limit in seconds, and the files they are in."""
 
     category: str
@@ -25,11 +25,6 @@ class Instance:
     timeout: float
     network_files: tuple[str, ...]  # files that exist; one, but for some queries of VNN-LIB 2.0
     property_file: str  # a file that exists
-
-    @property
-    def key(self) -> Key:
-        """What names the instance."""
-        return instance_key(self.category, self.onnx, self.vnnlib)
 
     def __str__(self) -> str:
         return f"{self.category} {self.onnx} {self.vnnlib}"

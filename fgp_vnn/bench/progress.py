@@ -31,7 +31,7 @@ def view(console: Console, total: int, slots: int, *, quiet: bool) -> View:
     """Return the view that suits the console, for `total` instances on `slots` workers."""
     if quiet:
         return View(console)
-    return LiveView(console, total, slots) if console.is_terminal else Lines(console, total)
+    return LiveView(console, total, slots) if console.is_terminal else PlainLines(console, total)
 
 
 def bar_columns() -> list[ProgressColumn]:
@@ -69,7 +69,7 @@ class View(AbstractContextManager["View"]):
             self.console.print(Text(text, style="bold white on red"), soft_wrap=True)
 
 
-class Lines(View):
+class PlainLines(View):
     """One plain line per result."""
 
     def __init__(self, console: Console, total: int) -> None:

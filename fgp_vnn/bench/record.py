@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fgp_vnn.bench.rules import Rules, Standing
-from fgp_vnn.bench.tables import Key, instance_key
+from fgp_vnn.bench.tables import Keyed
 
 RESULTS = ("sat", "unsat", "unknown", "timeout", "error")
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Keyed):
     """A row of results.csv, and the values that only results.jsonl has."""
 
     category: str
@@ -37,11 +37,6 @@ class Record:
     statistics: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        """What names the instance."""
-        return instance_key(self.category, self.onnx, self.vnnlib)
 
     @property
     def solved(self) -> bool:

@@ -23,6 +23,19 @@ def instance_key(category: str, onnx: str, vnnlib: str) -> Key:
     return category, _spelling(category, onnx), _spelling(category, vnnlib)
 
 
+class Keyed:
+    """What is about one instance."""
+
+    category: str
+    onnx: str
+    vnnlib: str
+
+    @property
+    def key(self) -> Key:
+        """What names the instance."""
+        return instance_key(self.category, self.onnx, self.vnnlib)
+
+
 def file_name(key: Key) -> str:
     """Return a name for files about an instance, without a suffix: readable, and its own."""
     words = [Path(part).stem for part in key[1:]]

@@ -11,7 +11,6 @@ import os
 import queue
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from fgp_vnn.base.errors import (
     ran_out_of_memory,
 )
 from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.threads import start_watching
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
 from fgp_vnn.bench.warmup import warm_up
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
         answers.flush()
 
     jobs: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    start_watching("input", _listen, jobs)
     try:
         verify = _find(function)
     except InputError as error:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.spread import ALONE, Spread
 from fgp_vnn.bounds.backward import LayerBounds
-from fgp_vnn.bounds.slopes import Ascended, Rows, ascend
+from fgp_vnn.bounds.slopes import Rows, ascend
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Domain
@@ -32,6 +34,7 @@ def refine_layers(
     slopes: Slopes,
     budget: Budget,
     keep: KeepSlopes = lambda *proved: None,
+    spread: Spread = ALONE,
 ) -> LayerBounds:
     """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
@@ -44,13 +47,16 @@ def refine_layers(
         crossing, known = torch.nonzero(every.unstable()[k][0]).flatten(), every.first(k)
         before = query.network.inputs + sum(bound.shape[-1] for bound in lower[:k])
         fit = ascents_at_once(query.network, k, budget.at_once)
-        rows = min(slopes.entries // max(1, before), fit)
-        for neurons in torch.split(crossing, max(1, rows // 2)):  # two rows for a neuron
-            if budget.expired() or not len(neurons):
+        rows = min(spread.ways * slopes.entries // max(1, before), fit)
+        each = spread.fair(len(crossing), rows // 2)  # two rows for a neuron
+        pieces = torch.split(crossing, each) if len(crossing) else ()
+        bound = partial(_bound_neurons, query, coarse, known, k, slopes.rows, budget)
+        for neurons, result in zip(pieces, spread(bound, pieces), strict=True):
+            if result is None:
                 break
-            result = _bound_neurons(query, coarse, known, k, neurons, slopes.rows, budget)
-            keep(k, neurons, [slope[0] for slope in result.multipliers.alpha[:k]])
-            low, high = result.least[0].chunk(2)
+            least, alpha = result
+            keep(k, neurons, alpha)
+            low, high = least.chunk(2)
             # What overflowed to NaN is no bound, and fmax and fmin pass it over.
             lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
             upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
@@ -62,16 +68,21 @@ def _bound_neurons(
     coarse: tuple[Network, Domain] | None,
     known: LayerBounds,
     k: int,
-    neurons: Tensor,
     ascent: Ascent,
     budget: Budget,
-) -> Ascended:
+    neurons: Tensor,
+) -> tuple[Tensor, Sequence[Tensor]] | None:
+    """Lower bounds [2 m] of z and then of -z of neurons [m] of layer k, and the slopes of earlier
+    layers that give them; None when time is up."""
+    if budget.expired():
+        return None
     unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])
     unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
     rows = torch.cat([unit, -unit]).unsqueeze(0)
-    return ascend(
+    result = ascend(
         Rows(query.network, query.domain, k, rows, known),
         coarse=coarse,
         ascent=ascent,
         done=lambda least: budget.expired(),
     )
+    return result.least[0], [slope[0] for slope in result.multipliers.alpha[:k]]

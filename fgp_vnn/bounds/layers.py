@@ -34,12 +34,6 @@ class LayerBounds:
         upper = tuple(torch.where(sign < 0, up.clamp(max=0), up) for _, up, sign in pairs)
         return replace(self, lower=lower, upper=upper)
 
-    def cut(self, lower: Sequence[Tensor], upper: Sequence[Tensor]) -> LayerBounds:
-        """The bounds in a bundle whose neurons are between lower and upper [batch, n_k]."""
-        low = tuple(torch.maximum(a, b.to(a)) for a, b in zip(self.lower, lower, strict=True))
-        up = tuple(torch.minimum(a, b.to(a)) for a, b in zip(self.upper, upper, strict=True))
-        return replace(self, lower=low, upper=up)
-
     def to(self, dtype: torch.dtype) -> LayerBounds:
         """Rounded to another precision: good for a search, not for a proof."""
         lower = tuple(bound.to(dtype) for bound in self.lower)

@@ -26,10 +26,9 @@ from fgp_vnn.network.maps.batched import Shape
 from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.maps.patches import Patches, PatchMap, Windows
 from fgp_vnn.network.model import Network
+from fgp_vnn.strategy import COMMON
 
-_LARGEST = 0.6  # of a plane: larger windows are no faster than rows over all of it
 _COPIES = 8  # of a window's rows that a pass holds at once
-_CACHED = 8 << 20  # bytes of these at once: more were seen to be slower
 
 
 # The least values [1, rows] of rows that have come down to a layer: rows [1, rows, n_k] over the
@@ -93,7 +92,7 @@ class PatchPass:
         place, order = (neurons % area).sort(stable=True)
         places, count = torch.unique_consecutive(place, return_counts=True)
         ends = count.cumsum(0)
-        fit = min(budget.at_once, _CACHED) // (8 * _COPIES * self._entries())
+        fit = min(budget.at_once, COMMON.cached_windows) // (8 * _COPIES * self._entries())
         result: list[_Group] = []
         by_count = count.argsort(descending=True)
         begin = 0
@@ -147,7 +146,7 @@ class PatchPass:
 
     def _small(self, layer: int, patch: Patches) -> bool:
         _, height, width = self._planes[layer]
-        return patch.rows.shape[-1] * patch.rows.shape[-2] <= _LARGEST * height * width
+        return patch.rows.shape[-1] * patch.rows.shape[-2] <= COMMON.window * height * width
 
     def _windows_go_on(self, layer: int, waiting: dict[int, Patches]) -> bool:
         if layer not in waiting:

@@ -145,7 +145,7 @@ def _best_of_steps(
     now = begin or start(network, rows, bounds)
     crossing = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
     closed = asked.closed()
-    moments = _Moments(now, target, with_beta=closed is not None)
+    moments = _Moments(now, target, ascent.means, with_beta=closed is not None)
     best: Ascended | None = None
     for step in range(ascent.steps + 1):
         passed = asked.backward(now)
@@ -173,7 +173,7 @@ def _best_of_steps(
                 size = coefficient.abs().mean(-1, keepdim=True)
                 move = moments.beta(k, -closed[k] * z)
                 beta_new[k] = (now.beta[k] + beta_rate * size * move).clamp(min=0)
-        weights = _reweigh(now.weights, rows, arrived, rate)
+        weights = _reweigh(now.weights, rows, arrived, ascent.weights_rate * rate)
         now = Multipliers(tuple(alpha_new), tuple(beta_new), weights)
     if best is None:
         raise AssertionError("at least one pass is made")
@@ -208,7 +208,7 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
         return None
     value = (rows * arrived).sum(-1)  # [batch, m]
     size = value.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(value.dtype).tiny)
-    grown = weights * torch.exp(4 * rate * value / size)
+    grown = weights * torch.exp(rate * value / size)
     return grown / grown.sum(-1, keepdim=True)
 
 
@@ -241,7 +241,10 @@ def _proved(asked: Rows, best: Ascended) -> Ascended:
 class _Moments:
     """Adam's running means of the gradients, without its graph and hooks."""
 
-    def __init__(self, like: Multipliers, target: int, *, with_beta: bool) -> None:
+    def __init__(
+        self, like: Multipliers, target: int, means: tuple[float, float], *, with_beta: bool
+    ) -> None:
+        self._means = means
         self._alpha = [(torch.zeros_like(a), torch.zeros_like(a)) for a in like.alpha[:target]]
         kinds = like.beta[:target] if with_beta else ()
         self._beta = [(torch.zeros_like(b), torch.zeros_like(b)) for b in kinds]
@@ -257,8 +260,8 @@ class _Moments:
         return self._direction(self._beta[k], gradient)
 
     def _direction(self, moments: tuple[Tensor, Tensor], gradient: Tensor) -> Tensor:
-        first, second = moments
-        first.mul_(0.9).add_(gradient, alpha=0.1)
-        second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        scale = (second / (1 - 0.999**self._step)).sqrt_().add_(1e-12)
-        return (first / (1 - 0.9**self._step)) / scale
+        (first, second), (a, b) = moments, self._means
+        first.mul_(a).add_(gradient, alpha=1 - a)
+        second.mul_(b).addcmul_(gradient, gradient, value=1 - b)
+        scale = (second / (1 - b**self._step)).sqrt_().add_(1e-12)
+        return (first / (1 - a**self._step)) / scale

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.budget import host
+from fgp_vnn.strategy import COMMON
 
 GIGABYTE = 1 << 30
 LEAST = 64 << 20  # bytes that the work gets, however little was said
-USUAL = 600.0  # seconds of which a share is taken where no limit is given
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Budget:
 
     def share(self, part: float) -> Budget:
         """A part of the time that is left, and all of the memory: steps come one by one."""
-        left = USUAL if self.moment == math.inf else max(self.left(), 0.0)
+        left = COMMON.usual if self.moment == math.inf else max(self.left(), 0.0)
         return replace(self, moment=time.monotonic() + part * left)
 
     @property

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fgp_vnn.network.model import Network
+from fgp_vnn.strategy import COMMON
 
-_CACHED = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were seen to be slower
 _COPIES = 6  # of a layer's coefficients that a backward pass holds at once
 _ASCENT_COPIES = 20  # of a row's slopes that an ascent holds at once, with its moments and the best
 _FORM_COPIES = 4  # of a region's affine forms
@@ -21,7 +21,7 @@ def rows_at_once(network: Network, target: int, batch: int, limit: int) -> int:
     It keeps one coefficient for each neuron below, and a few copies of the widest layer.
     """
     if network.device.type == "cpu":
-        limit = min(limit, _CACHED)
+        limit = min(limit, COMMON.cached)
     return _fit(limit, _row_entries(network, target) * max(batch, 1), network)
 
 

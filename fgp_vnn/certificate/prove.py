@@ -8,7 +8,7 @@ from dataclasses import replace
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import Checked, check, digest, understood
 from fgp_vnn.certificate.checker.network import Network
-from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, Step, decode, encode
+from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
 from fgp_vnn.certificate.repair import MARGIN, repair_boxes
 from fgp_vnn.property.model import Property
 
@@ -18,7 +18,11 @@ class NoCertificateError(Exception):
 
 
 def prove(
-    steps: Sequence[Step], network: bytes, prop: bytes, parsed: Property, watch: Callable[[], None]
+    steps: Sequence[ProofStep],
+    network: bytes,
+    prop: bytes,
+    parsed: Property,
+    watch: Callable[[], None],
 ) -> tuple[bytes, Checked]:
     """A certificate of these steps for the files with these contents, and what it was found to
     prove; `watch` may raise to end it."""
@@ -27,7 +31,7 @@ def prove(
         read = understood(network)
         names = digest(network), digest(prop)
 
-        def judged(proposed: Sequence[Step]) -> tuple[bytes, Checked]:
+        def judged(proposed: Sequence[ProofStep]) -> tuple[bytes, Checked]:
             data = encode(Certificate(*names, tuple(proposed)))
             return data, check(decode(data), read, parsed, watch)
 
@@ -44,13 +48,15 @@ def prove(
         raise NoCertificateError(str(error)) from None
 
 
-def _repaired(network: Network, prop: Property, step: Step, watch: Callable[[], None]) -> Step:
+def _repaired(
+    network: Network, prop: Property, step: ProofStep, watch: Callable[[], None]
+) -> ProofStep:
     if step.kind != "boxes":
         return step
     return repair_boxes(network, prop.cases[step.case], typed(step), watch)
 
 
-def typed(step: Step) -> Step:
+def typed(step: ProofStep) -> ProofStep:
     """The step with arrays of the types that a file has."""
     kinds = ARRAYS[step.kind]
     arrays = {name: step.arrays[name].astype(dtype) for name, (dtype, _) in kinds.items()}

@@ -18,7 +18,7 @@ from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import BATCH, box_bounds
 from fgp_vnn.certificate.checker.forms import Array
 from fgp_vnn.certificate.checker.network import Network
-from fgp_vnn.certificate.checker.proof import Step
+from fgp_vnn.certificate.checker.proof import ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF, box_levels
 from fgp_vnn.certificate.checker.unsafe import Unsafe
 from fgp_vnn.property.model import Case
@@ -26,7 +26,9 @@ from fgp_vnn.property.model import Case
 MARGIN = 1e-9  # what a bound should be above 0: another processor may round otherwise
 
 
-def repair_boxes(network: Network, case: Case, step: Step, watch: Callable[[], None]) -> Step:
+def repair_boxes(
+    network: Network, case: Case, step: ProofStep, watch: Callable[[], None]
+) -> ProofStep:
     """The step with leaves split until the checker closes each; `watch` may raise to end it."""
     wanted = np.ones(int((step.arrays["tree"] == LEAF).sum()), dtype=bool)
     for turn in count():
@@ -41,8 +43,8 @@ def repair_boxes(network: Network, case: Case, step: Step, watch: Callable[[], N
 
 
 def _split(
-    network: Network, case: Case, step: Step, failed: list[int], *, by_width: bool
-) -> tuple[Step, NDArray[np.bool_]]:
+    network: Network, case: Case, step: ProofStep, failed: list[int], *, by_width: bool
+) -> tuple[ProofStep, NDArray[np.bool_]]:
     """The step with some of its leaves halved, and which of its leaves [leaves] are new."""
     lower, upper = _boxes(case, step, failed)
     weights = step.arrays["weights"]
@@ -78,7 +80,7 @@ def _split(
     return replace(step, arrays=step.arrays | arrays), np.array(fresh)
 
 
-def _boxes(case: Case, step: Step, leaves: list[int]) -> tuple[Array, Array]:
+def _boxes(case: Case, step: ProofStep, leaves: list[int]) -> tuple[Array, Array]:
     """The boxes of some leaves, in their order."""
     found: dict[int, tuple[Array, Array]] = {}
     for level in box_levels(step.arrays["tree"], step.arrays["cuts"], case.lower, case.upper):
@@ -91,7 +93,7 @@ def _boxes(case: Case, step: Step, leaves: list[int]) -> tuple[Array, Array]:
 def _best_halves(
     network: Network,
     case: Case,
-    step: Step,
+    step: ProofStep,
     lower: Array,
     upper: Array,
     weights: Array,
@@ -125,7 +127,7 @@ def _best_halves(
 
 
 def _weigh(
-    network: Network, case: Case, step: Step, lower: Array, upper: Array, weights: Array
+    network: Network, case: Case, step: ProofStep, lower: Array, upper: Array, weights: Array
 ) -> tuple[Array, Array]:
     """The best bounds [boxes] of sums in boxes, and their weights [boxes, rows]: of each disjunct
     the given sum, or one of its rows alone."""

@@ -7,8 +7,9 @@ import math
 import sys
 from typing import Any
 
-from fgp_vnn.engine.settings import DEVICES, ENGINES, PRECISIONS, SEEDS, VARIANTS
+from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
+LEAST_SECONDS = 0.001  # for the work, when all of the time has gone before it begins
 _SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
 POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
 MOST_SECONDS = 1e9
@@ -179,6 +180,11 @@ def whole(text: str) -> int:
 def threads(text: str) -> int:
     """A number of threads from the command line."""
     return _integer(text, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
+
+
+def jobs(text: str) -> int:
+    """A number of processes from the command line."""
+    return _integer(text, 1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
 
 
 def _number(text: str, least: float, most: float, wanted: str) -> float:

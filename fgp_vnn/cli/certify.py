@@ -13,6 +13,7 @@ from typing import Any
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import (
+    LEAST_SECONDS,
     add_limits,
     add_search_arguments,
     count,
@@ -35,9 +36,8 @@ from fgp_vnn.cli.point_runs import (
     fixed_columns,
 )
 from fgp_vnn.engine.settings import unusual
+from fgp_vnn.strategy import COMMON
 
-SEARCH_SHARE = 0.95  # of a point's time; the rest is for an attack on what stays open
-LEAST_SECONDS = 0.001
 REASONS = 5  # why points were not decided: the most frequent ones are printed
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "joint", "reduce", "signed", "stable")
@@ -123,7 +123,7 @@ def _write_page(
     run: PointRun,
     fixed: dict[str, Any],
 ) -> None:
-    from fgp_vnn.report.certify_page import CertifyReport, write_certify_page
+    from fgp_vnn.report.certify_page import CertifyReport
     from fgp_vnn.report.page import facts_line
 
     found = [(row, "") for row in rows if row.get("counterexample")]
@@ -131,7 +131,7 @@ def _write_page(
     settings["options"] = facts_line(fixed["options"]) or "as usual"
     facts = network_facts(args.model, run, fixed["network"])
     pictures = list(counterexample_pictures(found, run))
-    write_certify_page(args.report, CertifyReport(rows, summary, facts, settings, pictures))
+    CertifyReport(facts, settings, pictures, rows, summary).write(args.report)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[s
     the upper bound on the verified robust accuracy."""
     x, timeout = run.points.x[number].astype("float64"), options["timeout"]
     begin = time.monotonic()
-    search = None if timeout is None else SEARCH_SHARE * timeout
+    search = None if timeout is None else COMMON.certify_share * timeout
     result = run.certifier.certify(x, **(options | {"timeout": search}))
     row = run.begin_row(number) | {
         "label": result.label,

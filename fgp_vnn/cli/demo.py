@@ -20,11 +20,11 @@ from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.truth import GROUND_TRUTH
 from fgp_vnn.cli.example_files import write_examples
 
-BENCHMARK = Path(fgp_vnn.__file__).parent / "benchmark"  # it is part of the package
+BENCHMARK = Path(fgp_vnn.__file__).parent / "bench" / "bundled"  # it is part of the package
 
 
 @dataclass(frozen=True)
-class Instance:
+class KnownInstance:
     """A line of ground_truth.csv."""
 
     onnx: str
@@ -34,10 +34,10 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """What the verifier said about an instance."""
 
-    instance: Instance
+    instance: KnownInstance
     status: str
     decided_by: str
     seconds: float
@@ -83,19 +83,19 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(outcome.wrong for outcome in outcomes) else 0
 
 
-def read_instances(folder: Path) -> list[Instance]:
+def read_instances(folder: Path) -> list[KnownInstance]:
     """Return the rows of ground_truth.csv."""
     try:
         with (folder / GROUND_TRUTH).open(encoding="ascii", newline="") as file:
             return [
-                Instance(row["onnx"], row["vnnlib"], float(row["timeout"]), row["result"])
+                KnownInstance(row["onnx"], row["vnnlib"], float(row["timeout"]), row["result"])
                 for row in csv.DictReader(file)
             ]
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"{folder / GROUND_TRUTH}: cannot be read: {error}") from error
 
 
-def solve(folder: Path, instances: Sequence[Instance], console: Console) -> list[Outcome]:
+def solve(folder: Path, instances: Sequence[KnownInstance], console: Console) -> list[DemoOutcome]:
     """Verify one instance after the other, in this process."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     outcomes = []
@@ -108,12 +108,12 @@ def solve(folder: Path, instances: Sequence[Instance], console: Console) -> list
                 folder / instance.onnx, folder / instance.vnnlib, timeout=instance.timeout
             )
             seconds = time.monotonic() - started
-            outcomes.append(Outcome(instance, verdict.status, verdict.decided_by, seconds))
+            outcomes.append(DemoOutcome(instance, verdict.status, verdict.decided_by, seconds))
             progress.advance(task)
     return outcomes
 
 
-def table(outcomes: Iterable[Outcome]) -> Table:
+def table(outcomes: Iterable[DemoOutcome]) -> Table:
     """A row per instance; a wrong verdict stands out."""
     result = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("property", "verdict", "decided by"):
@@ -135,7 +135,7 @@ def table(outcomes: Iterable[Outcome]) -> Table:
     return result
 
 
-def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+def summary(outcomes: Sequence[DemoOutcome], seconds: float) -> str:
     """One line: how many of each verdict, how many wrong, how long."""
     counts = Counter(outcome.status for outcome in outcomes)
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))

@@ -40,7 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         _prepare_output()
     try:
-        return _run(argv)
+        try:
+            args = _parser(argv).parse_args(argv)
+            with memory_errors():
+                return int(_module(args.command).run(args))
+        finally:  # also after --help
+            sys.stdout.flush()
     except InputError as error:
         complain(str(error))
     except KeyboardInterrupt:
@@ -53,15 +58,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         complain(fault(error))
     return 2
-
-
-def _run(argv: Sequence[str] | None) -> int:
-    try:
-        args = _parser(argv).parse_args(argv)
-        with memory_errors():
-            return int(_module(args.command).run(args))
-    finally:  # also after --help
-        sys.stdout.flush()
 
 
 def _prepare_output() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.point_pages import counterexample_pictures, network_facts, settings_facts
 from fgp_vnn.report.figures import PAPER
-from fgp_vnn.report.radius_page import RadiusReport, write_radius_page
+from fgp_vnn.report.radius_page import RadiusReport
 from fgp_vnn.report.radius_plots import Radii, save_both
 from fgp_vnn.report.radius_set import PointRadius
 
@@ -37,6 +37,6 @@ def write_pages(
             facts = network_facts(args.model, run, settings["network"])
             names = ("norm", "max", "gap", "asked_engine", "seed")
             chosen = settings_facts(args.points, settings, *names)
-            write_radius_page(args.report, RadiusReport(shown, facts, chosen, pictures))
+            RadiusReport(facts, chosen, pictures, shown).write(args.report)
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error

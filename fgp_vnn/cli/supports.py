@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
-        from fgp_vnn.api.opaque import check_program
+        from fgp_vnn.api.refused import check_program
         from fgp_vnn.property import load_property
 
         prop, said = load_property(args.property), "supported"

@@ -15,10 +15,12 @@ from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
+    LEAST_SECONDS,
     add_limits,
     add_precision,
     add_search_arguments,
     add_threads,
+    jobs,
     search_settings,
     set_threads,
 )
@@ -30,7 +32,6 @@ from fgp_vnn.cli.watch import watched
 if TYPE_CHECKING:
     from fgp_vnn.base.verdict import Verdict
 
-LEAST_SECONDS = 0.001  # for the work, when loading the libraries has taken all of the time
 EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 
 
@@ -53,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_verbose(parser)
     add_limits(parser)
+    parser.add_argument(
+        "--jobs",
+        type=jobs,
+        metavar="N",
+        help="processes that search, once a second is not enough (default: one for each core)",
+    )
     add_threads(parser)
     add_search_arguments(parser)
     add_precision(parser)
@@ -97,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
             set_threads(args.threads)
             left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
-            settings = search_settings(args, "memory", "precision", "float32_semantics")
+            settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
             try:
                 with told(args.verbose):
                     verdict = verify(

@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from fgp_vnn.base.threads import start_watching
+
 GRACE = 0.1  # seconds past the deadline in which the search may still end by itself
 STOPPED = 143  # exit code after SIGTERM
 
@@ -29,7 +31,7 @@ class Watch:
         self._ending, self._concluded = threading.Lock(), False
         self.wake, self.signals = os.pipe()
         os.set_blocking(self.signals, False)
-        threading.Thread(target=self._wait, daemon=True).start()
+        start_watching("deadline", self._wait)
 
     def conclude(self) -> None:
         """From here on the process ends by itself: its verdict is on its way out."""

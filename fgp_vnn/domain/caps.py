@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import unit
-from fgp_vnn.domain.sets import Box, Domain, L2Ball
+from fgp_vnn.base.rounding import positive, unit
+from fgp_vnn.domain.sets import Box, Domain, L2Ball, norm_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,7 @@ class Caps(Domain):
     whole: Domain
     normal: Tensor  # [batch, inputs] of dual length 1 up to rounding, or 0 with the level 0
     level: Tensor  # [batch, 1] at least 0, at most the radius
+    symmetric = False
 
     @property
     def center(self) -> Tensor:  # type: ignore[override]
@@ -41,10 +42,10 @@ class Caps(Domain):
         if not isinstance(self.whole, L2Ball):
             return self.whole.support(rows)
         along, across, _ = self._parts(rows)
-        size = torch.hypot(along, _norm(across))
+        size = torch.hypot(along, norm_of(across))
         radius, inputs, size_of = self.whole.radius, rows.shape[-1], unit(rows.dtype)
         inside = radius * along >= self.level * size
-        edge = self.level * along + self._rim * _norm(across)
+        edge = self.level * along + self._rim * norm_of(across)
         # Products lose something to underflow, and norms the root of that.
         small = 4 * (radius * size_of.root(inputs) + inputs * size_of.lost)
         whole: Tensor = torch.where(inside, radius * size, edge)
@@ -64,9 +65,6 @@ class Caps(Domain):
         share = unit(rows.dtype).share(12 * rows.shape[-1] + 96)
         return share * self.whole.outer_support(rows)
 
-    def reach(self, rows: Tensor) -> Tensor:
-        return torch.maximum(self.support(rows), self.support(-rows))
-
     def outer_support(self, rows: Tensor) -> Tensor:
         return self.whole.outer_support(rows)
 
@@ -74,7 +72,7 @@ class Caps(Domain):
         if not isinstance(self.whole, L2Ball):
             return self.whole.maximiser(rows)
         along, across, normal = self._parts(rows)
-        length = _norm(across)
+        length = norm_of(across)
         size = torch.hypot(along, length)
         tiny = torch.finfo(rows.dtype).tiny
         inside = (self.whole.radius * along >= self.level * size).unsqueeze(-1)
@@ -120,7 +118,7 @@ def dual_norm(domain: Domain, rows: Tensor) -> Tensor:
     """The dual norm [...] of rows [..., inputs]: what a ball of radius 1 of that kind reaches."""
     ball = getattr(domain, "ball", domain)
     if isinstance(ball, L2Ball):
-        return _norm(rows)
+        return norm_of(rows)
     if isinstance(ball, Box):
         return rows.abs().sum(-1)
     return rows.abs().amax(-1)
@@ -138,7 +136,7 @@ def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, T
     far = (domain.box().upper - domain.box().lower).amax(-1, keepdim=True)
     level = value.unsqueeze(-1) / size
     level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.lost
-    known = (level > 0) & (level < torch.inf) & (size > size_of.root(inputs) / size_of.eps)
+    known = positive(level) & (size > size_of.root(inputs) / size_of.eps)
     return -weight / size, torch.where(known, level, 0.0)
 
 
@@ -175,8 +173,3 @@ def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
         torch.where(meet, joint, one.normal),
         torch.where(meet, higher_still, one.level),
     )
-
-
-def _norm(rows: Tensor) -> Tensor:
-    result: Tensor = torch.linalg.vector_norm(rows, dim=-1)
-    return result

@@ -19,6 +19,7 @@ class Clipped(Domain):
 
     ball: L2Ball | L1Ball
     clip: Box
+    symmetric = False
 
     @property
     def center(self) -> Tensor:  # type: ignore[override]
@@ -49,9 +50,6 @@ class Clipped(Domain):
 
     def outer_support(self, rows: Tensor) -> Tensor:
         return self.ball.support(rows)
-
-    def reach(self, rows: Tensor) -> Tensor:
-        return torch.maximum(self.support(rows), self.support(-rows))
 
     def maximiser(self, rows: Tensor) -> Tensor:
         """The ball's maximiser moved into both sets: a good point, not always the best one."""

@@ -94,7 +94,7 @@ class Classifier:
         """
         clipped = center.clip is not None and center.moves is None
         if clipped and center.norm == "l2" and self.space is not None:
-            yield self.problem(center, radius, budget, whole=True)
+            yield self.problem(center, radius, budget, unclipped=True)
         yield self.problem(center, radius, budget)
 
     def descend(self, center: Center, radius: float, budget: Budget) -> Counterexample | None:
@@ -105,13 +105,13 @@ class Classifier:
         return None if verdict is None else verdict.counterexample
 
     def problem(
-        self, center: Center, radius: float, budget: Budget, *, whole: bool = False
+        self, center: Center, radius: float, budget: Budget, *, unclipped: bool = False
     ) -> Problem:
         """Can another class reach the label's output in the ball, or in the whole of it without
         the clip box? In the row space of the input, where an l2 ball has one."""
         # In the whole ball an LP finds points that the clip box shuts out.
-        settings = replace(self.settings, lp=False) if whole else self.settings
-        free = replace(center, clip=None) if whole else center
+        settings = replace(self.settings, lp=False) if unclipped else self.settings
+        free = replace(center, clip=None) if unclipped else center
         query = self._query(free.ball(radius, self.network.device), center)
         judge = self.judge(center, radius)
         problem = Problem(query, judge, settings, budget, self.strategy, NullLog(query))

@@ -11,9 +11,12 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm, Outcome
+from fgp_vnn.base.spread import ALONE, Spread
 from fgp_vnn.base.verdict import Counterexample, Status, Verdict
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import Budget
+from fgp_vnn.engine.parallel.processes import can_fork
+from fgp_vnn.engine.parallel.spread import ForkedSpread
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.query import Query
@@ -39,11 +42,14 @@ class Problem:
     budget: Budget
     strategy: Strategy
     log: NullLog  # of what is proved
+    jobs: int = 1  # processes that may search
     bounds: LayerBounds = field(init=False, default_factory=lambda: LayerBounds((), ()))
     condensed: Condensed | None = field(init=False, default=None)  # the query, if it is made yet
     lift: Through = field(init=False, default_factory=lambda: _same)  # to the original input
     seconds: dict[str, float] = field(init=False, default_factory=dict)
     statistics: dict[str, int] = field(init=False, default_factory=dict)
+    unstable: int = field(init=False, default=0)  # neurons, when it was shrunk last
+    begun: float = field(init=False, default_factory=time.perf_counter)
     tightened: bool = field(init=False, default=False)  # better hidden bounds have paid
 
     def __post_init__(self) -> None:
@@ -51,6 +57,15 @@ class Problem:
             self.statistics["lps"] = 0
         if self.log.wanted:
             self.strategy = replace(self.strategy, slopes=self.strategy.slopes.storable())
+
+    @property
+    def spread(self) -> Spread:
+        """What does independent pieces of work: several processes, once it has taken a while."""
+        numbers = self.strategy.crew
+        tiny = time.perf_counter() - self.begun < numbers.alone
+        if self.jobs < 2 or tiny or not can_fork():
+            return ALONE
+        return ForkedSpread(self.jobs, numbers.worth)
 
     def confirm(self, points: Tensor) -> Counterexample | None:
         """The first of the points [points, inputs] of the query that is a counterexample."""
@@ -97,7 +112,8 @@ class Problem:
             network, domain = self.query.network, self.query.domain
             self.bounds = root_bounds(network, domain, prior=prior, budget=self.budget)
             self.drop_stable()
-        self.statistics["unstable"] = sum(int(mask.sum()) for mask in self.bounds.unstable())
+        self.unstable = sum(int(mask.sum()) for mask in self.bounds.unstable())
+        self.statistics["unstable"] = self.unstable
         self.reduce_inputs()
 
     @contextmanager

@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fgp_vnn.certificate.checker.proof import Step
+from fgp_vnn.certificate.checker.proof import ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF
-from fgp_vnn.engine.names import Names
+from fgp_vnn.engine.original_names import OriginalNames
 from fgp_vnn.engine.proof_trees import box_tree, sign_tree
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles
@@ -34,7 +34,7 @@ class NullLog:
     gap = ""  # why the steps do not prove it; empty if they do
 
     def __init__(self, query: Query) -> None:
-        self.names = Names(query)
+        self.names = OriginalNames(query)
 
     def refined(self, layer: int, neurons: Tensor, slopes: Sequence[Tensor]) -> None:
         """Lower bounds of z and then of -z of neurons [m], by slopes [2 m, n_k]."""
@@ -66,7 +66,7 @@ class ProofLog(NullLog):
 
     def __init__(self, query: Query, case: int) -> None:
         super().__init__(query)
-        self.steps: list[Step] = []
+        self.steps: list[ProofStep] = []
         self.gap = ""
         self._case = case
         owner = query.disjunct.cpu().numpy()
@@ -83,7 +83,7 @@ class ProofLog(NullLog):
         names = self.names.neurons[layer][neurons.cpu().numpy()] - self.names.begins[own]
         arrays, _ = self._trees(cover, layer)
         arrays |= {"neurons": np.tile(names, 2), "sides": np.repeat([1, -1], len(names))}
-        self.steps.append(Step("lemma", self._case, arrays, own))
+        self.steps.append(ProofStep("lemma", self._case, arrays, own))
 
     def closed(
         self, query: Query, disjuncts: Sequence[int], least: Tensor, slopes: Sequence[Tensor]
@@ -111,18 +111,13 @@ class ProofLog(NullLog):
         try:
             if proved and not in_time:
                 self.gap = "time was up before the proof was put together"
-            elif proved:
-                self._close_leaves()
+            elif proved and self._leaves:
+                self._close(Bundles.joined(self._leaves))
+            if proved and in_time and self._boxes:
+                self._close_boxes()
         except LookupError as error:
             self.gap = str(error)
         self._leaves, self._boxes = [], []
-
-    def _close_leaves(self) -> None:
-        if self._leaves:
-            parts = zip(*(bundles.parts() for bundles in self._leaves), strict=True)
-            self._close(Bundles(*(torch.cat(part) for part in parts)))
-        if self._boxes:
-            self._close_boxes()
 
     def _close(self, bundles: Bundles) -> None:
         found, order = self._trees(bundles, len(self.names.layers))
@@ -135,7 +130,7 @@ class ProofLog(NullLog):
             places = np.minimum(np.arange(given.shape[1]), len(rows) - 1)
             np.add.at(weights[leaf], rows[places], given[leaf])
         found |= {"disjuncts": self.names.disjuncts[np.unique(current)], "weights": weights}
-        self.steps.append(Step("close", self._case, found))
+        self.steps.append(ProofStep("close", self._case, found))
 
     def _trees(self, bundles: Bundles, layers: int) -> tuple[dict[str, Array], Array]:
         """The trees of bundles, one for each number in their `disjunct`, and the order in which
@@ -172,7 +167,7 @@ class ProofLog(NullLog):
             "cuts": cuts,
             "weights": weights,
         }
-        self.steps.append(Step("boxes", self._case, arrays))
+        self.steps.append(ProofStep("boxes", self._case, arrays))
 
 
 def _unsplit(slopes: Tensor) -> Bundles:

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import ORDERS
+from fgp_vnn.base.radius import Ended, Radius
 from fgp_vnn.base.robustness import Doubles, other_class
-from fgp_vnn.base.verdict import Counterexample, Status, Verdict
+from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.strategy import Radius
+from fgp_vnn.strategy import RadiusSearch
 
 Progress = Callable[[float, float], None]  # called with the lower and the upper bound
 
@@ -47,7 +48,7 @@ class Ends:
         return self.classifier.settings
 
     @property
-    def strategy(self) -> Radius:
+    def numbers(self) -> RadiusSearch:
         """The tuning numbers of the search for a radius."""
         return self.classifier.strategy.radius
 
@@ -83,7 +84,7 @@ class Ends:
         for point in points.detach().cpu().double().numpy():
             if not np.isfinite(point).all():
                 continue
-            for overshoot in self.strategy.overshoots:
+            for overshoot in self.numbers.overshoots:
                 moved = self.center.x + (1 + overshoot) * (point - self.center.x)
                 if self.distance(moved) >= self.upper:
                     break
@@ -92,17 +93,17 @@ class Ends:
                     break
         return improved
 
-    def verdict(self, method: str) -> Verdict:
-        """What a method has come to: `sat` if the two ends are within the gap of each other,
-        `unsat` if no counterexample is nearer than the maximum."""
-        status: Status = "unknown"
+    def answer(self, method: str) -> Radius:
+        """What a method has come to."""
+        ended: Ended = "inconclusive"
         if math.isfinite(self.upper) and self.lower >= self.upper * (1 - self.gap):
-            status = "sat"
+            ended = "gap"
         elif self.lower >= self.maximum:
-            status = "unsat"
+            ended = "max"
         elif self.budget.expired():
-            status = "timeout"
-        return self.largest.verdict(status, method, self.counterexample)
+            ended = "timeout"
+        ends, found, label = (self.lower, self.upper), self.counterexample, self.center.label
+        return Radius(*ends, label, found, ended, method, statistics=self.largest.statistics)
 
     def distance(self, point: Doubles) -> float:
         """From the centre, rounded up by more than float64 can be wrong."""

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.boundary import Target, polish
-from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.engine.radius_ends import Ends
-from fgp_vnn.engine.radius_stages import Stage, plain_bounds, stage
+from fgp_vnn.engine.radius_stages import SmallBall, plain_bounds, small_ball
 from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
@@ -30,7 +30,7 @@ class Attempt:
     """A search of one ball."""
 
     radius: float
-    stage: Stage
+    small: SmallBall
     search: Distances
 
     def resume(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
@@ -40,7 +40,7 @@ class Attempt:
         self.search.report()
         ends.largest.count("bundles", self.search.bundles - before)
 
-    def handed_on(self, later: Stage, root: Bundles) -> Bundles | None:
+    def handed_on(self, later: SmallBall, root: Bundles) -> Bundles | None:
         """The bundles that cover this ball as a cover of a later one; None if they were not kept.
 
         Bundles of classes that were closed before are those of the later root.
@@ -49,13 +49,13 @@ class Attempt:
         if not found:
             return None
         cover = Bundles.joined(found)
-        here, there = self.stage.neurons, later.neurons
+        here, there = self.small.neurons, later.neurons
         size = int(torch.cat([here, there, here.new_zeros(1)]).max()) + 1
         place = here.new_full((size,), -1)
         place[here] = torch.arange(len(here), device=here.device)
         source = place[there]  # [later neurons] where each was before, or -1
         known = source >= 0
-        old = [later.classes.index(c) if c in later.classes else -1 for c in self.stage.classes]
+        old = [later.classes.index(c) if c in later.classes else -1 for c in self.small.classes]
         disjunct = torch.tensor(old, device=here.device)[cover.disjunct]
         cover = replace(cover, disjunct=disjunct).at(torch.nonzero(disjunct >= 0).flatten())
         begin = root.at(cover.disjunct)
@@ -70,40 +70,40 @@ class Attempt:
             alpha=carry(cover.alpha, begin.alpha),
             beta=carry(cover.beta, begin.beta),
         )
-        new = [i for i, c in enumerate(later.classes) if c not in self.stage.classes]
+        new = [i for i, c in enumerate(later.classes) if c not in self.small.classes]
         fresh = root.at(torch.tensor(new, dtype=torch.long, device=here.device))
         return Bundles.joined([carried, fresh])
 
 
-def bound_roughly(ends: Ends) -> Verdict | None:
-    """Raise the lower end by plain bounds; the verdict if that is enough, or time is up."""
-    plain_bounds(ends, ends.strategy.rough)
-    return ends.verdict("bounds") if ends.done or ends.budget.expired() else None
+def bound_roughly(ends: Ends) -> Radius | None:
+    """Raise the lower end by plain bounds; the answer if that is enough, or time is up."""
+    plain_bounds(ends, ends.numbers.rough)
+    return ends.answer("bounds") if ends.done or ends.budget.expired() else None
 
 
-def bound_finely(ends: Ends) -> Verdict:
+def bound_finely(ends: Ends) -> Radius:
     """Raise the lower end by plain bounds, as far as they go."""
-    plain_bounds(ends, ends.strategy.fine)
-    return ends.verdict("bounds")
+    plain_bounds(ends, ends.numbers.fine)
+    return ends.answer("bounds")
 
 
-def walk_nearest(ends: Ends) -> Verdict:
+def walk_nearest(ends: Ends) -> Radius:
     """Narrow the ends by the walk, the nearest region first."""
     radius = ends.goal
-    made = stage(ends, radius)
+    made = small_ball(ends, radius)
     if made is None:
         ends.raise_to(radius)
     else:
         reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
         regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
         ends.largest.count("regions", regions)
-    return ends.verdict("walk")
+    return ends.answer("walk")
 
 
-def split_nearest(ends: Ends) -> Verdict:
+def split_nearest(ends: Ends) -> Radius:
     """Narrow the ends by splits of neurons, the nearest bundle first."""
     _split(ends)
-    return ends.verdict("split")
+    return ends.answer("split")
 
 
 def _split(ends: Ends) -> None:
@@ -111,10 +111,10 @@ def _split(ends: Ends) -> None:
 
     def hopeless(search: Distances) -> bool:
         spent = (time.monotonic() - begin) / whole
-        parts = (part for share, part in ends.strategy.promising if share <= spent)
+        parts = (part for share, part in ends.numbers.promising if share <= spent)
         needed = max(parts, default=0.0)
         if needed:
-            plain_bounds(ends, ends.strategy.fine)
+            plain_bounds(ends, ends.numbers.fine)
         return search.closed < needed
 
     first = _attempt(ends, ends.goal)
@@ -123,7 +123,7 @@ def _split(ends: Ends) -> None:
     first.resume(ends, hopeless)
     if ends.done or first.search.stuck < math.inf:
         return
-    plain_bounds(ends, ends.strategy.fine)
+    plain_bounds(ends, ends.numbers.fine)
     _grow(ends, first)
 
 
@@ -133,7 +133,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
     Each gets a little time. Between the largest that is proved and the least that is not, the
     middle comes next; once they are close together, the search at the least unproved one resumes.
     """
-    how = ends.strategy
+    how = ends.numbers
     before: Attempt | None = None
     waiting = [last]  # what was not proved in its time, the least radius last
     patience, close = how.grow_share * _time_left(ends), how.close
@@ -161,7 +161,7 @@ def _grow(ends: Ends, last: Attempt) -> None:
 
 def _time_left(ends: Ends) -> float:
     left = ends.budget.left()
-    return ends.strategy.usual if left == math.inf else max(left, 1e-3)
+    return ends.numbers.usual if left == math.inf else max(left, 1e-3)
 
 
 def _until(moment: float) -> Callable[[Distances], bool]:
@@ -170,7 +170,7 @@ def _until(moment: float) -> Callable[[Distances], bool]:
 
 def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attempt | None:
     """A search of the ball of that radius, set out; None if plain bounds prove it."""
-    made = stage(ends, radius)
+    made = small_ball(ends, radius)
     if made is None:
         ends.raise_to(radius)
         return None
@@ -182,8 +182,8 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     return Attempt(radius, made, search)
 
 
-def _reporter(ends: Ends, made: Stage, radius: float) -> Reporter:
-    """The ends as the search of a stage sees them."""
+def _reporter(ends: Ends, made: SmallBall, radius: float) -> Reporter:
+    """The ends as the search of a small ball sees them."""
     ball, attack = made.ball, ends.classifier.strategy.attack
     target = Target(ball.query.network, ball.origin, ends.center.norm, attack.projected.active)
     how = attack.polish

@@ -1,6 +1,6 @@
 """The first two ends of a radius, by attacks and plain bounds, and the question made small.
 
-What is left to a search is a `Stage`: the ball on those neurons that plain bounds leave unstable.
+What is left to a search is a `SmallBall`: the ball on the neurons that plain bounds leave unstable.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from fgp_vnn.attack.boundary import Target, approach, polish, starts
 from fgp_vnn.attack.decoupled import decouple
 from fgp_vnn.budget.capacity import points_at_once
 from fgp_vnn.domain.sets import Box, L2Ball
-from fgp_vnn.engine.bounding import bound_root, keep_open, open_disjuncts, refine
+from fgp_vnn.engine.bounding import bound_root, open_disjuncts, reduce_to, refine
 from fgp_vnn.engine.problem import Problem, Through
 from fgp_vnn.engine.radius_ends import Ends
-from fgp_vnn.search.ball import Ball
+from fgp_vnn.search.ball import SearchBall
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class SmallBall:
     """The question whether a ball of some radius holds a counterexample, made small."""
 
-    ball: Ball
+    ball: SearchBall
     lift: Through  # to the network's own input
     scale: float  # a distance in the ball times this is a lower bound on the true distance
     neurons: Tensor  # places of the ball's neurons among those of the network
@@ -44,7 +44,7 @@ def attack_nearest(ends: Ends) -> None:
     target = Target(query.network, _origin(ends, problem), norm, how.projected.active, clip)
     begin = starts(target, how.projected.starts, seed)
     begin = begin.first(points_at_once(query.network, ends.budget.at_once))
-    patience = ends.budget.share(ends.strategy.attack_share)
+    patience = ends.budget.share(ends.numbers.attack_share)
     found = torch.cat(
         [
             decouple(target, begin, patience, how.decoupled),
@@ -84,7 +84,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
     side = 0
     while at_low > 0 and high - low > tolerance * high and not ends.budget.expired():
         share = at_low / (at_low - at_high) if math.isfinite(at_high) else 0.5
-        middle = low + min(max(share, 0.05), 0.95) * (high - low)
+        middle = low + min(max(share, ends.numbers.ends), 1 - ends.numbers.ends) * (high - low)
         value = _least(ends, middle)
         if value > 0:
             ends.raise_to(middle)
@@ -102,13 +102,13 @@ def _least(ends: Ends, radius: float) -> float:
     return least if math.isfinite(least) else -math.inf
 
 
-def stage(ends: Ends, radius: float) -> Stage | None:
+def small_ball(ends: Ends, radius: float) -> SmallBall | None:
     """The ball of that radius on its unstable neurons; None if plain bounds prove it."""
     problem = ends.problem(radius)
     left = open_disjuncts(problem, bound_root(problem))
     if not left:
         return None
-    keep_open(problem, left)
+    reduce_to(problem, left)
     if len(problem.bounds.lower) > 1:
         refine(problem, ends.budget)
         problem.drop_stable()
@@ -118,6 +118,6 @@ def stage(ends: Ends, radius: float) -> Stage | None:
     size = radius
     if isinstance(query.domain, L2Ball):
         size, scale = query.domain.radius, radius / query.domain.radius
-    ball = Ball(query, problem.bounds, _origin(ends, problem), size)
+    ball = SearchBall(query, problem.bounds, _origin(ends, problem), size)
     neurons = torch.from_numpy(names.flat).to(query.network.device)
-    return Stage(ball, problem.lift, scale, neurons, names.disjuncts.tolist())
+    return SmallBall(ball, problem.lift, scale, neurons, names.disjuncts.tolist())

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from dataclasses import replace
 
-import torch
-
 from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
+from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
+from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.search.forecast import Forecast, Left
 from fgp_vnn.search.hidden_neurons import sharpen_layers
-from fgp_vnn.search.inputs import Subdivision, split_inputs
-from fgp_vnn.search.neurons import split_neurons
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.inputs import InputSplits
+from fgp_vnn.search.neurons import NeuronSplits
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Neurons
 
 
@@ -31,7 +36,7 @@ def walk_first(problem: Problem) -> Verdict | None:
 
 def walk_few(problem: Problem) -> Verdict | None:
     """The walk, if so few neurons are unstable that it ends at once."""
-    few = problem.statistics["unstable"] <= problem.strategy.walk.few_neurons
+    few = problem.unstable <= problem.strategy.walk.few_neurons
     few = few and problem.query.network.piecewise_linear
     # What the walk reaches, it reaches by continuity, which float32 does not have.
     if not few or problem.settings.float32_semantics:
@@ -52,13 +57,6 @@ def walk(problem: Problem) -> Verdict:
         if again.status != "unsat":
             problem.log.gap = "the walk's verdict could not be proved again by splits"
     return problem.report("walk", outcome)
-
-
-def forget_bounds(problem: Problem) -> None:
-    """Set the bounds of every neuron to infinity, as the paper's walk does."""
-    like, widths = problem.query.domain.center, problem.query.network.widths
-    above = tuple(like.new_full((1, width), torch.inf) for width in widths)
-    problem.bounds = LayerBounds(tuple(-bound for bound in above), above)
 
 
 def split(problem: Problem) -> Verdict:
@@ -104,8 +102,9 @@ def _sharpen(problem: Problem) -> bool:
     rounds, keep = hidden.rounds, problem.log.sharpened
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
+            query, bounds, strategy = problem.query, problem.bounds, problem.strategy
             problem.bounds = sharpen_layers(
-                problem.query, problem.bounds, rounds, patience, problem.strategy, keep
+                query, bounds, rounds, patience, strategy, keep, problem.spread
             )
             refine(problem, patience)
             left = drop_and_bound(problem)
@@ -120,7 +119,7 @@ def _sharpen(problem: Problem) -> bool:
 
 def _walk(problem: Problem, regions: int | None) -> Outcome:
     settings = problem.settings
-    how = Walk(
+    how = WalkOptions(
         variant="first-boundary" if settings.variant == "first-boundary" else "full-queue",
         batch=settings.batch,
         cache_first=settings.cache_first,
@@ -137,12 +136,12 @@ def _walk(problem: Problem, regions: int | None) -> Outcome:
 
 
 def _split_neurons(problem: Problem, neurons: Neurons, budget: Budget) -> Outcome:
-    strategy, lp, keep = problem.strategy, problem.settings.lp, problem.log.leaf
-    strategy = replace(strategy, neurons=neurons)
+    strategy, lp = replace(problem.strategy, neurons=neurons), problem.settings.lp
+    keep = problem.log.leaf if problem.log.wanted else forget
     query, bounds, confirm = problem.query, problem.bounds, problem.confirm
     with problem.timed("search"):
-        outcome = split_neurons(query, bounds, confirm, budget, strategy, lp, keep)
-    return _logged(problem, outcome)
+        search = NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)
+        return _run(problem, search)
 
 
 def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
@@ -152,11 +151,37 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
     walks = walks and problem.query.network.piecewise_linear
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
     how = Subdivision(lp=walks, clip=not log.wanted, strategy=problem.strategy)
+    keep = log.boxes if log.wanted else forget
     with problem.timed("search"):
-        outcome = split_inputs(problem.query, problem.confirm, budget, how, log.boxes)
-    return _logged(problem, outcome)
+        search = InputSplits(problem.query, problem.confirm, budget, how, keep)
+        search.begin()
+        return _run(problem, search)
 
 
-def _logged(problem: Problem, outcome: Outcome) -> Outcome:
+def _goes_on(problem: Problem, search: Divisible, left: Left, near: float) -> bool:
+    """Whether a search whose turn is over goes on: where it is expected to end soon, and sooner
+    than the last time. It gets twice the time that this is expected to take."""
+    if search.found is not None or not search.open or problem.budget.expired():
+        return False
+    remaining = problem.budget.share(1.0).left()
+    share = 2 * left.seconds / max(remaining, 1e-9)
+    soon = share <= problem.strategy.crew.soon and left.bounds < near
+    what = "it goes on" if soon else "its turn is over"
+    tell(Stage(f"split: {left}, {what}", search.open, left=remaining), logging.INFO)
+    if soon:
+        search.extend(problem.budget.share(share))
+    return soon
+
+
+def _run(problem: Problem, search: Divisible) -> Outcome:
+    """Run a search to its end, or to where its turn is over and no end is near."""
+    forecast, near = Forecast(), math.inf
+    while True:
+        run_shared(search, problem.jobs, problem.strategy.crew, forecast)
+        left = forecast.left()
+        if not _goes_on(problem, search, left, near):
+            break
+        near = left.bounds
+    outcome = search.outcome()
     problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome

@@ -19,12 +19,13 @@ PRECISIONS = ("float64", "float32")
 GAP = 0.01  # of a radius, relative, where none is asked for
 SEEDS = 1 << 63
 BATCHES = 1 << 31
+MOST_JOBS = 1024
 _ANYWHERE = ("device", "memory", "seed")
 _SEARCH = (*_ANYWHERE, "engine", "variant", "attack", "alternate", "lp")
 _WALK = ("stable", "signed", "joint", "cache_first", "batch")
 # What each of the library's functions makes use of.
 ROUTES: Mapping[str, tuple[str, ...]] = {
-    "verify": (*_SEARCH, "precision", "float32_semantics"),
+    "verify": (*_SEARCH, "precision", "float32_semantics", "jobs"),
     "certify": (*_SEARCH, *_WALK, "reduce"),
     "bounds": _ANYWHERE,
     "radius": (*_ANYWHERE, "engine", "reduce"),
@@ -43,10 +44,11 @@ class Settings:
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
     memory: float | None = None  # gigabytes for the process; None: what it has and half of the rest
+    jobs: int | None = None  # processes that search; None: the cores that there are
     seed: int = 0
     float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
-    reduce: bool = True  # the walk works in the row space of the first layer, for l2
+    reduce: bool = True  # inputs that do not matter are dropped; in l2, all but the row space
     signed: bool = True  # the walk drops regions that miss the domain by one constraint
     joint: bool = True  # and those that miss it by several constraints together
     cache_first: bool = True  # the first layer's supports are computed once
@@ -78,6 +80,10 @@ class Settings:
             )
         if not _whole(self.seed) or not 0 <= self.seed < SEEDS:
             raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")
+        if self.jobs is not None and not (_whole(self.jobs) and 1 <= self.jobs <= MOST_JOBS):
+            raise InputError(
+                f"jobs is {self.jobs!r}; it must be a whole number from 1 to {MOST_JOBS}"
+            )
         if self.batch is not None and not (_whole(self.batch) and 1 <= self.batch < BATCHES):
             raise InputError(f"batch is {self.batch!r}; it must be a whole number of at least 1")
 

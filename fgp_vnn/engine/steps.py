@@ -13,13 +13,15 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.descent import falsify
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.engine.bounding import bound_forward, bound_root, keep_open, open_disjuncts, optimise
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.engine.bounding import bound_forward, bound_root, open_disjuncts, optimise, reduce_to
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent
 
 Asked = TypeVar("Asked")  # a problem, a program, or the two ends of a radius
-Step = Callable[[Asked], Verdict | None]
+Step = Callable[[Asked], Verdict | Radius | None]
 TIME_IS_UP = "time is up after the first bounds"
 
 
@@ -55,31 +57,36 @@ def _attack(problem: Problem, descent: Descent) -> Verdict | None:
     return problem.verdict("sat", "attack", found) if found else None
 
 
-def bound(problem: Problem) -> Verdict | None:
+def bound_plainly(problem: Problem) -> Verdict | None:
     """Plain linear bounds; drops stable neurons and closed disjuncts."""
     with problem.timed("bounds"):
         problem.reduce_inputs()
         least = bound_forward(problem)
-        return _keep_open(problem, bound_root(problem) if least is None else least)
+        return _reduce_to_open(problem, bound_root(problem) if least is None else least)
 
 
 def bound_for_walk(problem: Problem) -> Verdict | None:
     """The same, with inputs kept: the walk reduces them itself."""
     with problem.timed("bounds"):
-        return _keep_open(problem, bound_root(problem))
+        return _reduce_to_open(problem, bound_root(problem))
 
 
-def _keep_open(problem: Problem, least: Tensor) -> Verdict | None:
+def _reduce_to_open(problem: Problem, least: Tensor) -> Verdict | None:
     """Reduce the problem to the disjuncts that lower bounds [rows] on the outputs leave open."""
     left = open_disjuncts(problem, least)
     if not left:
         return problem.verdict("unsat", "bounds")
-    keep_open(problem, left)
+    reduce_to(problem, left)
     return None
 
 
 def drop_stable(problem: Problem) -> None:
-    """Drop stable neurons; the bounds are not used to decide anything."""
+    """Drop stable neurons, if the user has them dropped; the bounds decide nothing else."""
+    if not problem.settings.stable:
+        like, widths = problem.query.domain.center, problem.query.network.widths
+        above = tuple(like.new_full((1, width), torch.inf) for width in widths)
+        problem.bounds = LayerBounds(tuple(-bound for bound in above), above)
+        return
     with problem.timed("bounds"):
         bound_root(problem)
         problem.drop_stable()
@@ -112,5 +119,5 @@ def leave_open(reason: str) -> Step[Problem]:
 
 
 # Two sequences that several engines begin with.
-BEGIN = (read_property, attack_quickly, bound)
+BEGIN = (read_property, attack_quickly, bound_plainly)
 TIGHTEN = (shrink, attack_longer, optimise_slopes, watch_time)

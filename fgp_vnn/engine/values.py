@@ -25,8 +25,9 @@ from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.bundles import set_out
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.value import Least, LeastSearch
 from fgp_vnn.strategy import Strategy
 
@@ -36,7 +37,7 @@ Hear = Callable[[Tensor, Tensor], None]  # proved bounds [rows], and the lowest 
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ValueRows:
     """Combinations of the results of one map of a network."""
 
     network: Network
@@ -59,7 +60,7 @@ class Lows:
 
 
 def find_lows(
-    rows: Rows,
+    rows: ValueRows,
     domain: Domain,
     method: Method,
     gap: float,
@@ -97,7 +98,7 @@ def find_lows(
 
 
 def _rounding(
-    rows: Rows, lowest: Lowest, least: Tensor, settings: Settings, budget: Budget
+    rows: ValueRows, lowest: Lowest, least: Tensor, settings: Settings, budget: Budget
 ) -> Tensor:
     """How near [rows] a proved bound comes to a value where nothing but rounding is between them:
     measured at the lowest point of the row that is known least. No search comes nearer."""
@@ -107,7 +108,7 @@ def _rounding(
     return torch.where(lost.isfinite(), Strategy().inputs.rounding * lost, 0.0)
 
 
-def least_at(rows: Rows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
+def least_at(rows: ValueRows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
     """Proved lower bounds [rows] of the values at one point [inputs]."""
     return bound_root(_problem(rows.ask(Box(point, point)), settings, budget))
 

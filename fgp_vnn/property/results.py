@@ -26,7 +26,7 @@ _HEADER = re.compile(r"([A-Za-z_][^\s\[\]()]*)\s+([A-Za-z][^\s\[\]()]*)\s*\[([0-
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class ResultsFile:
     """What a results file says; x and y are None where it has no values."""
 
     status: Status
@@ -53,7 +53,7 @@ def write_results(path: str | Path, verdict: Verdict, prop: Property | None = No
     write_bytes(path, format_results(verdict, prop).encode("ascii"), "results file")
 
 
-def read_results(path: str | Path, prop: Property | None = None) -> Results:
+def read_results(path: str | Path, prop: Property | None = None) -> ResultsFile:
     """Parse a results file of any tool, in either form.
 
     A 2.0 witness does not say which variables are inputs: the property does, and without it names
@@ -66,13 +66,13 @@ def read_results(path: str | Path, prop: Property | None = None) -> Results:
         if status is None:
             raise InputError(f"{first.strip()[:40]!r} is none of {', '.join(_STATUSES)}")
         if not rest.strip():
-            return Results(status)
+            return ResultsFile(status)
         if status != "sat":
             raise InputError(f"text after {status}")
         lines = [line.strip() for line in rest.splitlines() if line.strip()]
         if _HEADER.fullmatch(lines[0]):
-            return Results(status, *_read_witness(lines, prop))
-        return Results(status, *_read_assignment(rest))
+            return ResultsFile(status, *_read_witness(lines, prop))
+        return ResultsFile(status, *_read_assignment(rest))
     except InputError as error:
         raise InputError(f"results file {path}: {error}") from None
 

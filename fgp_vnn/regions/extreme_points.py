@@ -16,11 +16,11 @@ from torch import Tensor
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine
-from fgp_vnn.regions.projections import along, scaled, step_length
+from fgp_vnn.regions.projections import products, scaled, step_length
 from fgp_vnn.strategy import Projections
 
 
-class Programs(NamedTuple):
+class LinearPrograms(NamedTuple):
     """min cost . (x - c) + constant over the domain, with rows . (x - c) + values <= 0."""
 
     cost: Tensor  # [cases, inputs]
@@ -31,7 +31,7 @@ class Programs(NamedTuple):
 
 def lowest_points(
     domain: Domain,
-    programs: Programs,
+    programs: LinearPrograms,
     look: Callable[[Tensor], Tensor],
     budget: Budget,
     effort: Projections,
@@ -57,7 +57,7 @@ def lowest_points(
     best, bound = multipliers, torch.full_like(programs.constant, -torch.inf)
     for number in range(1, effort.extreme + 1):
         new = _inside(domain, point - weight * step * (cost + combine(multipliers, now.rows)))
-        slack = along(now.rows, 2 * new - point) + now.values
+        slack = products(now.rows, 2 * new - point) + now.values
         multipliers, point = torch.addcmul(multipliers, step / weight, slack).clamp_(min=0), new
         sums, count = (sums[0] + multipliers, sums[1] + point), count + 1
         if number % effort.extreme_look and number != effort.extreme:

@@ -26,14 +26,14 @@ from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.gaps import FAILED, Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, doubt, nominal
-from fgp_vnn.regions.programs import Doubles, Norm, Optimum, Program, solve
+from fgp_vnn.regions.programs import Doubles, Norm, Optimum, RegionProgram, solve
 from fgp_vnn.strategy import Programs
 
 NOTHING = -5000  # an exponent below that of any number
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class RegionEvidence:
     """Evidence that the region is empty, or candidates, or neither."""
 
     multipliers: Tensor | None  # [constraints] checked: they prove that there is no point
@@ -49,7 +49,7 @@ def solve_region(
     seconds: float = float("inf"),
     proves: Callable[[Tensor], bool] = lambda multipliers: False,
     how: Programs | None = None,
-) -> Answer:
+) -> RegionEvidence:
     """Decide one case [1, constraints, inputs], whose last `goals` constraints matter most.
 
     A point that meets these with room to spare is the more likely to be confirmed. `proves` is
@@ -58,16 +58,16 @@ def solve_region(
     region = _Region(domain, spaces, goals, time.monotonic() + seconds, how or Programs())
     widest = region.widest()
     if widest is None:
-        return Answer(None, region.points([]), region.solved)
+        return RegionEvidence(None, region.points([]), region.solved)
     evidence = region.proof(widest.multipliers, proves)
     if evidence is not None:
-        return Answer(evidence, region.points([]), region.solved)
+        return RegionEvidence(evidence, region.points([]), region.solved)
     offsets = [widest.point]
     deepest = region.widest(goals_only=True)
     if deepest is not None:
         offsets = [deepest.point, (deepest.point + widest.point) / 2, widest.point]
     points = region.points(offsets)
-    return Answer(None, points, region.solved, region.gap(widest.multipliers, points))
+    return RegionEvidence(None, points, region.solved, region.gap(widest.multipliers, points))
 
 
 class _Region:
@@ -121,7 +121,7 @@ class _Region:
         self.solved += 1
         margin = self._goal if goals_only else np.ones_like(self._limits)
         sides = (self._low, self._high, self._share, self._norm)
-        program = Program(self._rows, self._limits, margin, *sides)
+        program = RegionProgram(self._rows, self._limits, margin, *sides)
         return solve(program, self._end, self._how)
 
     def proof(self, multipliers: Doubles, proves: Callable[[Tensor], bool]) -> Tensor | None:

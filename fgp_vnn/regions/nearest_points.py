@@ -12,7 +12,7 @@ from torch import Tensor
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine, doubt, part_of
-from fgp_vnn.regions.projections import along, further, scaled, step_length
+from fgp_vnn.regions.projections import further, products, scaled, step_length
 
 
 def nearest(
@@ -26,7 +26,7 @@ def nearest(
     best = multipliers.new_zeros(len(multipliers))
     ahead, momentum = multipliers, 1.0
     for count in range(1, steps + 1):
-        slack = now.values - along(now.rows, combine(ahead, now.rows))
+        slack = now.values - products(now.rows, combine(ahead, now.rows))
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         ahead, momentum = further(multipliers, new, momentum)
         multipliers = new
@@ -58,7 +58,7 @@ def nearest_in_norm(
     for step in range(1, steps + 1):
         moved = (point - length * combine(multipliers, now.rows)) / length
         new = length * (moved - unit.project(moved))
-        slack = along(now.rows, 2 * new - point) + now.values
+        slack = products(now.rows, 2 * new - point) + now.values
         multipliers, point = torch.addcmul(multipliers, length, slack).clamp_(min=0), new
         sums, count = (sums[0] + multipliers, sums[1] + point), count + 1
         if step % look and step != steps:

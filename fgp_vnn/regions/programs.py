@@ -29,7 +29,7 @@ Doubles = NDArray[np.float64]
 Norm = Literal["box", "l1", "l2"]
 
 
-class Program(NamedTuple):
+class RegionProgram(NamedTuple):
     """One program over the points [inputs] of a domain."""
 
     rows: Doubles  # [constraints, inputs]
@@ -48,7 +48,7 @@ class Optimum(NamedTuple):
     multipliers: Doubles  # [constraints] at least 0
 
 
-def solve(program: Program, end: float, how: Programs) -> Optimum | None:
+def solve(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
     """What the solver proposes before the monotonic clock shows `end`, if it is a number."""
     with np.errstate(invalid="ignore"):
         solver = _clarabel if program.norm == "l2" else _highs
@@ -62,7 +62,7 @@ def _left(end: float) -> float:
     return min(max(end - time.monotonic(), 0.0), 1e9)
 
 
-def _clarabel(program: Program, end: float, how: Programs) -> Optimum | None:
+def _clarabel(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
     """Minimise -s such that limits - rows v - margin s >= 0 and so on, and (1, share v) in the
     cone |t| <= t_0."""
     import clarabel
@@ -108,7 +108,7 @@ def _clarabel(program: Program, end: float, how: Programs) -> Optimum | None:
     return Optimum(np.array(solution.x)[:count], multipliers.clip(0))
 
 
-def _highs(program: Program, end: float, how: Programs) -> Optimum | None:
+def _highs(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
     rows, limits, margin, low, high, share, norm = program
     count = len(low)
     if norm == "l1":

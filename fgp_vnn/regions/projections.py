@@ -56,7 +56,7 @@ def alternate(
         point = domain.project(domain.center - combine(ahead, now.rows) * sides)
         # Where a side is 0, so are the rows, and what is divided by it.
         offset = (point - domain.center) / sides.clamp(min=tiny)
-        slack = along(now.rows, offset) + now.values
+        slack = products(now.rows, offset) + now.values
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
         ahead, momentum = further(multipliers, new, momentum)
         multipliers = new
@@ -112,12 +112,12 @@ def step_length(rows: Tensor) -> Tensor:
     vector = (1.5 + torch.sin(7 * places)).expand(rows.shape[:2])
     growth = vector.new_ones(len(vector), 1)
     for _ in range(8):
-        vector = along(rows, combine(vector, rows))
+        vector = products(rows, combine(vector, rows))
         growth = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
         vector = vector / growth.clamp(min=torch.finfo(rows.dtype).tiny)
     return 1 / (1.1 * growth.clamp(min=1))
 
 
-def along(rows: Tensor, points: Tensor) -> Tensor:
+def products(rows: Tensor, points: Tensor) -> Tensor:
     """a_i . point, [cases, constraints]."""
     return torch.bmm(rows, points.unsqueeze(-1)).squeeze(-1)

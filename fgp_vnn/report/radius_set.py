@@ -67,7 +67,7 @@ def read_row(row: Mapping[str, Any]) -> PointRadius:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class CertifiedShare:
     """Bounds on the share of points that are classified correctly and whose R is at least r.
 
     Both are step functions of r, constant on (radius[i-1], radius[i]]: a bound of exactly r counts
@@ -79,12 +79,12 @@ class Curve:
     upper: Shares  # [steps], share of points with upper >= r: possible
 
 
-def certified_curve(rows: Sequence[PointRadius], maximum: float) -> Curve:
+def certified_curve(rows: Sequence[PointRadius], maximum: float) -> CertifiedShare:
     """Return certified accuracy against radius; points of unknown class count as correct."""
     ends = {0.0, maximum}
     ends.update(bound for row in rows for bound in (row.lower, row.upper) if bound < maximum)
     radius = np.array(sorted(ends))
-    return Curve(radius, *(accuracy_at(rows, radius, side) for side in ("lower", "upper")))
+    return CertifiedShare(radius, *(accuracy_at(rows, radius, side) for side in ("lower", "upper")))
 
 
 def accuracy_at(rows: Sequence[PointRadius], radius: Shares, side: str) -> Shares:

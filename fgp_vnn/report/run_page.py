@@ -35,7 +35,7 @@ from fgp_vnn.report.pictures import (
 )
 from fgp_vnn.report.run_plots import run_plots
 from fgp_vnn.report.run_tables import (
-    Results,
+    RunResults,
     categories_section,
     instances_section,
     origin_section,
@@ -54,7 +54,7 @@ def write_report(folder: Path, *, ours: str | None = None, year: int | None = No
     """
     check_libraries()
     rules = read_rules(folder) if year is None else RULES[year]
-    results = Results(read_runs(folder), rules, read_timings(folder), folder)
+    results = RunResults(read_runs(folder), rules, read_timings(folder), folder)
     mine = ours or next(iter(results.runs))
     if mine not in results.runs:
         names = ", ".join(results.runs)
@@ -66,7 +66,7 @@ def write_report(folder: Path, *, ours: str | None = None, year: int | None = No
     return folder / FILE
 
 
-def run_page(results: Results, mine: str) -> str:
+def run_page(results: RunResults, mine: str) -> str:
     """Return the HTML text of the page."""
     runs, folder = results.runs, results.folder
     conflicts, keys = disagreements(runs, results.rules), all_keys(runs)

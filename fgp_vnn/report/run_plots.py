@@ -10,7 +10,7 @@ from fgp_vnn.bench.score import Runs, right_answers
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.bench.timing import speed
 from fgp_vnn.report.figures import Palette, Plot, add_legend, new_figure
-from fgp_vnn.report.run_tables import Results
+from fgp_vnn.report.run_tables import RunResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ _FLOOR = 0.01  # seconds; faster than this is drawn as this
 _MARKERS = "osD^vPX*"
 
 
-def run_plots(results: Results, mine: str, palette: Palette) -> Iterator[Plot]:
+def run_plots(results: RunResults, mine: str, palette: Palette) -> Iterator[Plot]:
     """Yield the cactus plot, then a scatter plot of `mine` against each of the other tools."""
     runs = results.runs
     yield cactus(results, palette)
@@ -28,7 +28,7 @@ def run_plots(results: Results, mine: str, palette: Palette) -> Iterator[Plot]:
             yield scatter(results, mine, other, palette)
 
 
-def cactus(results: Results, palette: Palette) -> Plot:
+def cactus(results: RunResults, palette: Palette) -> Plot:
     """Plot the seconds of each tool's solved instances, from the fastest to the slowest."""
     runs = results.runs
     figure, (axes,) = new_figure(palette)
@@ -56,7 +56,7 @@ def cactus(results: Results, palette: Palette) -> Plot:
     return Plot("cactus", "Solved over time", text, figure)
 
 
-def scatter(results: Results, mine: str, other: str, palette: Palette) -> Plot:
+def scatter(results: RunResults, mine: str, other: str, palette: Palette) -> Plot:
     """Plot the seconds of `mine` over those of `other`; unsolved instances lie on dashed lines."""
     runs = results.runs
     figure, (axes,) = new_figure(palette)
@@ -95,7 +95,7 @@ def scatter(results: Results, mine: str, other: str, palette: Palette) -> Plot:
     return Plot(f"scatter-{other}", title, text, figure, groups)
 
 
-def _measured(results: Results, tools: Sequence[str]) -> str:
+def _measured(results: RunResults, tools: Sequence[str]) -> str:
     """Say how the times of tools were measured: once, if it is the same for all."""
     texts = {tool: str(results.timings[tool]) for tool in tools}
     if len(set(texts.values())) == 1:

@@ -31,7 +31,7 @@ _BEHIND = 1e9  # seconds added to what is not solved: it sorts behind all that i
 
 
 @dataclass(frozen=True)
-class Results:
+class RunResults:
     """What a page is about: results, the rules they are scored by, and how they were timed."""
 
     runs: Runs
@@ -45,7 +45,7 @@ class Results:
         return not any(unlike(a, b) for a, b in pairwise(self.timings.values()))
 
 
-def summary_section(results: Results) -> Section:
+def summary_section(results: RunResults) -> Section:
     """Return one line per tool, the best value of a column in bold; times only where alike."""
     table = scores(results.runs, results.rules)
     best: dict[str, float] = {
@@ -76,7 +76,7 @@ def summary_section(results: Results) -> Section:
     return Section("summary", "Summary", "run_summary.html", values)
 
 
-def categories_section(results: Results) -> Section:
+def categories_section(results: RunResults) -> Section:
     """Return the competition's score of each tool in each category, and their sums."""
     rows = []
     totals = dict.fromkeys(results.runs, 0.0)
@@ -95,7 +95,7 @@ def categories_section(results: Results) -> Section:
     return Section("categories", "Categories", "categories.html", values)
 
 
-def origin_section(results: Results, made: Mapping[str, Any]) -> Section:
+def origin_section(results: RunResults, made: Mapping[str, Any]) -> Section:
     """Return how each tool was timed, and the command, the date and the machine of the run."""
     facts: dict[str, str] = {}
     if made:
@@ -114,7 +114,7 @@ def origin_section(results: Results, made: Mapping[str, Any]) -> Section:
     )
 
 
-def instances_section(results: Results, conflicting: set[Key]) -> Section:
+def instances_section(results: RunResults, conflicting: set[Key]) -> Section:
     """Return every instance, with a column for a tool's verdict and one for its certificates."""
     runs = results.runs
     folders = {

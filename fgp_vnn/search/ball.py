@@ -29,7 +29,7 @@ Number = TypeVar("Number", float, Tensor)
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class SearchBall:
     """A query about a ball around `origin`, and bounds of its neurons."""
 
     query: Query
@@ -79,7 +79,7 @@ class Reporter:
 
 
 def distances(
-    ball: Ball,
+    ball: SearchBall,
     spaces: HalfSpaces,
     reporter: Reporter,
     budget: Budget,
@@ -130,7 +130,7 @@ def _nothing(points: Tensor) -> None:
     """No candidate is wanted: the nearest points have been offered."""
 
 
-def _with_box(spaces: HalfSpaces, ball: Ball) -> HalfSpaces:
+def _with_box(spaces: HalfSpaces, ball: SearchBall) -> HalfSpaces:
     """The half-spaces together with those of the clip box, if there is one."""
     domain = ball.query.domain
     box = domain.clip if isinstance(domain, Clipped) else domain

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, backward
-from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend
+from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Network
@@ -91,8 +91,7 @@ def set_out(
     rows = eye[padded].to(query.network.device)
     score: Score = find_rule(neuron_rules, rule)
     setting = Setting(query, bounds, rows, query.coarse(), budget, ascent, candidates, score)
-    pairs = zip(bounds.lower, bounds.upper, strict=True)
-    slopes = torch.cat([rows.new_zeros(0), *((up > -lo)[0] for lo, up in pairs)])
+    slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
     disjunct = torch.arange(len(numbers), device=rows.device)
@@ -165,11 +164,6 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     outlook = torch.stack([_outlook(setting, kept, top.indices[:, i]) for i in range(count)], -1)
     outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
-
-
-def bounds_at(bounds: LayerBounds, index: Tensor) -> LayerBounds:
-    """The bounds of some of the bundles."""
-    return bounds.at(index)
 
 
 def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.regions.polyhedra import region_spaces
-from fgp_vnn.search.ball import Ball, Reporter, distances
+from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, set_out
 from fgp_vnn.search.frontier import Frontier
@@ -39,7 +39,7 @@ class Distance(Goal):
     """
 
     def __init__(
-        self, ball: Ball, reporter: Reporter, setting: Setting, strategy: Strategy
+        self, ball: SearchBall, reporter: Reporter, setting: Setting, strategy: Strategy
     ) -> None:
         self.ball, self.reporter, self.setting = ball, reporter, setting
         self.stuck = torch.inf  # the lowest level of a region that nothing raises
@@ -156,7 +156,9 @@ class Distance(Goal):
 class Distances:
     """One search, which can be continued, and whose bundles can be handed on to another one."""
 
-    def __init__(self, ball: Ball, reporter: Reporter, budget: Budget, strategy: Strategy) -> None:
+    def __init__(
+        self, ball: SearchBall, reporter: Reporter, budget: Budget, strategy: Strategy
+    ) -> None:
         network, neurons = ball.query.network, strategy.neurons
         ascent, choice = strategy.slopes.bundles, (neurons.candidates, neurons.rule)
         setting, self.root = set_out(ball.query, ball.bounds, budget, ascent, *choice)

@@ -44,6 +44,11 @@ class Frontier:
             held[self._size : needed] = part
         self._size = needed
 
+    def put(self, records: dict[str, Tensor]) -> None:
+        """Add records that were taken out of this frontier, or of one like it."""
+        if records:
+            self.push(**records)
+
     def pop(self, count: int) -> dict[str, Tensor]:
         """Take up to `count` records out: the lowest, or the latest when memory runs short."""
         count = min(count, self._size)

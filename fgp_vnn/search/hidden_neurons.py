@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.spread import ALONE, Spread
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
@@ -35,6 +37,7 @@ def sharpen_layers(
     budget: Budget,
     strategy: Strategy,
     keep: KeepCover = forget,
+    spread: Spread = ALONE,
 ) -> LayerBounds:
     """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
@@ -42,19 +45,35 @@ def sharpen_layers(
     for k in range(1, len(lower)):
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
-        for some in torch.split(neurons, _at_once(query, k, rounds, budget)):
-            if budget.expired() or not len(some):
+        each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
+        pieces = torch.split(neurons, each) if len(neurons) else ()
+        sharpen = partial(_sharpened, query, known.first(k), rounds, budget, strategy)
+        for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
+            if result is None:
                 break
-            before = known.first(k)
-            ascent, how = strategy.slopes.bundles, strategy.neurons
-            choice = how.candidates, how.rule
-            asked = set_out(_ask_neurons(query, k, some), before, budget, ascent, *choice)
-            least, cover = _least(*asked, rounds)
+            least, cover = result
             keep(k, some, cover)
             low, high = least.chunk(2)
             lower[k][0, some] = torch.maximum(lower[k][0, some], low)
             upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
     return replace(bounds, lower=tuple(lower), upper=tuple(upper))
+
+
+def _sharpened(
+    query: Query,
+    before: LayerBounds,
+    rounds: int,
+    budget: Budget,
+    strategy: Strategy,
+    neurons: Tensor,
+) -> tuple[Tensor, Bundles] | None:
+    """Lower bounds [2 m] of z and then of -z of neurons [m] of the layer after those that are
+    bounded, and the bundles that cover the domain for each; None when time is up."""
+    if budget.expired():
+        return None
+    how, asked = strategy.neurons, _ask_neurons(query, len(before.lower), neurons)
+    choice = strategy.slopes.bundles, how.candidates, how.rule
+    return _least(*set_out(asked, before, budget, *choice), rounds)
 
 
 def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:

@@ -1,66 +1,37 @@
 """The split search along inputs: boxes halved until linear bounds decide each.
 
 For inputs of few dimensions this beats splitting neurons: a smaller box makes every relaxation
-tighter at once. Hidden bounds are computed anew for each box, but only for the neurons that were
-unstable in the box it came from.
+tighter at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.attack.descent import descend, offer
 from fgp_vnn.base.outcome import Confirm, Outcome
-from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.base.story import Stage, Teller, tell
+from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
-from fgp_vnn.search import input_rules
 from fgp_vnn.search.best_first import forget
-from fgp_vnn.search.clipping import clip
-from fgp_vnn.search.conjunctions import combine
+from fgp_vnn.search.boxes import Bounded, Subdivision, bound_boxes, bound_exactly, score
+from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
-from fgp_vnn.search.rules import find_rule
-from fgp_vnn.search.walk.walk import Walk
-from fgp_vnn.strategy import Inputs, Strategy
-
-
-@dataclass(frozen=True)
-class Subdivision:
-    """How to split boxes."""
-
-    coarse: bool = True  # in float32 first
-    lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
-    clip: bool = True  # boxes are cut down to where a counterexample can still be
-    whole: bool = False  # a box that is too small to be split ends it: only unsat is of use
-    strategy: Strategy = field(default_factory=Strategy)
-
+from fgp_vnn.search.walk.walk import WalkOptions
 
 # Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
 # prove those of them that are closed, and which ones are [boxes].
 KeepBoxes = Callable[[Tensor, Tensor, Tensor, Tensor], None]
-
-
-# A split rule of `input_rules`.
-Pull = Callable[[Query, Box, LayerBounds, Backward, Tensor, Inputs], Tensor]
-
-
-class _Bounded(NamedTuple):
-    closed: Tensor  # [boxes] proved
-    nominal: Tensor  # [boxes, rows] lower bounds of g before rounding is taken off
-    points: Tensor  # [boxes, points, inputs] where the linear bounds are least
-    left: Parts  # what the open disjuncts leave of each box
-    pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
-    weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
 
 
 def split_inputs(
@@ -75,189 +46,191 @@ def split_inputs(
     Bounds are computed in float32, with their rounding error; where only that keeps a box open,
     once more in the query's own precision.
     """
-    # Forms carried forward add up rounding errors over the layers: too many for float32.
-    numbers, attack = subdivision.strategy.inputs, subdivision.strategy.attack
-    factor = subdivision.strategy.slopes.forward_factor
-    forward = Forward(query.network) if pays(query.network, factor) else None
-    in_float32 = subdivision.coarse and forward is None
-    coarse = query.to(query.network.device, torch.float32) if in_float32 else query
-    box = coarse.domain
-    if not isinstance(box, Box):
-        raise TypeError("inputs are split in boxes only")
-    frontier = Frontier(budget.waiting)
-    fit = min(numbers.batch, boxes_at_once(query.network, budget.at_once))
-    signs = torch.zeros(1, query.network.neurons, dtype=torch.int8, device=box.lower.device)
-    parts = Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
-    statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if subdivision.lp else {})}
-    batches, reasons = 0, list[str]()
-    while True:
-        statistics["boxes"] += len(parts.lower)
-        bounded = _bound(coarse, parts, forward, budget, subdivision)
-        bounded = _exact(query, coarse, parts, bounded, budget, subdivision)
-        keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
-        points = bounded.points.flatten(0, 1)
-        found = offer(coarse, confirm, points, coarse.network(points), attack.in_boxes.offer)
-        batches += 1
-        if found is None and batches % attack.box_batches == 0:
-            # The centres of the lowest boxes are where an attack starts best.
-            starts = ((parts.lower + parts.upper) / 2).repeat(query.disjuncts, 1)
-            found = descend(coarse, confirm, budget, attack.in_boxes, starts)
-        if found is None and subdivision.lp:
-            rest = last_boxes(box, bounded.left, bounded.closed, numbers)
-            boxes = Parts(*(part[rest] for part in bounded.left))
-            walk = Walk(
-                lp=True,
-                numbers=subdivision.strategy.walk,
-                projections=subdivision.strategy.projections,
-            )
-            found = walk_boxes(query, boxes, confirm, budget, walk, statistics, reasons)
-            bounded = bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
-        if found is not None:
-            return Outcome("sat", found, statistics=statistics)
-        _keep_open(query, frontier, bounded)
-        if budget.expired() and len(frontier):
-            reason = f"time is up with {len(frontier)} boxes open"
+    search = InputSplits(query, confirm, budget, subdivision, keep)
+    search.begin()
+    search.run(search.enough)
+    return search.outcome()
+
+
+class InputSplits(Divisible):
+    """The state of a search that splits inputs."""
+
+    def __init__(
+        self,
+        query: Query,
+        confirm: Confirm,
+        budget: Budget,
+        how: Subdivision,
+        keep: KeepBoxes = forget,
+    ) -> None:
+        if not isinstance(query.domain, Box):
+            raise TypeError("inputs are split in boxes only")
+        self.query, self.confirm, self.budget = query, confirm, budget
+        self.frontier = Frontier(budget.waiting)
+        fit = boxes_at_once(query.network, budget.at_once)
+        self.batch = min(how.strategy.inputs.batch, fit)
+        self.statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
+        self._how, self._keep, self._kept = how, keep, list[tuple[Tensor, ...]]()
+        self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
+
+    @property
+    def bounded(self) -> int:
+        return self.statistics["boxes"]
+
+    @property
+    def closed(self) -> float:
+        return self._closed
+
+    @cached_property
+    def _forward(self) -> Forward | None:
+        """Forms carried forward, where that is faster than passes backward."""
+        factor = self._how.strategy.slopes.forward_factor
+        return Forward(self.query.network) if pays(self.query.network, factor) else None
+
+    @cached_property
+    def _coarse(self) -> Query:
+        """The query in float32, unless forms are carried forward: these add up rounding errors over
+        the layers, too many for float32."""
+        in_float32 = self._how.coarse and self._forward is None
+        return self.query.to(self.query.network.device, torch.float32) if in_float32 else self.query
+
+    @property
+    def _root(self) -> Box:
+        box = self._coarse.domain
+        assert isinstance(box, Box)
+        return box
+
+    def begin(self) -> None:
+        """Start with the whole box."""
+        box = self._root
+        signs = torch.zeros(1, self.query.network.neurons, dtype=torch.int8).to(box.lower.device)
+        parts = Parts(box.lower.unsqueeze(0), box.upper.unsqueeze(0), signs)
+        self._visit(parts, box.lower.new_ones(1))
+
+    def run(self, until: Callable[[], bool]) -> None:
+        teller = Teller()
+        while len(self.frontier) and self.found is None and not until():
+            if teller.due():
+                left = self.budget.left()
+                known = None if left == torch.inf else left
+                told = len(self.frontier), self.frontier.lowest, known
+                tell(Stage(f"split, {self.bounded} boxes bounded", *told))
+            parts, share = self._halved(self.frontier.pop(max(self.batch // 2, 1)))
+            if len(share):
+                self._visit(parts, share)
+
+    def enough(self) -> bool:
+        return self.budget.expired() or self._hopeless
+
+    @property
+    def _hopeless(self) -> bool:
+        """Whether only unsat is of use, and a box cannot be split further."""
+        return self._how.whole and self.statistics["stuck"] > 0
+
+    def extend(self, budget: Budget) -> None:
+        self.budget = budget
+
+    def copy(self, confirm: Confirm, budget: Budget) -> InputSplits:
+        fresh = InputSplits(self.query, confirm, budget, self._how)
+        if self._keep is not forget:
+            fresh._keep = fresh._collect
+        # What is made of the network once, is made once for all.
+        fresh.__dict__ |= {"_forward": self._forward, "_coarse": self._coarse}
+        return fresh
+
+    def _collect(self, *boxes: Tensor) -> None:
+        *parts, closed = boxes
+        self._kept.append((*(part[closed] for part in parts), closed[closed]))
+
+    def report(self) -> Any:
+        found = self.statistics, self._closed, self._reasons, self._kept
+        self.statistics = dict.fromkeys(self.statistics, 0)
+        self._closed, self._reasons, self._kept = 0.0, [], []
+        return found
+
+    def absorb(self, report: Any) -> None:
+        statistics, closed, reasons, kept = report
+        for name, number in statistics.items():
+            self.statistics[name] += number
+        self._closed += closed
+        self._reasons += reasons
+        for boxes in kept:
+            self._keep(*boxes)
+
+    def outcome(self) -> Outcome:
+        statistics, stuck = self.statistics, self.statistics["stuck"]
+        left = self.open
+        if self.found is not None:
+            return Outcome("sat", self.found, statistics=statistics)
+        left = 0 if self._hopeless else left
+        if left and self.budget.expired():
+            reason = f"time is up with {left} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
-        parts = _next(frontier, fit, statistics)
-        if not len(parts.lower) or (subdivision.whole and statistics["stuck"]):
-            break
-    return _ended(statistics, reasons, budget)
+        if left:
+            reason = f"{left} boxes are open"
+            return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
+        if stuck and self.budget.expired():
+            return Outcome("timeout", reason="time is up in the last boxes", statistics=statistics)
+        if stuck:
+            reason = f"{stuck} boxes are too small to be split further"
+            if self._reasons:
+                reason = f"{stuck} boxes could not be settled; in the last {self._reasons[-1]}"
+            return Outcome("unknown", reason=reason, statistics=statistics)
+        return Outcome("unsat", statistics=statistics)
 
+    def _visit(self, parts: Parts, share: Tensor) -> None:
+        """Bound a batch of boxes, each a share [boxes] of the whole tree; keep what is open."""
+        coarse, how, attack = self._coarse, self._how, self._how.strategy.attack
+        self.statistics["boxes"] += len(share)
+        bounded = bound_boxes(coarse, parts, self._forward, self.budget, how)
+        bounded = bound_exactly(self.query, coarse, parts, bounded, self.budget, how)
+        self._keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
+        points = bounded.points.flatten(0, 1)
+        outputs = coarse.network(points)
+        self.found = offer(coarse, self.confirm, points, outputs, attack.in_boxes.offer)
+        self._batches += 1
+        if self.found is None and self._batches % attack.box_batches == 0:
+            # The centres of the lowest boxes are where an attack starts best.
+            starts = ((parts.lower + parts.upper) / 2).repeat(self.query.disjuncts, 1)
+            self.found = descend(coarse, self.confirm, self.budget, attack.in_boxes, starts)
+        if self.found is None and how.lp:
+            self.found, bounded = self._walked(bounded)
+        if self.found is None:
+            self._closed += float(share[bounded.closed].sum())
+            self._push_open(bounded, share)
 
-def _ended(statistics: dict[str, int], reasons: list[str], budget: Budget) -> Outcome:
-    """The outcome when no box waits any longer."""
-    if statistics["stuck"] and budget.expired():
-        return Outcome("timeout", reason="time is up in the last boxes", statistics=statistics)
-    if statistics["stuck"]:
-        reason = f"{statistics['stuck']} boxes are too small to be split further"
-        if reasons:
-            reason = f"{statistics['stuck']} boxes could not be settled; in the last {reasons[-1]}"
-        return Outcome("unknown", reason=reason, statistics=statistics)
-    return Outcome("unsat", statistics=statistics)
+    def _walked(self, bounded: Bounded) -> tuple[Counterexample | None, Bounded]:
+        """Walk through the boxes that splits do not decide, which are done with then."""
+        strategy, statistics = self._how.strategy, self.statistics
+        rest = last_boxes(self._root, bounded.left, bounded.closed, strategy.inputs)
+        boxes = Parts(*(part[rest] for part in bounded.left))
+        walk = WalkOptions(lp=True, numbers=strategy.walk, projections=strategy.projections)
+        budget, reasons = self.budget, self._reasons
+        found = walk_boxes(self.query, boxes, self.confirm, budget, walk, statistics, reasons)
+        return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
+    def _push_open(self, bounded: Bounded, share: Tensor) -> None:
+        open_ = torch.nonzero(~bounded.closed).flatten()
+        self.frontier.push(
+            score(self.query, bounded.nominal)[open_],
+            lower=bounded.left.lower[open_],
+            upper=bounded.left.upper[open_],
+            signs=bounded.left.signs[open_],
+            pull=bounded.pull[open_],
+            share=share[open_],
+        )
 
-def _bound(
-    query: Query, parts: Parts, forward: Forward | None, budget: Budget, subdivision: Subdivision
-) -> _Bounded:
-    """Bounds of every row in each box, by hidden bounds of its own."""
-    network = query.network
-    box = Box(parts.lower, parts.upper)
-    known = torch.split(parts.signs, list(network.widths), -1)
-    prior = None
-    if network.layers:
-        prior = LayerBounds.of_signs(known, box.lower.dtype, network.activations)
-    if forward is not None:
-        bounds = forward.bounds(box, prior)
-    else:
-        bounds = root_bounds(network, box, prior=prior, budget=budget)
-    rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
-    passed = backward(
-        network,
-        box,
-        len(network.layers),
-        rows.unsqueeze(0),
-        bounds.lines(),
-        rounding=Rounding(network, box, bounds),
-    )
-    passed = _whole(passed, len(parts.lower))
-    numbers = subdivision.strategy.inputs
-    combined = combine(query, box, passed, numbers)
-    points = box.maximiser(-passed.weight)
-    if combined.points is not None:
-        points = torch.cat([points, combined.points], dim=1)
-    left, closed = box, combined.closed
-    if subdivision.clip:
-        left, closed = clip(query, box, passed, closed)
-    rule: Pull = find_rule(input_rules, numbers.rule)
-    pull = rule(query, box, bounds, passed, combined.weights, numbers)
-    signs = _signs(bounds, parts.signs)
-    kept = Parts(left.lower, left.upper, signs)
-    weights = _proving(query, passed.least, combined.weights)
-    return _Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
-
-
-def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:
-    """The weights [boxes, rows], but one row alone where that is enough for its disjunct."""
-    best = query.worst(least)[..., query.disjunct]
-    return torch.where(best > 0, (least >= best).to(weights.dtype), weights)
-
-
-def _whole(passed: Backward, count: int) -> Backward:
-    """A pass of one row for all boxes, as happens without hidden layers, made one for each."""
-    weight, constant, least, nominal = (p.expand(count, *p.shape[1:]) for p in passed[:4])
-    return Backward(weight, constant, least, nominal, passed.coefficients)
-
-
-def _exact(
-    query: Query,
-    coarse: Query,
-    parts: Parts,
-    bounded: _Bounded,
-    budget: Budget,
-    subdivision: Subdivision,
-) -> _Bounded:
-    """Bound again in float64 the boxes that only rounding, or the range of float32, kept open."""
-    if coarse is query:
-        return bounded
-    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
-    again = torch.nonzero(~bounded.closed & shut).flatten()
-    if not len(again):
-        return bounded
-    lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
-    boxes = Parts(lower, upper, parts.signs[again])
-    exact = _bound(query, boxes, None, budget, subdivision)
-    return bounded._replace(
-        closed=bounded.closed.index_copy(0, again, exact.closed),
-        weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),
-    )
-
-
-def _signs(bounds: LayerBounds, like: Tensor) -> Tensor:
-    parts = [like[:, :0]]
-    triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
-    for activation, lower, upper in triples:
-        sign = (lower >= 0).to(torch.int8) - ((upper <= 0) & (lower < 0)).to(torch.int8)
-        sign = sign if activation is RELU else torch.zeros_like(sign)
-        parts.append(sign.expand(len(like), -1))
-    return torch.cat(parts, -1)
-
-
-def _score(query: Query, least: Tensor) -> Tensor:
-    """How far a box [boxes] is from being decided: its worst disjunct's best row."""
-    return query.worst(least).amin(-1)
-
-
-def _keep_open(query: Query, frontier: Frontier, bounded: _Bounded) -> None:
-    open_ = torch.nonzero(~bounded.closed).flatten()
-    frontier.push(
-        _score(query, bounded.nominal)[open_],
-        lower=bounded.left.lower[open_],
-        upper=bounded.left.upper[open_],
-        signs=bounded.left.signs[open_],
-        pull=bounded.pull[open_],
-    )
-
-
-def _next(frontier: Frontier, batch: int, statistics: dict[str, int]) -> Parts:
-    """The halves of the lowest boxes; none if no box is left that can be split."""
-    while len(frontier):
-        parts = _halve(frontier.pop(max(batch // 2, 1)), statistics)
-        if len(parts.lower):
-            return parts
-    nothing = torch.zeros(0, 0)
-    return Parts(nothing, nothing, nothing)
-
-
-def _halve(taken: dict[str, Tensor], statistics: dict[str, int]) -> Parts:
-    """Both halves of each box along the input that the relaxation loses most by."""
-    parts = Parts(taken["lower"], taken["upper"], taken["signs"])
-    middle = (parts.lower + parts.upper) / 2
-    splits = (parts.lower < middle) & (middle < parts.upper)  # [boxes, inputs]
-    able = splits.any(-1)
-    statistics["stuck"] += int((~able).sum())
-    parts = Parts(*(t[able] for t in parts))
-    pull = torch.where(splits, taken["pull"], -torch.inf)[able]
-    return _cut(parts, pull.argmax(-1))
+    def _halved(self, taken: dict[str, Tensor]) -> tuple[Parts, Tensor]:
+        """Both halves of each box that can be halved, along the input that the relaxation loses
+        most by, and their shares."""
+        parts = Parts(taken["lower"], taken["upper"], taken["signs"])
+        middle = (parts.lower + parts.upper) / 2
+        splits = (parts.lower < middle) & (middle < parts.upper)  # [boxes, inputs]
+        able = splits.any(-1)
+        self.statistics["stuck"] += int((~able).sum())
+        parts = Parts(*(t[able] for t in parts))
+        pull = torch.where(splits, taken["pull"], -torch.inf)[able]
+        return _cut(parts, pull.argmax(-1)), taken["share"][able].repeat(2) / 2
 
 
 def _cut(parts: Parts, dimension: Tensor) -> Parts:

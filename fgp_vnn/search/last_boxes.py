@@ -14,7 +14,7 @@ from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Inputs
 
 
@@ -48,11 +48,11 @@ def walk_boxes(
     parts: Parts,
     confirm: Confirm,
     budget: Budget,
-    walk: Walk,
+    walk: WalkOptions,
     statistics: dict[str, int],
     reasons: list[str],
 ) -> Counterexample | None:
-    """Walk through the regions of boxes, in the query's own precision; the
+    """WalkOptions through the regions of boxes, in the query's own precision; the
     reasons of those that stay open are added.
 
     Single precision has rounded the domain outwards: what lies outside of it is cut off again.

@@ -8,7 +8,9 @@ nothing left open is a region, and projections decide it exactly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +27,7 @@ from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Keep, Visited, forget
 from fgp_vnn.search.bundles import Bundles, Setting, bound, set_out
+from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
@@ -57,8 +60,7 @@ class Decide(Goal):
         # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
         strict = query.strict[self.setting.rows.argmax(-1)].all(-1)[batch.bundles.disjunct]
         least = bounded.result.least.squeeze(-1)
-        closed = torch.where(strict, least >= 0, least > 0) & (least < torch.inf)
-        return Visited(bounded, least, closed, {})
+        return Visited(bounded, least, positive(least, or_zero=strict), {})
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Those that a longer ascent closes are returned; the rest are decided by projections."""
@@ -107,38 +109,114 @@ def split_neurons(
     slopes and multipliers that show that their disjuncts cannot be met: of a search that says
     unsat, and whose ascents are storable, they cover the domain for each disjunct.
     """
-    neurons, slopes = strategy.neurons, strategy.slopes
-    choice = neurons.candidates, neurons.rule
-    setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
-    goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
-    fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
-    search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
-    search.begin(root, {})
-    search.run(lambda: budget.expired() or _enough(search, neurons))
-    statistics = {"bundles": search.bundles}
-    statistics |= {"lps": goal.lps} if lp else {}
-    statistics |= {"leaves": goal.leaves} if goal.leaves else {}
-    if goal.found is not None:
-        return Outcome("sat", goal.found, statistics=statistics)
-    left = len(search.frontier)
-    if left and not budget.expired():
-        reason = f"{left} bundles are open"
-        return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
-    if left or (goal.unsettled and budget.expired()):
-        where = f"with {left} bundles open" if left else "in the last regions"
-        reason = f"time is up {where}"
-        return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
-    if goal.unsettled:
-        reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
-        return Outcome("unknown", reason=reason, statistics=statistics)
-    return Outcome("unsat", statistics=statistics)
+    search = NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)
+    search.run(search.enough)
+    return search.outcome()
 
 
-def _enough(search: BestFirst, neurons: Neurons) -> bool:
-    """Whether the work that was allowed is done."""
-    if neurons.most is not None and search.bundles >= neurons.most:
-        return True
-    if neurons.trial is None or search.bundles < neurons.trial:
-        return False
-    # About half of all bundles are leaves of the tree so far; the rest were split.
-    return len(search.frontier) > neurons.hardly * search.bundles / 2
+class NeuronSplits(Divisible):
+    """The state of a search that splits neurons."""
+
+    def __init__(self, goal: Decide, search: BestFirst, neurons: Neurons) -> None:
+        self.goal, self.search, self.neurons = goal, search, neurons
+        self.budget, self.confirm = goal.setting.budget, goal.confirm
+        self.frontier, self.batch, self.found = search.frontier, search.batch, goal.found
+        self.kept = list[Bundles]()  # for the next report
+
+    @classmethod
+    def begin(
+        cls,
+        query: Query,
+        bounds: LayerBounds,
+        confirm: Confirm,
+        budget: Budget,
+        strategy: Strategy,
+        lp: bool = False,
+        keep: Keep = forget,
+    ) -> NeuronSplits:
+        """The search of `split_neurons`, with the whole domain bounded."""
+        neurons, slopes = strategy.neurons, strategy.slopes
+        choice = neurons.candidates, neurons.rule
+        setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
+        goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
+        fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
+        search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
+        search.begin(root, {})
+        return cls(goal, search, neurons)
+
+    @property
+    def bounded(self) -> int:
+        return self.search.bundles
+
+    @property
+    def closed(self) -> float:
+        return self.search.closed
+
+    def run(self, until: Callable[[], bool]) -> None:
+        if self.found is None:
+            self.search.run(until)
+            self.found = self.goal.found
+
+    def enough(self) -> bool:
+        neurons, bounded = self.neurons, self.bounded
+        if self.budget.expired() or (neurons.most is not None and bounded >= neurons.most):
+            return True
+        if neurons.trial is None or bounded < neurons.trial:
+            return False
+        # About half of all bundles are leaves of the tree so far; the rest were split.
+        return self.open > neurons.hardly * bounded / 2
+
+    def extend(self, budget: Budget) -> None:
+        self.budget = budget
+        self.goal.setting = replace(self.goal.setting, budget=budget)
+        self.neurons = replace(self.neurons, most=None, trial=None)
+
+    def copy(self, confirm: Confirm, budget: Budget) -> NeuronSplits:
+        setting = replace(self.goal.setting, budget=budget)
+        goal = Decide(setting, confirm, self.goal.effort, self.goal.longer)
+        search = BestFirst(goal, Frontier(budget.waiting), self.batch)
+        fresh = NeuronSplits(goal, search, self.neurons)
+        if self.search.keep is not forget:
+            search.keep = fresh.kept.append
+        return fresh
+
+    def report(self) -> Any:
+        goal, search = self.goal, self.search
+        counts = search.bundles, search.closed, goal.leaves, goal.lps, goal.unsettled
+        report = counts, goal.gaps, list(self.kept)
+        search.bundles, search.closed, goal.leaves, goal.lps, goal.unsettled = 0, 0.0, 0, 0, 0
+        goal.gaps = []
+        self.kept.clear()
+        return report
+
+    def absorb(self, report: Any) -> None:
+        goal, search = self.goal, self.search
+        (bundles, closed, leaves, lps, unsettled), gaps, kept = report
+        search.bundles += bundles
+        search.closed += closed
+        goal.leaves += leaves
+        goal.lps += lps
+        goal.unsettled += unsettled
+        goal.gaps += gaps
+        for proved in kept:
+            search.keep(proved)
+
+    def outcome(self) -> Outcome:
+        goal, lp, left = self.goal, self.goal.effort.lp, self.open
+        statistics = {"bundles": self.bounded}
+        statistics |= {"lps": goal.lps} if lp else {}
+        statistics |= {"leaves": goal.leaves} if goal.leaves else {}
+        if self.found is not None:
+            return Outcome("sat", self.found, statistics=statistics)
+        expired = self.budget.expired()
+        if left and not expired:
+            reason = f"{left} bundles are open"
+            return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
+        if left or (goal.unsettled and expired):
+            where = f"with {left} bundles open" if left else "in the last regions"
+            reason = f"time is up {where}"
+            return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
+        if goal.unsettled:
+            reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
+            return Outcome("unknown", reason=reason, statistics=statistics)
+        return Outcome("unsat", statistics=statistics)

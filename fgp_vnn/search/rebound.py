@@ -16,7 +16,6 @@ from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.search.bundles import bounds_at
 
 
 def over_caps(
@@ -24,7 +23,7 @@ def over_caps(
 ) -> LayerBounds:
     """The bounds [batch, n_k], those of the bundles numbered `at` made anew."""
     mine = caps.at(at)
-    prior = _first_layer(network, mine, bounds_at(bounds, at))
+    prior = _first_layer(network, mine, bounds.at(at))
     made = root_bounds(network, mine, prior=prior, budget=budget)
     lower, upper = (
         tuple(old.index_copy(0, at, new) for old, new in zip(before, after, strict=True))

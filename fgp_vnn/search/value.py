@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.lowest import Lowest
+from fgp_vnn.base.rounding import below
 from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
-from fgp_vnn.regions.extreme_points import Programs, lowest_points
+from fgp_vnn.regions.extreme_points import LinearPrograms, lowest_points
 from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Visited
 from fgp_vnn.search.bundles import Bundles, Setting, bound
@@ -42,7 +43,7 @@ class Value(Goal):
     def visit(self, batch: Batch) -> Visited:
         bounded = bound(self.setting, batch.bundles)
         least = bounded.result.least.squeeze(-1)
-        level = torch.where(least.isfinite(), least, -torch.inf)  # what overflowed is no bound
+        level = below(least)
         if not self.setting.ascent.storable:
             # What holds in a bundle holds in its halves, also where few steps find less.
             level = torch.maximum(level, batch.level)
@@ -135,7 +136,7 @@ class Least(Value):
         index = row.view(-1, 1, 1).expand(-1, query.network.inputs, 1)
         signs = regions.signs.to(level.dtype)  # 0 where the sign is known in the whole domain
         rows = [wide(form.columns).transpose(1, 2) for form in layers]
-        programs = Programs(
+        programs = LinearPrograms(
             cost=wide(output.columns).gather(-1, index).squeeze(-1),
             constant=wide(output.values).gather(-1, row.unsqueeze(-1)).squeeze(-1),
             rows=-torch.cat([level.new_zeros(cases, 0, query.network.inputs), *rows], 1)
@@ -152,7 +153,7 @@ class Least(Value):
         still = replace(self.setting, ascent=replace(self.setting.ascent, steps=0))
         bounded = bound(still, replace(regions, beta=beta))
         least = bounded.result.least.squeeze(-1)
-        better = torch.where(least.isfinite(), least, -torch.inf)
+        better = below(least)
         return bounded.bundles, torch.maximum(level, better)
 
 

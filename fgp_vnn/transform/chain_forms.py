@@ -30,7 +30,7 @@ class _Group(NamedTuple):
 
     begin: int
     neurons: Tensor  # [n] their places among all neurons
-    forms: Forms
+    forms: BoundedForms
     lower: Tensor  # [n]
     upper: Tensor  # [n]
     slope: Tensor  # [n] of the line below
@@ -39,25 +39,25 @@ class _Group(NamedTuple):
     terms: Tensor  # [n] sum of the sizes of the terms of a form and of its lines
 
 
-class Forms(NamedTuple):
+class BoundedForms(NamedTuple):
     """Rows over the columns t, 1 and the unstable neurons so far."""
 
     rows: Tensor  # [n, columns]
     error: Tensor  # [n] how far rounding may have moved them in the domain
     size: Tensor  # [n] upper bound on the sum of the sizes of its terms
 
-    def at(self, index: Tensor) -> Forms:
+    def at(self, index: Tensor) -> BoundedForms:
         """Those of some neurons [m]; rows that are stored as columns are read in their order."""
         by_columns = self.rows.stride(0) == 1
         rows = self.rows.T[:, index].T.contiguous() if by_columns else self.rows[index]
-        return Forms(rows, self.error[index], self.size[index])
+        return BoundedForms(rows, self.error[index], self.size[index])
 
 
 class _Passed(NamedTuple):
     """What a layer passes on: its active neurons, those that are on before the unstable ones."""
 
     active: Tensor  # [active] positions
-    forms: Forms  # of the active neurons
+    forms: BoundedForms  # of the active neurons
     on: int  # how many of them are stably on
     norm: Tensor | None  # [] bound of the 2-norm of their errors, in deep networks
 
@@ -77,14 +77,14 @@ class ChainForms:
         self.seen = 0  # neurons of the layers so far
         self.passed: _Passed | None = None
 
-    def first(self, affine: Dense) -> Forms:
+    def first(self, affine: Dense) -> BoundedForms:
         """The forms of the first map."""
         weight, center = affine.weights[0], self.domain.center
         rows = torch.cat([weight, (weight @ center + affine.bias).unsqueeze(1)], 1)
         sizes = self.sizes[:-1] + center.abs()
         return self._with_error(affine, rows, affine.magnitude([sizes]), sizes, 0)
 
-    def next(self, affine: Dense, passed: _Passed) -> Forms:
+    def next(self, affine: Dense, passed: _Passed) -> BoundedForms:
         """The forms of a map, from those of the neurons that are active before it."""
         active, before, on, norm = passed
         weight = affine.weights[0][:, active]
@@ -103,11 +103,11 @@ class ChainForms:
 
     def _with_error(
         self, affine: Dense, rows: Tensor, size: Tensor, read: Tensor, carried: Tensor | int
-    ) -> Forms:
+    ) -> BoundedForms:
         """Forms of a map that reads what is at most `read`, and what errors before make of them."""
         whole = carried if affine.defect is None else carried + affine.defect
         error = self.unit.grow(affine.operations + 8) * whole + self._local(affine, size, read)
-        return Forms(rows, error, size)
+        return BoundedForms(rows, error, size)
 
     def _local(self, affine: Dense, size: Tensor, read: Tensor) -> Tensor:
         """What a map's own roundings do to its forms; its defect is not among them."""
@@ -120,7 +120,7 @@ class ChainForms:
         length: Tensor = torch.linalg.vector_norm(rows, dim=-1) + self.unit.root(count)
         return self.unit.grow(count + 4) * length
 
-    def layer(self, forms: Forms, affine: Dense) -> _Passed:
+    def layer(self, forms: BoundedForms, affine: Dense) -> _Passed:
         """Bound a layer and sort its neurons: on, off, or a group of unstable ones."""
         lower, upper = self.bound(forms)
         on, crossing, slack = self.sort(lower, upper)
@@ -135,12 +135,12 @@ class ChainForms:
             rows[len(on) :, columns:].fill_diagonal_(1)
             self.add_group(forms.at(crossing), crossing, lower, upper)
             size = torch.cat([size, upper[crossing]])
-        kept = Forms(rows, forms.error[active], size)
+        kept = BoundedForms(rows, forms.error[active], size)
         self.seen += len(lower)
         self.passed = _Passed(active, kept, len(on), norm)
         return self.passed
 
-    def bound(self, forms: Forms) -> tuple[Tensor, Tensor]:
+    def bound(self, forms: BoundedForms) -> tuple[Tensor, Tensor]:
         """Bounds [n]: intervals, and back substitution for what these leave unstable."""
         lower, upper = self._interval(forms)
         crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
@@ -161,7 +161,9 @@ class ChainForms:
         crossing = torch.nonzero((lower < 0) & (upper > 0) & ~zero).flatten()
         return on, crossing, torch.where(zero, -lower, 0.0)
 
-    def add_group(self, forms: Forms, crossing: Tensor, lower: Tensor, upper: Tensor) -> None:
+    def add_group(
+        self, forms: BoundedForms, crossing: Tensor, lower: Tensor, upper: Tensor
+    ) -> None:
         """Take the unstable neurons [m] of a layer with the bounds [n] as columns, with their
         forms [m]."""
         lower, upper = lower[crossing], upper[crossing]
@@ -173,7 +175,7 @@ class ChainForms:
         self.groups.append(group)
         self.sizes = torch.cat([self.sizes, upper])
 
-    def _norm(self, forms: Forms, affine: Dense, on: Tensor, slack: Tensor) -> Tensor:
+    def _norm(self, forms: BoundedForms, affine: Dense, on: Tensor, slack: Tensor) -> Tensor:
         """The 2-norm of the errors of the neurons that are on, each of them with its slack."""
         own = self._length(forms.error[on])
         before = self.passed
@@ -186,7 +188,7 @@ class ChainForms:
         through = self._length(local) + _norm_bound(weight) * before.norm
         return torch.minimum(own, self.unit.grow(4) * through)
 
-    def _interval(self, forms: Forms) -> tuple[Tensor, Tensor]:
+    def _interval(self, forms: BoundedForms) -> tuple[Tensor, Tensor]:
         """Bounds with each unstable neuron between 0 and its upper bound."""
         n = self.inputs
         middle = forms.rows[:, n]
@@ -204,14 +206,14 @@ class ChainForms:
     def _terms(self, rows: Tensor) -> Tensor:
         return rows.abs() @ self.sizes[: rows.shape[1]]
 
-    def _bound(self, forms: Forms, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+    def _bound(self, forms: BoundedForms, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         """The intervals sharpened by back substitution."""
-        both = Forms(*(torch.cat([part, part]) for part in forms))
+        both = BoundedForms(*(torch.cat([part, part]) for part in forms))
         both.rows[len(lower) :].neg_()
         low, high = self.least(both).chunk(2)
         return torch.maximum(lower, low), torch.minimum(upper, -high)
 
-    def least(self, forms: Forms) -> Tensor:
+    def least(self, forms: BoundedForms) -> Tensor:
         """Lower bounds of rows: the unstable neurons are replaced by lines, the last ones first."""
         n, rows = self.inputs, forms.rows.clone()
         terms, error = self._terms(rows), forms.error
@@ -234,7 +236,7 @@ class ChainForms:
         reach = self.domain.support(-rows[:, :n])
         return below(rows[:, n] - reach - (error + self.unit.lost * (4 * most + 8)))
 
-    def dense(self, forms: Forms) -> Dense:
+    def dense(self, forms: BoundedForms) -> Dense:
         """Forms as a map of the condensed network: of x and of the groups that they read."""
         n, center = self.inputs, self.domain.center
         rows = forms.rows

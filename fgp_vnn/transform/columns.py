@@ -25,7 +25,7 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
-from fgp_vnn.transform.chain_forms import ChainForms, Forms
+from fgp_vnn.transform.chain_forms import BoundedForms, ChainForms
 from fgp_vnn.transform.chains import Condensed
 
 _COPIES = 4  # of a layer's forms that are held at once: two layers of them, and their bounds
@@ -116,7 +116,7 @@ class _Work(ChainForms):
         entries = affine.outputs * len(self.sizes)
         return _COPIES * 8 * entries <= self.budget.at_once
 
-    def through(self, affine: AffineMap) -> Forms:
+    def through(self, affine: AffineMap) -> BoundedForms:
         """The forms of a map, from those of its sources."""
         read = [source for s in affine.sources if (source := self._read[s]) is not None]
         columns = len(self.sizes)
@@ -137,7 +137,7 @@ class _Work(ChainForms):
         error = self.unit.grow(affine.operations + 8) * carried
         error = error + self.unit.share(affine.operations + 8) * size + 2 * self.unit.lost * small
         self._forget()
-        return Forms(pushed.T, error, size)
+        return BoundedForms(pushed.T, error, size)
 
     def _offset(self, affine: AffineMap, read: list[_Source]) -> Tensor:
         return affine.magnitude([torch.zeros_like(source.size) for source in read])
@@ -149,7 +149,7 @@ class _Work(ChainForms):
             if self._last_read.get(s, -1) < self._maps:
                 self._read[s] = None
 
-    def layer_of(self, forms: Forms) -> tuple[Tensor, Tensor]:
+    def layer_of(self, forms: BoundedForms) -> tuple[Tensor, Tensor]:
         """Bounds [n] of a layer, whose neurons are then on, off, or columns of their own."""
         lower, upper = self.bound(forms)
         on, crossing, slack = self.sort(lower, upper)
@@ -169,7 +169,7 @@ class _Work(ChainForms):
             self._read.append(None)
         return lower, upper
 
-    def map_of(self, forms: Forms) -> Dense:
+    def map_of(self, forms: BoundedForms) -> Dense:
         """Forms as a map of the condensed network, which reads the whole input."""
         small = self.dense(forms)
         weight = small.weights[0].new_zeros(small.outputs, len(self.whole.center))

@@ -32,7 +32,7 @@ from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.engine.classifier import margins
 from fgp_vnn.network import Network, load_network
 from fgp_vnn.query import Query
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.transform.inputs import reduce_inputs
 from fgp_vnn.transform.stable import collapse
 from training.architectures import build
@@ -99,8 +99,8 @@ def ask_all(network: Network, center: torch.Tensor, radius: float) -> Query:
 
 
 def walk(query: Query, bounds: LayerBounds, regions: int) -> Outcome:
-    """Walk through so many regions; no candidate is confirmed, so that nothing ends it."""
-    steps = Walk(regions=regions, alternate=False)
+    """WalkOptions through so many regions; no candidate is confirmed, so that nothing ends it."""
+    steps = WalkOptions(regions=regions, alternate=False)
     return walk_regions(query, bounds, lambda points: None, Budget.of(60, None), steps)
 
 

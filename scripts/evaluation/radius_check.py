@@ -28,8 +28,7 @@ from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.robustness import NORMS, Norm
 from fgp_vnn.cli.radius import EXACT
 from fgp_vnn.network import Network
-from fgp_vnn.strategy import Hidden, Strategy
-from fgp_vnn.strategy import Radius as RadiusStrategy
+from fgp_vnn.strategy import Hidden, RadiusSearch, Strategy
 from oracle.network import Array, Chain
 from oracle.radius import TOLERANCE, exact_radius
 from reference_walk import layers_of
@@ -41,7 +40,7 @@ LARGE = "as if large"
 WAYS = (*ENGINES, LARGE)
 LARGER = Strategy(hidden=Hidden(small=0))  # as if a network had more neurons than are few
 # And as if a proof at the goal never looked as if it would end.
-GROWING = replace(LARGER, radius=RadiusStrategy(promising=((0.0, 1.0),), close=1.01))
+GROWING = replace(LARGER, radius=RadiusSearch(promising=((0.0, 1.0),), close=1.01))
 MAXIMUM = {"l2": 0.8, "linf": 0.4, "l1": 1.2}
 
 

@@ -28,7 +28,8 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.query import Query
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Strategy
 from tests.helpers.random_cases import FAMILIES, Case, exact_confirm, random_case, wrong

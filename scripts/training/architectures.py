@@ -1,13 +1,27 @@
-"""Network shapes by name; every network is a Sequential of Flatten, Linear, Conv2d and ReLU."""
+"""Network shapes by name; every network is a Sequential of Flatten, Linear, Conv2d, ReLU and
+residual blocks of these."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+
+class Residual(nn.Module):
+    """The sum of two ways through a block; the second may be empty, and then passes its input."""
+
+    def __init__(self, body: nn.Sequential, shortcut: nn.Sequential) -> None:
+        super().__init__()
+        self.body, self.shortcut = body, shortcut
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.body(x) + self.shortcut(x)
+        return result
 
 
 def dense(inputs: int, classes: int, widths: list[int]) -> nn.Sequential:
@@ -47,8 +61,29 @@ def conv_paper(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     return strided(shape, classes, [16, 32], 100)
 
 
+def residual(
+    shape: tuple[int, ...], classes: int, channels: list[int], width: int
+) -> nn.Sequential:
+    """A convolution of 3x3 filters, a residual block for each further number of channels, and a
+    dense layer; a block with another number than before it has stride 2."""
+    stem = nn.Conv2d(shape[0], channels[0], 3, padding=1)
+    blocks = [_block(*pair) for pair in pairwise(channels)]
+    return _conv(shape, classes, [stem, *blocks], width)
+
+
+def _block(before: int, after: int) -> Residual:
+    stride = 1 if before == after else 2
+    body = nn.Sequential(
+        nn.Conv2d(before, after, 3, stride=stride, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(after, after, 3, padding=1),
+    )
+    same = before == after
+    return Residual(body, nn.Sequential(*[nn.Conv2d(before, after, 1, stride)] * (not same)))
+
+
 def _conv(
-    shape: tuple[int, ...], classes: int, convolutions: list[nn.Conv2d], width: int
+    shape: tuple[int, ...], classes: int, convolutions: Sequence[nn.Module], width: int
 ) -> nn.Sequential:
     layers: list[nn.Module] = []
     for convolution in convolutions:
@@ -68,15 +103,16 @@ CONVOLUTIONAL: dict[str, Callable[[tuple[int, ...], int], nn.Sequential]] = {
     "conv_deep": conv_deep,
     "conv_paper": conv_paper,
 }
-KNOWN = ("WIDTHxDEPTH", "conv_CHANNELS-...-WIDTH", *CONVOLUTIONAL)
+KNOWN = ("WIDTHxDEPTH", "conv_CHANNELS-...-WIDTH", "resnet_CHANNELS-...-WIDTH", *CONVOLUTIONAL)
 
 _DENSE = re.compile(r"([1-9]\d*)x([1-9]\d*)")
-_STRIDED = re.compile(r"conv_([1-9]\d*(?:-[1-9]\d*)+)")
+_IMAGES = re.compile(r"(conv|resnet)_([1-9]\d*(?:-[1-9]\d*)+)")
+_WITH_CHANNELS = {"conv": strided, "resnet": residual}
 
 
 def build(name: str, shape: tuple[int, ...], classes: int) -> nn.Sequential:
-    """`24x3` is three dense layers of 24, `conv_16-32-100` the paper's convolutional network; other
-    names are those of CONVOLUTIONAL."""
+    """`24x3` is three dense layers of 24, `conv_16-32-100` the paper's convolutional network and
+    `resnet_16-32-100` one with a residual block; other names are those of CONVOLUTIONAL."""
     if match := _DENSE.fullmatch(name):
         width, depth = int(match[1]), int(match[2])
         return dense(math.prod(shape), classes, [width] * depth)
@@ -84,14 +120,14 @@ def build(name: str, shape: tuple[int, ...], classes: int) -> nn.Sequential:
         raise ValueError(f"unknown architecture {name!r}: one of {', '.join(KNOWN)}")
     if len(shape) != 3:
         raise ValueError(f"{name} needs images [channels, height, width], not inputs {shape}")
-    if match := _STRIDED.fullmatch(name):
-        *channels, width = (int(size) for size in match[1].split("-"))
-        return strided(shape, classes, channels, width)
+    if match := _IMAGES.fullmatch(name):
+        *channels, width = (int(size) for size in match[2].split("-"))
+        return _WITH_CHANNELS[match[1]](shape, classes, channels, width)
     return CONVOLUTIONAL[name](shape, classes)
 
 
 def is_convolutional(name: str) -> bool:
-    return name in CONVOLUTIONAL or _STRIDED.fullmatch(name) is not None
+    return name in CONVOLUTIONAL or _IMAGES.fullmatch(name) is not None
 
 
 def input_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,37 +9,56 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
+from training.architectures import Residual
+
 OPSET = 13
 IR_VERSION = 8
 
 
 def to_onnx(model: nn.Sequential, shape: tuple[int, ...], *, name: str) -> onnx.ModelProto:
     """The network for one input of the shape (without batch): input `x`, output `y`, float32."""
-    nodes, weights = [], []
-    value, outputs = "x", 0
-    for index, layer in enumerate(model):
-        last = index == len(model) - 1
-        target = "y" if last else f"{type(layer).__name__.lower()}_{index}"
-        operator, attributes = _operator(layer)
-        inputs = [value]
-        for part, tensor in layer.named_parameters():
-            weights.append(_tensor(f"{part}_{index}", tensor))
-            inputs.append(f"{part}_{index}")
-        nodes.append(helper.make_node(operator, inputs, [target], name=target, **attributes))
-        value = target
-        if isinstance(layer, nn.Linear):
-            outputs = layer.out_features
+    nodes: list[onnx.NodeProto] = []
+    weights: list[onnx.TensorProto] = []
+    _write(model, "x", "", nodes, weights)
+    nodes[-1].name = nodes[-1].output[0] = "y"
+    *_, last = (layer for layer in model if isinstance(layer, nn.Linear))
     graph = helper.make_graph(
         nodes,
         name,
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, *shape])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, outputs])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, last.out_features])],
         weights,
     )
     opset = helper.make_opsetid("", OPSET)
     result = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
     onnx.checker.check_model(result, full_check=True)
     return result
+
+
+def _write(
+    model: nn.Sequential,
+    value: str,
+    prefix: str,
+    nodes: list[onnx.NodeProto],
+    weights: list[onnx.TensorProto],
+) -> str:
+    """Add the nodes and weights of layers that read a value; the name of what they give."""
+    for index, layer in enumerate(model):
+        number = f"{prefix}{index}"
+        target = f"{type(layer).__name__.lower()}_{number}"
+        inputs = [value]
+        if isinstance(layer, Residual):
+            ways = {"a": layer.body, "b": layer.shortcut}
+            inputs = [_write(way, value, number + key, nodes, weights) for key, way in ways.items()]
+            operator, attributes = "Add", dict[str, Any]()
+        else:
+            operator, attributes = _operator(layer)
+            for part, tensor in layer.named_parameters():
+                weights.append(_tensor(f"{part}_{number}", tensor))
+                inputs.append(f"{part}_{number}")
+        nodes.append(helper.make_node(operator, inputs, [target], name=target, **attributes))
+        value = target
+    return value
 
 
 def _operator(layer: nn.Module) -> tuple[str, dict[str, Any]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from training.architectures import Residual
 
 _ENTRIES = 100_000_000  # of gradients that are held at once, in float32
 
@@ -39,20 +41,32 @@ def affine_forms(model: nn.Sequential, x: Tensor) -> Iterator[tuple[Tensor, Tens
     batch, inputs = len(x), x[0].numel()
     columns = torch.eye(inputs).reshape(inputs, *x.shape[1:])
     columns = columns.repeat(batch, *[1] * (x.dim() - 1))  # [batch * inputs, ...]
+    x, columns = yield from _forms_through(model, x, columns, inputs)
+    yield x, _rows(columns, batch, inputs)
+
+
+def _forms_through(
+    model: nn.Sequential, x: Tensor, columns: Tensor, inputs: int
+) -> Generator[tuple[Tensor, Tensor], None, tuple[Tensor, Tensor]]:
+    """Yields the forms of each ReLU layer; returns the values and columns after the last layer."""
     for layer in model:
         if isinstance(layer, nn.ReLU):
-            yield x.flatten(1), _rows(columns, batch, inputs)
+            yield x.flatten(1), _rows(columns, len(x), inputs)
             on = (x > 0).to(x.dtype)  # [batch, ...]
             x = x * on
             columns = columns * on.repeat_interleave(inputs, 0)
         elif isinstance(layer, nn.Flatten):
             x, columns = x.flatten(1), columns.flatten(1)
+        elif isinstance(layer, Residual):
+            first = yield from _forms_through(layer.body, x, columns, inputs)
+            second = yield from _forms_through(layer.shortcut, x, columns, inputs)
+            x, columns = first[0] + second[0], first[1] + second[1]
         elif isinstance(layer, nn.Linear | nn.Conv2d):
             x = layer(x)
             columns = weighted(layer, columns, layer.weight, None)
         else:
             raise TypeError(f"no affine form for {type(layer).__name__}")
-    yield x, _rows(columns, batch, inputs)
+    return x, columns
 
 
 def _rows(columns: Tensor, batch: int, inputs: int) -> Tensor:
@@ -61,17 +75,23 @@ def _rows(columns: Tensor, batch: int, inputs: int) -> Tensor:
 
 def interval_bounds(
     model: nn.Sequential, lower: Tensor, upper: Tensor
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Lower and upper bounds [batch, n] of what goes into each ReLU layer, for a batch of boxes."""
+) -> Generator[tuple[Tensor, Tensor], None, tuple[Tensor, Tensor]]:
+    """Lower and upper bounds [batch, n] of what goes into each ReLU layer, for a batch of boxes;
+    returns those after the last layer."""
     for layer in model:
         if isinstance(layer, nn.ReLU):
             yield lower.flatten(1), upper.flatten(1)
             lower, upper = lower.relu(), upper.relu()
         elif isinstance(layer, nn.Flatten):
             lower, upper = lower.flatten(1), upper.flatten(1)
+        elif isinstance(layer, Residual):
+            first = yield from interval_bounds(layer.body, lower, upper)
+            second = yield from interval_bounds(layer.shortcut, lower, upper)
+            lower, upper = first[0] + second[0], first[1] + second[1]
         elif isinstance(layer, nn.Linear | nn.Conv2d):
             middle = layer((lower + upper) / 2)
             radius = weighted(layer, (upper - lower) / 2, layer.weight.abs(), None)
             lower, upper = middle - radius, middle + radius
         else:
             raise TypeError(f"no interval bounds for {type(layer).__name__}")
+    return lower, upper

@@ -17,7 +17,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.regions.joint import excluded, join_constraints
 from fgp_vnn.regions.triangular import triangular
-from fgp_vnn.search.conjunctions import combine
+from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.search.rebound import over_caps
 from fgp_vnn.strategy import Inputs
 from tests.helpers.flushing import flushed
@@ -52,7 +52,7 @@ def closes(weight: Tensor, value: Tensor, least: Tensor, nominal: Tensor, radius
     one = query_of(Dense((0,), (far[:1],), far[0]), Box(-far[0], far[0]))
     query = Query(one.network, one.domain, torch.zeros(2).long(), strict, 1)
     passed = Backward(weight.unsqueeze(-1), value, least, nominal, {})
-    return combine(query, Box(-far, far), passed, Inputs()).closed[:, 0]
+    return weigh_rows(query, Box(-far, far), passed, Inputs()).closed[:, 0]
 
 
 def test_rows_that_meet_in_a_point_are_not_closed_by_rounding() -> None:

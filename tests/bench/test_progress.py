@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.bench.progress import Lines, LiveView, View, view
+from fgp_vnn.bench.progress import LiveView, PlainLines, View, view
 from fgp_vnn.bench.record import Record
 
 INSTANCE = Instance("cat", "net[1].onnx", "p", 60.0, ("net",), "p")
@@ -24,7 +24,7 @@ def text(of: Console) -> str:
 
 def test_the_view_suits_the_console() -> None:
     assert isinstance(view(console(terminal=True), 1, 1, quiet=False), LiveView)
-    assert type(view(console(terminal=False), 1, 1, quiet=False)) is Lines
+    assert type(view(console(terminal=False), 1, 1, quiet=False)) is PlainLines
     assert type(view(console(terminal=True), 1, 1, quiet=True)) is View
 
 

@@ -27,6 +27,7 @@ from fgp_vnn.network import Network, Operator, load_network
 from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import gradient
 from fgp_vnn.transform.stable import collapse
+from tests.helpers.met import is_met
 from tests.helpers.network_models import Builder
 from tests.helpers.operator_cases import one_per_operator
 from tests.helpers.small_networks import robustness_query, sample
@@ -239,7 +240,7 @@ def confirm_with(query: Query) -> Confirm:
     """Takes the query's own network for the judge."""
 
     def confirm(points: Tensor) -> Counterexample | None:
-        met = query.met(query.network(points.double())).any(-1)
+        met = is_met(query, query.network(points.double())).any(-1)
         if not bool(met.any()):
             return None
         x = points[met][0].double()

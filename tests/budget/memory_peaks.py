@@ -23,12 +23,12 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
-from fgp_vnn.search.ball import Ball, Reporter
+from fgp_vnn.search.ball import Reporter, SearchBall
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.neurons import split_neurons
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Ascent, Descent, Neurons, Slopes, Strategy
 from tests.helpers.small_networks import random_network, robustness_query
 from tests.helpers.solving import first_bounds
@@ -78,7 +78,7 @@ def regions(budget: Budget) -> None:
 
 def walk(budget: Budget) -> None:
     query = query_of(400, 500, 500, 4)
-    steps = Walk(regions=16, alternate=False, joint=False)
+    steps = WalkOptions(regions=16, alternate=False, joint=False)
     walk_regions(query, loose(query), nothing, budget, steps)
 
 
@@ -94,7 +94,7 @@ def condense(budget: Budget) -> None:
 def bundles(budget: Budget) -> None:
     query = query_of(20, 700, 700, 4)
     query = replace(query, domain=L2Ball(query.domain.center, 10.0))
-    ball = Ball(query, loose(query), query.domain.center, 10.0)
+    ball = SearchBall(query, loose(query), query.domain.center, 10.0)
     reporter = Reporter(lambda: 10.0, lambda level: None, lambda points: False)
     search = Distances(ball, reporter, budget, QUICK)
     search.begin()

@@ -19,13 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
-from fgp_vnn.budget.budget import GIGABYTE, LEAST, UNLIMITED, USUAL, Budget
+from fgp_vnn.budget.budget import GIGABYTE, LEAST, UNLIMITED, Budget
 from fgp_vnn.budget.host import free_memory, group_limits, total_memory
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
 from fgp_vnn.search.last_boxes import Parts, walk_boxes
-from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.search.walk.walk import WalkOptions
+from fgp_vnn.strategy import COMMON
 from tests.helpers.places import PACKAGE
 from tests.helpers.small_networks import random_network, robustness_query
 
@@ -46,7 +47,9 @@ def test_a_share_is_a_part_of_the_time_that_is_left(part: float, seconds: float)
         whole = Budget.of(seconds, 1.0)
         assert whole.share(part).left() == pytest.approx(part * seconds, abs=1e-6)
         assert whole.share(part).memory == whole.memory
-        assert Budget.of(None, 1.0).share(part).left() == pytest.approx(part * USUAL, abs=1e-6)
+        assert Budget.of(None, 1.0).share(part).left() == pytest.approx(
+            part * COMMON.usual, abs=1e-6
+        )
         patch.setattr("time.monotonic", lambda: 1001.0 + seconds)
         assert whole.expired() and whole.share(part).expired()
 
@@ -203,7 +206,7 @@ def test_boxes_that_no_time_is_left_for_count_as_stuck() -> None:
     signs = torch.zeros(3, 4, dtype=torch.int8)
     boxes = Parts(box.lower.expand(3, -1), box.upper.expand(3, -1), signs)
     statistics = {"stuck": 0, "lps": 0}
-    walk_boxes(query, boxes, lambda points: None, PAST, Walk(lp=True), statistics, [])
+    walk_boxes(query, boxes, lambda points: None, PAST, WalkOptions(lp=True), statistics, [])
     assert statistics == {"stuck": 3, "lps": 0}
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check
 from fgp_vnn.certificate.checker.network import AffineMap, Network
-from fgp_vnn.certificate.checker.proof import Certificate, Step, decode, encode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode, encode
 from fgp_vnn.property import Case, Conjunction, Property
 
 LIMIT = 4 << 30
@@ -44,7 +44,7 @@ def step(kind: str, layer: int = -1, **arrays: Any) -> bytes:
     none: dict[str, Any] = {"columns": [], "multipliers": [], "cuts": [], "weights": [[]]}
     none |= {"disjuncts": [0], "tree": [-1], "slopes": [[]]}
     given = {name: np.asarray(array) for name, array in (none | arrays).items()}
-    return encode(Certificate("", "", (Step(kind, 0, given, layer),)))
+    return encode(Certificate("", "", (ProofStep(kind, 0, given, layer),)))
 
 
 def archive(name: str, content: bytes, compression: int = zipfile.ZIP_DEFLATED) -> bytes:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from fgp_vnn.base.errors import MOST, InputError
 from fgp_vnn.certificate.checker.check import check, understood
 from fgp_vnn.certificate.checker.network import AffineMap, Network
-from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, Step, decode, encode
+from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import Case, Conjunction, Property
 from tests.certificate.bundled import DEEP, contents, deep
@@ -53,7 +53,7 @@ def proof() -> Certificate:
     boxes = split | {"disjuncts": [1], "cuts": [0.0]}
     parts = [("lemma", lemma, 0), ("close", close | {"multipliers": [0, 1]}, -1)]
     parts.append(("boxes", boxes, -1))
-    steps = [Step(kind, 0, {n: np.array(a) for n, a in p.items()}, k) for kind, p, k in parts]
+    steps = [ProofStep(kind, 0, {n: np.array(a) for n, a in p.items()}, k) for kind, p, k in parts]
     return decode(encode(Certificate("n", "p", tuple(steps))))
 
 

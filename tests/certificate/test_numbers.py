@@ -16,7 +16,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import check
 from fgp_vnn.certificate.checker.network import AffineMap, Network, read_network
-from fgp_vnn.certificate.checker.proof import Certificate, Step
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep
 from fgp_vnn.certificate.prove import typed
 from fgp_vnn.property import Case, Conjunction, Property
 
@@ -35,19 +35,19 @@ def one_case(lower: list[float], upper: list[float], row: list[float], limit: fl
     return Property((case,), len(lower), len(row))
 
 
-def close(weight: float = 1.0) -> Step:
+def close(weight: float = 1.0) -> ProofStep:
     arrays = {"disjuncts": [0], "weights": [[weight]], "tree": [-1], "columns": [], "slopes": [[]]}
     given = {name: np.array(a) for name, a in (arrays | {"multipliers": []}).items()}
-    return typed(Step("close", 0, given))
+    return typed(ProofStep("close", 0, given))
 
 
-def boxes(weight: float = 1.0) -> Step:
+def boxes(weight: float = 1.0) -> ProofStep:
     arrays = {"disjuncts": [0], "weights": [[weight]], "tree": [-1], "cuts": []}
-    return typed(Step("boxes", 0, {name: np.array(a) for name, a in arrays.items()}))
+    return typed(ProofStep("boxes", 0, {name: np.array(a) for name, a in arrays.items()}))
 
 
 @pytest.mark.parametrize("step", [close(), boxes()], ids=["close", "boxes"])
-def test_a_bound_that_overflows_proves_nothing(step: Step) -> None:
+def test_a_bound_that_overflows_proves_nothing(step: ProofStep) -> None:
     """h = 10 - relu(1 + x_1) - ... - relu(1 + x_8), y = (h - 1) / 4 can be -0.15; 1e308 * 10 / 4 is
     infinite, and what is then taken away, layer by layer, is not."""
     units = np.eye(8).tolist()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check, check_files
 from fgp_vnn.certificate.checker.network import AffineMap, Network
-from fgp_vnn.certificate.checker.proof import Certificate, Step
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF
 from fgp_vnn.certificate.prove import prove
 from fgp_vnn.certificate.repair import repair_boxes
@@ -51,7 +51,7 @@ def question(model: Network, room: float) -> Case:
     return Case(LOWER, UPPER, (at_most(rows[:1], limits[:1]), at_most(rows, limits)))
 
 
-def unsplit(case: Case) -> Step:
+def unsplit(case: Case) -> ProofStep:
     rows = sum(len(part.limits) for part in case.unsafe)
     arrays: dict[str, NDArray[Any]] = {
         "disjuncts": np.arange(len(case.unsafe), dtype=np.int32),
@@ -59,7 +59,7 @@ def unsplit(case: Case) -> Step:
         "cuts": np.zeros(0),
         "weights": np.ones((1, rows), dtype=np.float32),
     }
-    return Step("boxes", 0, arrays)
+    return ProofStep("boxes", 0, arrays)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check, check_files, digest
 from fgp_vnn.certificate.checker.network import read_network
-from fgp_vnn.certificate.checker.proof import Certificate, Step, decode, encode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode, encode
 from fgp_vnn.certificate.prove import typed
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
@@ -83,7 +83,7 @@ def random_tree(generator: np.random.Generator, names: int, depth: int) -> list[
     return [node, *(n for _ in range(2) for n in random_tree(generator, names, depth - 1))]
 
 
-def random_step(generator: np.random.Generator, network: Any, prop: Any) -> Step:
+def random_step(generator: np.random.Generator, network: Any, prop: Any) -> ProofStep:
     """A step in good form, with arbitrary content."""
     case = int(generator.integers(len(prop.cases)))
     unsafe = prop.cases[case].unsafe
@@ -96,7 +96,7 @@ def random_step(generator: np.random.Generator, network: Any, prop: Any) -> Step
         side = int(generator.integers(network.inputs))
         arrays |= {"tree": [side, -1, -1], "cuts": [(lower[side] + upper[side]) / 2]}
         arrays["weights"] = generator.exponential(size=(2, rows))
-        return typed(Step(kind, case, {n: np.array(a) for n, a in arrays.items()}))
+        return typed(ProofStep(kind, case, {n: np.array(a) for n, a in arrays.items()}))
     below = sum(network.widths[:layer]) if kind == "lemma" else sum(network.widths)
     count = 4 if kind == "lemma" else len(unsafe)
     trees = [random_tree(generator, below, 3 if below else 0) for _ in range(count)]
@@ -112,7 +112,7 @@ def random_step(generator: np.random.Generator, network: Any, prop: Any) -> Step
     }
     depth = sum(_assumptions(tree) for tree in trees)
     arrays["multipliers"] = generator.exponential(size=depth) * 10.0 ** generator.uniform(-3, 3)
-    return typed(Step(kind, case, {n: np.array(a) for n, a in arrays.items()}, layer))
+    return typed(ProofStep(kind, case, {n: np.array(a) for n, a in arrays.items()}, layer))
 
 
 def _assumptions(tree: list[int]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.certificate.checker.proof import Certificate, Step, decode, encode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode, encode
 from fgp_vnn.cli.main import main
 from tests.certificate.bundled import DEEP, deep
 from tests.helpers.places import BENCHMARK
@@ -24,7 +24,7 @@ def many_leaves(count: int) -> bytes:
         "slopes": np.zeros((count, 0)),
         "multipliers": np.zeros(0),
     }
-    return encode(Certificate("", "", (Step("lemma", 0, arrays, 0),)))
+    return encode(Certificate("", "", (ProofStep("lemma", 0, arrays, 0),)))
 
 
 def test_few_bytes_cannot_ask_for_many_bounds() -> None:

@@ -23,7 +23,8 @@ from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Strategy
 from radius_check import MAXIMUM, SHAPES

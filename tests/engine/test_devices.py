@@ -18,8 +18,9 @@ from fgp_vnn.domain.sets import Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import ask
 from fgp_vnn.regions.forms import affine_forms, empty, gradient
-from fgp_vnn.search.walk.visited import flip_words, pack, unpack
+from fgp_vnn.search.walk.seen_regions import flip_words, pack, unpack
 from fgp_vnn.strategy import Ascent
+from tests.helpers.met import is_met
 from tests.helpers.random_networks import KINDS, random_domain, random_network, random_rows
 
 GPU = torch.device("meta")  # any device but the CPU; this one every build of torch has
@@ -119,7 +120,7 @@ def test_queries_stay_on_their_device() -> None:
         query = ask(network, random_domain(0), random_rows(0, 2, 2, 1))
         g = torch.ones(4, 3, device=GPU)
         is_there(query.disjunct, query.strict, query.domain.center)
-        is_there(query.met(g), query.closed(g), query.worst(g))
+        is_there(is_met(query, g), query.closed(g), query.worst(g))
 
 
 def test_packed_patterns_stay_on_their_device() -> None:

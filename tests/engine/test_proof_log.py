@@ -16,7 +16,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import Checked, check_files, check_lemma
 from fgp_vnn.certificate.checker.network import read_network
-from fgp_vnn.certificate.checker.proof import Step
+from fgp_vnn.certificate.checker.proof import ProofStep
 from fgp_vnn.certificate.prove import typed
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.proof_log import ProofLog
@@ -36,7 +36,7 @@ def question(seed: int) -> Query:
     return ask(network, Box(center - 0.2, center + 0.2), [row])
 
 
-def learnt(query: Query, steps: list[Step], folder: Path) -> Enclosure:
+def learnt(query: Query, steps: list[ProofStep], folder: Path) -> Enclosure:
     """What the checker knows after the steps of a log."""
     network = read_network(save_onnx(replace_output(query), folder / "net.onnx").read_bytes())
     box = query.domain.box()

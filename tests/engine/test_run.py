@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.strategy import Neurons, Strategy
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
+from tests.helpers.met import is_met
 from tests.helpers.random_cases import exact_confirm, random_case, sliver, wrong
 from tests.helpers.random_networks import (
     KINDS,
@@ -97,12 +98,12 @@ def test_other_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: 
     for seed in range(24):
         query = random_query(seed, domain_kind)
         verdict = decide(query, attack=False)
-        broken = bool(query.met(query.network(sample(query.domain, 300, seed))).any())
+        broken = bool(is_met(query, query.network(sample(query.domain, 300, seed))).any())
         assert not (verdict.status == "unsat" and broken)
         if verdict.counterexample is not None:
             x = torch.from_numpy(verdict.counterexample.x).unsqueeze(0)
             assert float((query.domain.project(x) - x).abs().max()) <= 1e-9
-            assert bool(query.met(query.network(x)).any())
+            assert bool(is_met(query, query.network(x)).any())
         seen.add(verdict.status)
     assert {"sat", "unsat"} <= seen
 
@@ -192,11 +193,11 @@ def test_without_a_time_limit_no_engine_keeps_the_others_from_their_turn(
     """A short split search that gives up, then input splits: they must get a deadline."""
     turns: list[float] = []
 
-    def stall(query: Query, confirm: object, deadline: Budget, *rest: object) -> Outcome:
-        turns.append(deadline.left())
-        return Outcome("unsat")
+    class Stalled(InputSplits):
+        def begin(self) -> None:
+            turns.append(self.budget.left())
 
-    monkeypatch.setattr("fgp_vnn.engine.search_steps.split_inputs", stall)
+    monkeypatch.setattr("fgp_vnn.engine.search_steps.InputSplits", Stalled)
     network = random_network(4, inputs=20, widths=(40,), outputs=2)
     domain = random_domain(4, "box", inputs=20)
     low = float(network(sample(domain, 500, 4))[:, 0].quantile(0.1))

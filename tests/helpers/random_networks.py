@@ -16,6 +16,7 @@ from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query
+from tests.helpers.met import is_met
 
 KINDS = ("chain", "residual", "degenerate")
 DOMAINS = ("box", "l2", "l1", "clipped l2", "clipped l1", "thin box")
@@ -119,7 +120,7 @@ def confirm_in(query: Query) -> Callable[[Tensor], Counterexample | None]:
         points = points.to(query.domain.center.dtype)
         inside = query.domain.project(points)
         near = (inside - points).abs().amax(-1) <= 1e-6  # as far as float32 may be off
-        met = query.met(query.network(inside)).any(-1) & near
+        met = is_met(query, query.network(inside)).any(-1) & near
         if not bool(met.any()):
             return None
         x = inside[met][0]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fgp_vnn.network.maps.matrix import LEAST_ENTRIES, compressed
+from fgp_vnn.network.maps.matrix import compressed
 from fgp_vnn.network.model import Dense
+from fgp_vnn.strategy import COMMON
 
 
 def mostly_zero(rows: int, columns: int, part: float) -> torch.Tensor:
@@ -27,7 +28,7 @@ def test_products_are_the_same_for_any_batch(batch: tuple[int, ...]) -> None:
 
 
 def test_small_and_filled_matrices_stay_dense() -> None:
-    assert compressed(torch.zeros(10, LEAST_ENTRIES // 10 - 1)) is None
+    assert compressed(torch.zeros(10, COMMON.sparse_from // 10 - 1)) is None
     assert compressed(mostly_zero(300, 300, 0.5)) is None
 
 

@@ -17,15 +17,15 @@ from scipy.optimize import linprog
 from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction
-from fgp_vnn.regions.lp import Answer, solve_region
-from fgp_vnn.regions.programs import Optimum, Program, solve
+from fgp_vnn.regions.lp import RegionEvidence, solve_region
+from fgp_vnn.regions.programs import Optimum, RegionProgram, solve
 from fgp_vnn.strategy import Programs
 from tests.helpers.exact import polytope
 from tests.helpers.half_spaces import met_nowhere, met_somewhere
 from tests.helpers.random_networks import DOMAINS, generator, normal, random_domain
 
 
-def meets(domain: Domain, spaces: HalfSpaces, answer: Answer, tolerance: float) -> bool:
+def meets(domain: Domain, spaces: HalfSpaces, answer: RegionEvidence, tolerance: float) -> bool:
     """Whether a candidate lies in the domain and, up to a part of their reach, in all spaces."""
     rows, values = spaces.rows[0], spaces.values[0]
     worst = (answer.points - domain.center) @ rows.T + values
@@ -93,7 +93,7 @@ def test_a_solver_that_lies_closes_nothing(kind: str, seed: int, noise: int) -> 
     """Whatever numbers come out of it, only multipliers that hold count."""
     source = np.random.default_rng(noise)
 
-    def lie(program: Program, end: float, how: Programs) -> Optimum | None:
+    def lie(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
         told = solve(program, end, how)
         if told is None:
             return None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fgp_vnn.cli.main import main
-from fgp_vnn.report.certify_page import CertifyReport, certify_page
+from fgp_vnn.report.certify_page import CertifyReport
 from tests.helpers.network_models import Builder
 from tests.helpers.small_networks import random_network, save_onnx
 
@@ -71,5 +71,5 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
 def test_names_cannot_run_in_the_page() -> None:
     row = {"point": 0, "label": 1, "status": "unknown", "seconds": 0.1, "reason": HOSTILE}
     counts = {"points": 1, "robust": 0, "not_robust": 0, "unknown": 1, "timeout": 0}
-    report = CertifyReport([row], counts | {"median_seconds": 0.1}, {"file": HOSTILE}, {})
-    assert HOSTILE not in certify_page(report)
+    report = CertifyReport({"file": HOSTILE}, {}, [], [row], counts | {"median_seconds": 0.1})
+    assert HOSTILE not in report.html()

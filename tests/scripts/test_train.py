@@ -22,7 +22,7 @@ from training.linear import affine_forms, interval_bounds, samples_at_once
 from training.methods import METHODS, Goal, attack, mmr
 
 DIGITS = load_dataset("digits")
-ARCHITECTURES = ["6x2", "conv_small", "conv_deep", "conv_paper", "conv_2-3-5"]
+ARCHITECTURES = ["6x2", "conv_small", "conv_deep", "conv_paper", "conv_2-3-5", "resnet_2-2-3-5"]
 
 
 def inputs(architecture: str, count: int) -> torch.Tensor:
@@ -99,6 +99,14 @@ def test_the_paper_s_network_has_its_layers() -> None:
     assert shapes == [(16, 3, 4, 4), (32, 16, 4, 4), (100, 2048), (10, 100)]
     assert shapes == [tuple(p.shape) for p in named.parameters() if p.dim() > 1]
     assert all(layer.stride == (2, 2) for layer in paper if isinstance(layer, torch.nn.Conv2d))
+
+
+def test_a_residual_network_of_tinyimagenet_s_size_has_as_many_neurons() -> None:
+    model = build("resnet_16-32-32-64-128", (3, 56, 56), 200)
+    with torch.no_grad():
+        bounds = interval_bounds(model, torch.zeros(1, 3, 56, 56), torch.ones(1, 3, 56, 56))
+        sizes = [lower.shape[1] for lower, _ in bounds]
+    assert sizes == [50176, 25088, 25088, 25088, 25088, 12544, 12544, 128]
 
 
 @pytest.mark.parametrize("architecture", ["6x2", "conv_2-3-5"])
@@ -195,6 +203,7 @@ def test_the_command_writes_a_network_for_an_npz_data_set(
         (["--architecture", "0x3"], "0x3"),
         (["--architecture", "resnet"], "resnet"),
         (["--architecture", "conv_4"], "conv_4"),
+        (["--architecture", "resnet_4"], "resnet_4"),
         (["--architecture", "conv_2-2-2-2-2-4"], "too small"),
         (["--epochs", "0"], "epoch"),
     ],

@@ -18,6 +18,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.clipping import clip
+from tests.helpers.met import is_met
 from tests.helpers.random_networks import (
     KINDS,
     normal,
@@ -95,7 +96,7 @@ def test_no_point_that_meets_an_open_disjunct_is_cut_off(
     for i in range(3):
         box = Box(batch.lower[i].double(), batch.upper[i].double())
         points = sample(box, 300, seed)
-        met = query.met(query.network(points))  # [points, disjuncts]
+        met = is_met(query, query.network(points))  # [points, disjuncts]
         assert not bool((met[:, shut[i] & ~closed[i]]).any())
         open_ = points[(met & ~closed[i]).any(-1)]
         kept = Box(left.lower[i].double(), left.upper[i].double())

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.conjunctions import Combined, combine
+from fgp_vnn.search.conjunctions import Combined, weigh_rows
 from fgp_vnn.strategy import Inputs
+from tests.helpers.met import is_met
 from tests.helpers.random_networks import KINDS, random_domain, random_network, random_rows, sample
 from tests.search.test_clipping import batch_of, linear_query, pass_of
 
@@ -20,7 +21,7 @@ from tests.search.test_clipping import batch_of, linear_query, pass_of
 def combine_linear(query: Query) -> Combined:
     size = query.network.inputs
     box = batch_of(query, Box(-torch.ones(size).double(), torch.ones(size).double()))
-    return combine(query, box, pass_of(query, box), Inputs())
+    return weigh_rows(query, box, pass_of(query, box), Inputs())
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -41,12 +42,12 @@ def test_no_disjunct_that_a_sample_meets_is_closed(
     query = ask(network, boxes[0], moved)
     coarse = query.to("cpu", dtype)
     batch = batch_of(coarse, *boxes)
-    combined = combine(coarse, batch, pass_of(coarse, batch), Inputs())
+    combined = weigh_rows(coarse, batch, pass_of(coarse, batch), Inputs())
     assert bool((combined.weights >= 0).all())
     for i in range(3):
         box = Box(batch.lower[i].double(), batch.upper[i].double())
         points = sample(box, 200, seed) if i else sample(boxes[0], 100, seed)
-        met = query.met(query.network(points)).any(0)
+        met = is_met(query, query.network(points)).any(0)
         assert not bool((met & combined.closed[i]).any())
         if combined.points is not None:
             assert bool(box.contains(combined.points[i].double()).all()) or dtype == torch.float32
@@ -76,7 +77,7 @@ def test_rows_that_touch_in_one_point_are_not_closed() -> None:
         for dtype in (torch.float64, torch.float32):
             coarse = query.to("cpu", dtype)
             box = batch_of(coarse, Box(-torch.ones(1).double(), torch.ones(1).double()))
-            assert not bool(combine(coarse, box, pass_of(coarse, box), Inputs()).closed.any())
+            assert not bool(weigh_rows(coarse, box, pass_of(coarse, box), Inputs()).closed.any())
 
 
 def test_the_rounding_of_the_rows_is_taken_off_their_sum() -> None:
@@ -86,13 +87,15 @@ def test_the_rounding_of_the_rows_is_taken_off_their_sum() -> None:
     passed = pass_of(query, box)
     for error, closed in ((0.09, True), (0.11, False)):
         worse = passed._replace(least=passed.nominal - error)
-        assert bool(combine(query, box, worse, Inputs()).closed) == closed
+        assert bool(weigh_rows(query, box, worse, Inputs()).closed) == closed
 
 
 def test_each_disjunct_is_weighed_by_itself() -> None:
     """x <= -0.1 and -x <= -0.1 would exclude each other, but belong to different disjuncts."""
     query = linear_query([[1.0], [-1.0]], [-0.1, -0.1], 1, 1)
     assert combine_linear(query).closed.tolist() == [[False, False]]
+    pairs = linear_query([[1.0], [-1.0]] * 2, [-0.1, -0.1, 0.1, 0.1], 2, 2)
+    assert combine_linear(pairs).closed.tolist() == [[True, False]]
 
 
 def test_a_row_that_is_not_finite_closes_nothing() -> None:
@@ -104,4 +107,4 @@ def test_a_row_that_is_not_finite_closes_nothing() -> None:
         worse = passed._replace(
             constant=passed.constant * spoilt, least=torch.full_like(passed.least, bad)
         )
-        assert not bool(combine(query, box, worse, Inputs()).closed.any())
+        assert not bool(weigh_rows(query, box, worse, Inputs()).closed.any())

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask
@@ -28,13 +29,24 @@ from tests.helpers.random_networks import (
 
 WIDTHS = (5, 4, 3)
 QUICK = Strategy(slopes=Slopes(bundles=Ascent(steps=3)), neurons=Neurons(candidates=2))
+SHORT = Slopes(rows=Ascent(steps=8))
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 Tighten = Callable[[Query, LayerBounds], LayerBounds]
+Timed = Callable[[Query, LayerBounds, Budget], LayerBounds]
 
 
-def sharpen(query: Query, bounds: LayerBounds, rounds: int = 6) -> LayerBounds:
-    return sharpen_layers(query, bounds, rounds, UNLIMITED, QUICK)
+def sharpen(
+    query: Query, bounds: LayerBounds, budget: Budget = UNLIMITED, rounds: int = 6
+) -> LayerBounds:
+    return sharpen_layers(query, bounds, rounds, budget, QUICK)
+
+
+def refine(query: Query, bounds: LayerBounds, budget: Budget = UNLIMITED) -> LayerBounds:
+    return refine_layers(query, bounds, SHORT, budget)
+
+
+ways = pytest.mark.parametrize("tighten", [sharpen, refine])
 
 
 def make_query(seed: int, kind: str = "chain", domain_kind: str = "box") -> Query:
@@ -92,25 +104,41 @@ def check_overflow(tighten: Tighten) -> None:
             assert bool(unstable[0][both].all())
 
 
+@ways
 @pytest.mark.parametrize("domain_kind", DOMAINS)
 @kinds
 @settings(max_examples=2)
 @given(seed=st.integers(0, 10_000))
-def test_sharpened_bounds_hold_at_every_point_and_never_get_looser(
-    kind: str, domain_kind: str, seed: int
+def test_tighter_bounds_hold_at_every_point_and_never_get_looser(
+    tighten: Tighten, kind: str, domain_kind: str, seed: int
 ) -> None:
     query = make_query(seed, kind, domain_kind)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    check_samples(query, before, sharpen(query, before), seed)
+    check_samples(query, before, tighten(query, before), seed)
 
 
+@ways
 @kinds
-def test_sharpened_bounds_contain_the_exact_range(kind: str) -> None:
-    for seed in range(3):
+def test_tighter_bounds_contain_the_exact_range(tighten: Tighten, kind: str) -> None:
+    for seed in range(2):
         query = make_query(seed, kind)
-        check_exact_range(
-            query, sharpen(query, root_bounds(query.network, query.domain, budget=UNLIMITED))
-        )
+        before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        check_exact_range(query, tighten(query, before))
+
+
+@ways
+def test_without_time_the_bounds_are_those_that_were_given(tighten: Timed) -> None:
+    query = make_query(2)
+    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    after = tighten(query, before, Budget.of(0.0, None))
+    for side in ("lower", "upper"):
+        for a, b in zip(getattr(before, side), getattr(after, side), strict=True):
+            assert torch.equal(a, b)
+
+
+@ways
+def test_what_overflows_makes_no_neuron_stable(tighten: Tighten) -> None:
+    check_overflow(tighten)
 
 
 def test_many_rounds_come_near_the_exact_range() -> None:
@@ -131,19 +159,6 @@ def test_more_rounds_never_loosen() -> None:
     for seed in range(4):
         query = make_query(seed, KINDS[seed % 3])
         before = root_bounds(query.network, query.domain, budget=UNLIMITED)
-        few, many = sharpen(query, before, 1), sharpen(query, before, 10)
+        few, many = (sharpen(query, before, rounds=rounds) for rounds in (1, 10))
         assert bool((many.lower[1] >= few.lower[1] - 1e-9).all())
         assert bool((many.upper[1] <= few.upper[1] + 1e-9).all())
-
-
-def test_without_time_the_bounds_are_those_that_were_given() -> None:
-    query = make_query(2)
-    before = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    after = sharpen_layers(query, before, 5, Budget.of(0.0, None), QUICK)
-    for side in ("lower", "upper"):
-        for a, b in zip(getattr(before, side), getattr(after, side), strict=True):
-            assert torch.equal(a, b)
-
-
-def test_what_overflows_makes_no_neuron_stable() -> None:
-    check_overflow(lambda query, bounds: sharpen(query, bounds, 2))

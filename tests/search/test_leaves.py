@@ -15,6 +15,7 @@ from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.leaves import decide_regions, leaf_effort, settle_regions
 from fgp_vnn.strategy import Projections
 from tests.helpers.exact import TOLERANCE, least, polytope
+from tests.helpers.met import is_met
 from tests.helpers.random_cases import exact_confirm
 from tests.helpers.random_networks import KINDS, random_domain, random_network, random_rows, sample
 
@@ -129,7 +130,7 @@ def test_no_region_is_settled_in_which_a_sample_meets_the_disjunct(domain_kind: 
     for seed in range(12):
         query = make_query(seed, domain_kind)
         points = sample(query.domain, 60, seed)
-        met = query.met(query.network(points))
+        met = is_met(query, query.network(points))
         for disjunct in range(2):
             bad = points[met[:, disjunct]][:3]
             for region in signs_of(query, bad):
@@ -172,7 +173,7 @@ def test_without_time_nothing_that_projections_would_have_to_settle_is_closed() 
     for seed in range(12):
         query = make_query(seed)
         points = sample(query.domain, 60, seed)
-        met = query.met(query.network(points))[:, 0]
+        met = is_met(query, query.network(points))[:, 0]
         regions = signs_of(query, points[met])
         if len(regions):
             found, unsettled = decide(query, regions, 0, Budget.of(0.0, None))
@@ -186,7 +187,7 @@ def test_a_counterexample_that_is_refused_leaves_its_region_unsettled() -> None:
     for seed in range(6):
         query = make_query(seed)
         points = sample(query.domain, 60, seed)
-        regions = signs_of(query, points[query.met(query.network(points))[:, 0]][:2])
+        regions = signs_of(query, points[is_met(query, query.network(points))[:, 0]][:2])
         which = torch.zeros(len(regions), dtype=torch.long)
         decided = decide_regions(
             query, regions, which, lambda p: None, UNLIMITED, leaf_effort(Projections(), False)

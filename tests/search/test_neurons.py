@@ -15,6 +15,7 @@ from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
+from tests.helpers.met import is_met
 from tests.helpers.random_cases import (
     FAMILIES,
     exact_confirm,
@@ -52,14 +53,14 @@ def hard_query(seed: int, *counts: int) -> Query:
 @pytest.mark.parametrize("part", range(len(FAMILIES)), ids=FAMILIES)
 def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
     decided = 0
-    for turn in range(18):
+    for turn in range(12):
         case = random_case(part + turn * len(FAMILIES))
         outcome = split(case.query)
         assert not wrong(outcome.status, case.truth)
         assert (outcome.counterexample is not None) == (outcome.status == "sat")
         assert bool(outcome.reason) == (outcome.status in ("unknown", "timeout"))
         decided += outcome.status in ("sat", "unsat")
-    assert decided >= 6 or FAMILIES[part] in ("strict tie", "sliver")
+    assert decided >= 4 or FAMILIES[part] in ("strict tie", "sliver")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_a_network_without_hidden_layers_is_decided() -> None:
         domain = random_domain(seed, ("box", "l2")[seed % 2])
         query = ask(network, domain, random_rows(seed, 2, 2))
         outcome = split(query)
-        met = bool(query.met(query.network(sample(domain, 300, seed))).any())
+        met = bool(is_met(query, query.network(sample(domain, 300, seed))).any())
         assert not (met and outcome.status == "unsat")
         seen.add(outcome.status)
     assert {"sat", "unsat"} <= seen

@@ -11,7 +11,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import bound, choose, halves, set_out
 from fgp_vnn.search.clipping import clip
-from fgp_vnn.search.conjunctions import combine
+from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.strategy import Ascent, Inputs
 from tests.helpers.random_networks import KINDS, normal, random_domain, random_network, random_rows
 
@@ -63,7 +63,7 @@ def test_of_boxes(kind: str, inputs: int, counts: tuple[int, ...], boxes: int) -
     rows = torch.eye(sum(counts)).double().expand(boxes, -1, -1)
     rounding = Rounding(query.network, box, bounds)
     passed = backward(query.network, box, 2, rows, bounds.lines(), rounding=rounding)
-    combined = combine(query, box, passed, Inputs())
+    combined = weigh_rows(query, box, passed, Inputs())
     assert combined.closed.shape == (boxes, len(counts))
     assert combined.weights.shape == (boxes, sum(counts))
     several = sum(count > 1 for count in counts)

@@ -12,7 +12,8 @@ from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.search import input_rules, neuron_rules
-from fgp_vnn.search.inputs import Subdivision, split_inputs
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.rules import find_rule, names_of
 from fgp_vnn.strategy import Inputs, Neurons, Strategy

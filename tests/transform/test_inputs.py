@@ -14,7 +14,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.network.model import AffineMap, Dense
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.transform.inputs import reduce_inputs
 from tests.helpers.random_networks import (
     DOMAINS,
@@ -143,14 +143,14 @@ def test_verdicts_are_those_of_the_whole_query(domain_kind: str) -> None:
             root_bounds(query.network, query.domain, budget=UNLIMITED),
             confirm,
             UNLIMITED,
-            Walk(),
+            WalkOptions(),
         )
         small = walk_regions(
             reduced,
             root_bounds(reduced.network, reduced.domain, budget=UNLIMITED),
             lifted,
             UNLIMITED,
-            Walk(),
+            WalkOptions(),
         )
         assert {whole.status, small.status} != {"sat", "unsat"}
         seen.add(small.status)

@@ -14,7 +14,7 @@ from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.transform.stable import collapse
 from tests.helpers.random_networks import (
     DOMAINS,
@@ -146,8 +146,8 @@ def test_verdicts_are_those_of_the_whole_network(domain_kind: str) -> None:
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
         small, kept = collapse(query, bounds, budget=UNLIMITED)
         confirm = confirm_in(query)
-        whole = walk_regions(query, bounds, confirm, UNLIMITED, Walk())
-        part = walk_regions(small, kept, confirm, UNLIMITED, Walk())
+        whole = walk_regions(query, bounds, confirm, UNLIMITED, WalkOptions())
+        part = walk_regions(small, kept, confirm, UNLIMITED, WalkOptions())
         assert whole.status == part.status
         seen.add(part.status)
     assert {"sat", "unsat"} <= seen

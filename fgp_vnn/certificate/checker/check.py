@@ -23,7 +23,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.certificate.checker.bounds import ENTRIES, Enclosure, Leaf, Signs, proved
 from fgp_vnn.certificate.checker.forms import MOST_ENTRIES, Array
 from fgp_vnn.certificate.checker.network import Network, read_network
-from fgp_vnn.certificate.checker.proof import Certificate, Step, decode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode
 from fgp_vnn.certificate.checker.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
 from fgp_vnn.certificate.checker.unsafe import Unsafe, at_least_zero
 from fgp_vnn.property.load import parse_property
@@ -87,7 +87,7 @@ def check(
     if (network.inputs, network.maps[-1].outputs) != (prop.inputs, prop.outputs):
         raise InputError("the network and the property do not fit together")
     checked = Checked(watch)
-    steps: dict[int, list[tuple[int, Step]]] = {}  # by case
+    steps: dict[int, list[tuple[int, ProofStep]]] = {}  # by case
     for index, step in enumerate(certificate.steps):
         steps.setdefault(step.case, []).append((index, step))
     for number, case in enumerate(prop.cases):
@@ -100,7 +100,7 @@ def check(
 
 
 def _check_case(
-    network: Network, case: Case, number: int, steps: list[tuple[int, Step]], checked: Checked
+    network: Network, case: Case, number: int, steps: list[tuple[int, ProofStep]], checked: Checked
 ) -> None:
     closed: set[int] = set()
     enclosure: Enclosure | None = None
@@ -124,7 +124,7 @@ def _check_case(
         raise InputError(f"case {number}: nothing is proved about disjunct {left[0]}")
 
 
-def check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
+def check_lemma(enclosure: Enclosure, step: ProofStep, checked: Checked) -> None:
     """Bounds of hidden neurons, which later steps may use."""
     network, layer = enclosure.network, step.layer
     if not 0 <= layer < len(network.widths):
@@ -151,7 +151,7 @@ def check_lemma(enclosure: Enclosure, step: Step, checked: Checked) -> None:
     checked.leaves += len(leaves.tree)
 
 
-def _check_close(enclosure: Enclosure, case: Case, step: Step, checked: Checked) -> set[int]:
+def _check_close(enclosure: Enclosure, case: Case, step: ProofStep, checked: Checked) -> set[int]:
     """The disjuncts that trees of splits of neurons show not to be met in the whole box."""
     network, target = enclosure.network, len(enclosure.network.widths)
     unsafe = Unsafe(case)
@@ -167,7 +167,7 @@ def _check_close(enclosure: Enclosure, case: Case, step: Step, checked: Checked)
     return set(disjuncts.tolist())
 
 
-def _check_boxes(network: Network, case: Case, step: Step, checked: Checked) -> set[int]:
+def _check_boxes(network: Network, case: Case, step: ProofStep, checked: Checked) -> set[int]:
     """The disjuncts that a tree of splits of inputs shows not to be met in any of its boxes."""
     for leaf, bound in box_bounds(network, case, step):
         _demand_positive(bound, checked)
@@ -176,7 +176,7 @@ def _check_boxes(network: Network, case: Case, step: Step, checked: Checked) -> 
 
 
 def box_bounds(
-    network: Network, case: Case, step: Step, only: NDArray[np.bool_] | None = None
+    network: Network, case: Case, step: ProofStep, only: NDArray[np.bool_] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Array]]:
     """Lower bounds [batch, disjuncts] of the sums in the leaves [batch] of a tree of boxes.
 
@@ -233,7 +233,7 @@ def _batches(count: int, each: int, most: int = 4 * BATCH) -> list[slice]:
 
 
 def _choices(
-    network: Network, target: int, step: Step, leaves: SignLeaves, part: slice
+    network: Network, target: int, step: ProofStep, leaves: SignLeaves, part: slice
 ) -> list[Leaf]:
     """What a batch of leaves assumes and chooses in each layer before the target."""
     widths = network.widths[:target]

@@ -51,7 +51,7 @@ ARRAYS: dict[str, dict[str, tuple[str, int]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class ProofStep:
     """One step of a proof; what its arrays mean depends on its kind."""
 
     kind: str
@@ -66,7 +66,7 @@ class Certificate:
 
     network: str  # SHA-256, in hexadecimal digits
     property: str
-    steps: tuple[Step, ...]
+    steps: tuple[ProofStep, ...]
 
 
 def encode(certificate: Certificate) -> bytes:
@@ -107,7 +107,7 @@ def decode(data: bytes) -> Certificate:
     return Certificate(header["network"], header["property"], tuple(steps))
 
 
-def _limit_work(steps: Sequence[Step], size: int) -> None:
+def _limit_work(steps: Sequence[ProofStep], size: int) -> None:
     """Refuse more leaves, each a bound to be computed, than a file of so many bytes can say
     anything of: a little that is packed many times over could be checked for hours."""
     leaves = sum(int((step.arrays["tree"] < 0).sum()) for step in steps)
@@ -171,7 +171,7 @@ def _header(array: NDArray[Any] | None) -> dict[str, Any]:
     return header
 
 
-def _step(index: int, described: Any, arrays: dict[str, NDArray[Any]]) -> Step:
+def _step(index: int, described: Any, arrays: dict[str, NDArray[Any]]) -> ProofStep:
     """A step with all its arrays, of the right types."""
     kind = described.get("kind") if isinstance(described, dict) else None
     if not isinstance(kind, str) or kind not in ARRAYS:
@@ -185,4 +185,4 @@ def _step(index: int, described: Any, arrays: dict[str, NDArray[Any]]) -> Step:
         if array is None or array.dtype != np.dtype(dtype) or array.ndim != dimensions:
             raise InputError(f"step {index}: {name} is missing or not {dtype} [{dimensions}]")
         found[name] = array
-    return Step(kind, case, found, layer)
+    return ProofStep(kind, case, found, layer)

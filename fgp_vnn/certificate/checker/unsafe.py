@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.bounds import SMALL, Enclosure, Leaf, gamma, proved
 from fgp_vnn.certificate.checker.forms import Array
-from fgp_vnn.certificate.checker.proof import Step
+from fgp_vnn.certificate.checker.proof import ProofStep
 from fgp_vnn.property.model import Case
 
 Numbers = NDArray[np.int64]
@@ -27,7 +27,7 @@ class Unsafe:
         self.limits = np.concatenate([part.limits for part in case.unsafe])
         self.owner = np.repeat(np.arange(self.count), [len(p.limits) for p in case.unsafe])
 
-    def disjuncts(self, step: Step) -> Numbers:
+    def disjuncts(self, step: ProofStep) -> Numbers:
         """The disjuncts that a step is about, each of them once."""
         numbers: Numbers = step.arrays["disjuncts"].astype(np.int64)
         if not len(numbers) or not ((numbers >= 0) & (numbers < self.count)).all():
@@ -36,7 +36,7 @@ class Unsafe:
             raise InputError("it names a disjunct twice")
         return numbers
 
-    def weights(self, step: Step, leaves: int) -> Weights:
+    def weights(self, step: ProofStep, leaves: int) -> Weights:
         """The weights [leaves, rows] of a step."""
         weights: Weights = step.arrays["weights"]
         if weights.shape != (leaves, len(self.limits)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fgp_vnn.engine.engines import Question, Steps
 
 SETTINGS: dict[Question, tuple[str, ...]] = {
-    "verify": ("lp", "attack"),
+    "verify": ("lp", "attack", "jobs"),
     "certify": ("lp", "attack"),
     "radius": (),
 }

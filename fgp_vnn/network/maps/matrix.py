@@ -12,9 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-LEAST_ENTRIES = 50_000  # below it a dense product takes no time worth saving
-AT_ONCE = 64  # vectors in one product; many more at once were seen to be slower
-MOST_FILLED = 0.1  # the part of entries other than zero up to which compression was seen to pay
+from fgp_vnn.strategy import COMMON
 
 
 class Compressed(NamedTuple):
@@ -34,9 +32,9 @@ class Compressed(NamedTuple):
 
 def compressed(matrix: Tensor) -> Compressed | None:
     """The matrix in compressed rows, where that makes products on the CPU faster."""
-    if matrix.device.type != "cpu" or matrix.numel() < LEAST_ENTRIES:
+    if matrix.device.type != "cpu" or matrix.numel() < COMMON.sparse_from:
         return None
-    if int(torch.count_nonzero(matrix)) > MOST_FILLED * matrix.numel():
+    if int(torch.count_nonzero(matrix)) > COMMON.sparse * matrix.numel():
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that compressed rows are new in torch
@@ -47,7 +45,7 @@ def _times(matrix: Tensor, values: Tensor) -> Tensor:
     """values [..., n] @ matrix.T, a few at a time: more of them would not fit into the cache."""
     flat = values.reshape(-1, values.shape[-1])
     result = flat.new_empty(flat.shape[0], matrix.shape[0])
-    for start in range(0, len(flat), AT_ONCE):
-        chunk = slice(start, start + AT_ONCE)
+    for start in range(0, len(flat), COMMON.sparse_vectors):
+        chunk = slice(start, start + COMMON.sparse_vectors)
         result[chunk] = (matrix @ flat[chunk].T).T
     return result.reshape(*values.shape[:-1], matrix.shape[0])

@@ -17,7 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.program import nodes_in
 
-Names = int | str | Sequence[int | str]  # one, several, or "all"
+Chosen = int | str | Sequence[int | str]  # one, several, or "all"
 Example = Any  # an array, a tuple of one array for each input, or arrays by names of inputs
 
 
@@ -25,8 +25,8 @@ Example = Any  # an array, a tuple of one array for each input, or arrays by nam
 class Choice:
     """Which inputs vary, which outputs count, and an input of the right shape."""
 
-    inputs: Names | None = None
-    outputs: Names | None = None
+    inputs: Chosen | None = None
+    outputs: Chosen | None = None
     example: Example | None = None
 
 
@@ -52,7 +52,7 @@ def choose(model: ModelProto, choice: Choice) -> ModelProto:
     return result
 
 
-def _picked(values: list[ValueInfoProto], names: Names | None, what: str) -> list[ValueInfoProto]:
+def _picked(values: list[ValueInfoProto], names: Chosen | None, what: str) -> list[ValueInfoProto]:
     """The values that are named, by name or number."""
     known = {value.name: value for value in values}
     listed = ", ".join(known) or "none"

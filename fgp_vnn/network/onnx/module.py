@@ -17,7 +17,7 @@ from fgp_vnn.base.errors import (
     memory_errors,
     one_line,
 )
-from fgp_vnn.network.onnx.choose import Choice, Names
+from fgp_vnn.network.onnx.choose import Choice, Chosen
 from fgp_vnn.network.onnx.export import Exported, export, silence
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.runs import Arguments, arguments_of
@@ -30,8 +30,8 @@ def load_module(
     module: nn.Module,
     x: Any | None = None,
     *,
-    inputs: Names | None = None,
-    outputs: Names | None = None,
+    inputs: Chosen | None = None,
+    outputs: Chosen | None = None,
 ) -> LoadedNetwork:
     """The network of a module in evaluation mode, in float32; the module is left as it is.
 
@@ -55,6 +55,11 @@ def export_module(module: nn.Module, x: Any | None = None) -> bytes:
     exported = export(ready, arguments)
     _compare(ready, arguments, exported)
     return exported.content
+
+
+def weights_note(module: nn.Module) -> str:
+    """How the weights that are verified differ from the module's own, if they do."""
+    return _ready(module)[1]
 
 
 def _ready(module: nn.Module) -> tuple[nn.Module, str]:

@@ -21,7 +21,7 @@ from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.polyhedra import system_spaces
 from fgp_vnn.regions.triangular import RegionForms, Triangular, triangular
 from fgp_vnn.search.walk.patterns import Neighbours, Patterns
-from fgp_vnn.strategy import Batch
+from fgp_vnn.strategy import RegionBatch
 
 
 class Regions(NamedTuple):
@@ -44,7 +44,12 @@ class Ground:
 
     @classmethod
     def of(
-        cls, query: Query, bounds: LayerBounds, budget: Budget, batch: Batch, cache_first: bool
+        cls,
+        query: Query,
+        bounds: LayerBounds,
+        budget: Budget,
+        batch: RegionBatch,
+        cache_first: bool,
     ) -> Ground:
         """The regions of a query; `bounds` tell which neurons never flip."""
         system = triangular(query, cache_first=cache_first)

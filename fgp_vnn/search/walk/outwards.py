@@ -20,16 +20,16 @@ from fgp_vnn.budget.capacity import polyhedra_at_once
 from fgp_vnn.regions.halfspaces import part_of
 from fgp_vnn.regions.joint import join_constraints
 from fgp_vnn.regions.triangular import Triangular
-from fgp_vnn.search.ball import Ball, Reporter, distances
+from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
 from fgp_vnn.search.walk.patterns import Neighbours
-from fgp_vnn.search.walk.visited import Visited
+from fgp_vnn.search.walk.seen_regions import SeenRegions
 from fgp_vnn.strategy import Projections, Walk
 
 
 def walk_outwards(
-    ball: Ball, reporter: Reporter, budget: Budget, walk: Walk, projections: Projections
+    ball: SearchBall, reporter: Reporter, budget: Budget, walk: Walk, projections: Projections
 ) -> int:
     """Raise the certified radius until it is at the goal, time is up or a boundary cannot be
     settled; how many regions were explored."""
@@ -48,7 +48,7 @@ class _Nearest:
     """The nearest regions and boundaries first; all distances are parts of the ball's radius."""
 
     ground: Ground
-    ball: Ball
+    ball: SearchBall
     reporter: Reporter
     budget: Budget
     walk: Walk
@@ -58,7 +58,7 @@ class _Nearest:
         memory, start = self.budget.waiting, self.ground.patterns.start
         # A quarter each for what waits, and half for the table of regions that were seen.
         self._boundaries, self._waiting = (Frontier(memory // 4) for _ in range(2))
-        self._seen = Visited(start.shape[1], start.device, self.walk.table)
+        self._seen = SeenRegions(start.shape[1], start.device, self.walk.table)
         self._waiting.push(self.ball.origin.new_zeros(1), words=start)
         self._stuck = torch.inf  # the lowest boundary that nothing settles, or region without room
         fit = polyhedra_at_once(self.ground.query.network, self.budget.at_once)

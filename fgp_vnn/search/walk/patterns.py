@@ -7,9 +7,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.rounding import positive
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.query import Query
-from fgp_vnn.search.walk import visited
+from fgp_vnn.search.walk import seen_regions
 
 
 class Neighbours(NamedTuple):
@@ -29,8 +30,8 @@ class Patterns:
         none = torch.zeros(1, 0, dtype=torch.bool, device=network.device)
         base = torch.cat([none, *(z >= 0 for z in center)], -1)[0]
         # A neuron is stable only by a bound that is a number.
-        surely_on = torch.cat([none, *((lo >= 0) & (lo < torch.inf) for lo in bounds.lower)], -1)[0]
-        surely_off = torch.cat([none, *((up <= 0) & (-torch.inf < up) for up in bounds.upper)], -1)
+        surely_on = torch.cat([none, *(positive(lo, or_zero=True) for lo in bounds.lower)], -1)[0]
+        surely_off = torch.cat([none, *(positive(-up, or_zero=True) for up in bounds.upper)], -1)
         crossing = ~(surely_on | surely_off[0])
         self._neurons: Tensor | None = None  # [unstable] positions; None if all may flip
         if not bool(crossing.all()):
@@ -38,13 +39,13 @@ class Patterns:
             base = torch.where(crossing, base, surely_on)
             self._neurons = torch.nonzero(crossing).flatten()
         free = base if self._neurons is None else base[self._neurons]
-        self.start = visited.pack(free.unsqueeze(0))  # [1, words] the centre's region
+        self.start = seen_regions.pack(free.unsqueeze(0))  # [1, words] the centre's region
         self._base = base.to(network.dtype).unsqueeze(1)  # [neurons, 1]
-        self._flips = visited.flip_words(len(free), network.device)  # [unstable, words]
+        self._flips = seen_regions.flip_words(len(free), network.device)  # [unstable, words]
 
     def unpack(self, words: Tensor) -> Tensor:
         """Packed patterns [regions, words] as numbers 0 and 1, [neurons, regions]."""
-        bits = visited.unpack(words, len(self._flips)).T.to(self._base.dtype)
+        bits = seen_regions.unpack(words, len(self._flips)).T.to(self._base.dtype)
         if self._neurons is None:
             return bits.contiguous()
         full = self._base.expand(-1, len(words)).clone()

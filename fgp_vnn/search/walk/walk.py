@@ -23,13 +23,13 @@ from fgp_vnn.search.walk.boundaries import Boundaries
 from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
 from fgp_vnn.search.walk.patterns import Neighbours
 from fgp_vnn.search.walk.queue import PatternQueue
-from fgp_vnn.search.walk.visited import Visited
+from fgp_vnn.search.walk.seen_regions import SeenRegions
 
 Variant = Literal["full-queue", "first-boundary"]
 
 
 @dataclass(frozen=True)
-class Walk:
+class WalkOptions:
     """How to walk; each heuristic can be switched off to measure what it is worth."""
 
     variant: Variant = "full-queue"
@@ -45,7 +45,7 @@ class Walk:
 
 
 def walk_regions(
-    query: Query, bounds: LayerBounds, confirm: Confirm, budget: Budget, walk: Walk
+    query: Query, bounds: LayerBounds, confirm: Confirm, budget: Budget, walk: WalkOptions
 ) -> Outcome:
     """Search the regions around the domain's centre; `bounds` tell which neurons never flip."""
     batch = walk.numbers.breadth
@@ -59,7 +59,7 @@ def walk_regions(
     return replace(order.outcome(), statistics={**seen, **boundaries.statistics})
 
 
-def _efforts(walk: Walk) -> tuple[Effort, Effort | None]:
+def _efforts(walk: WalkOptions) -> tuple[Effort, Effort | None]:
     """What is spent on a boundary when it is met, and what after a wait."""
     numbers, steps = walk.projections, 0
     if walk.alternate:
@@ -73,12 +73,14 @@ def _efforts(walk: Walk) -> tuple[Effort, Effort | None]:
 class _Breadth:
     """Regions in the order in which they are met."""
 
-    def __init__(self, ground: Ground, boundaries: Boundaries, budget: Budget, walk: Walk) -> None:
+    def __init__(
+        self, ground: Ground, boundaries: Boundaries, budget: Budget, walk: WalkOptions
+    ) -> None:
         self._system, self._boundaries = ground.system, boundaries
         self._budget, self._walk = budget, walk
         start = ground.patterns.start
         self._queue = PatternQueue(start)
-        self.visited = Visited(start.shape[1], start.device, walk.numbers.table)
+        self.visited = SeenRegions(start.shape[1], start.device, walk.numbers.table)
         self.visited.add(start)
         self._full = False  # no memory is left for more regions
         self._found: Counterexample | None = None

@@ -10,7 +10,8 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import ask
-from fgp_vnn.search.walk.walk import Walk
+from fgp_vnn.search.walk.walk import WalkOptions
+from fgp_vnn.strategy import Projections
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
 from tests.helpers.random_networks import KINDS, grid_weights, random_domain, random_network
 from tests.search.walk.test_walk import walk
@@ -43,11 +44,12 @@ def test_a_counterexample_beyond_a_boundary_is_not_lost_to_rounding_on_it() -> N
 def test_a_tie_on_the_boundary_is_told_from_a_strict_one(strict: bool, low: float) -> None:
     """|x_0| <= 0 is met at x_0 = 0, which lies on region boundaries; |x_0| < 0 is not."""
     row = Conjunction(np.array([[1.0, 0.0]]), np.zeros(1), np.array([strict]))
-    outcome = walk(ask(exact_unit_network(), unit_box(low, 1.0), [row]))
+    few = WalkOptions(projections=Projections(long=200))
+    outcome = walk(ask(exact_unit_network(), unit_box(low, 1.0), [row]), few)
     if strict:
-        assert outcome.status != "sat"
+        assert outcome.status != "sat" and outcome.statistics["regions"] > 1
     else:
-        assert outcome.status != "unsat"
+        assert outcome.status == "sat"
 
 
 def test_a_tie_at_a_corner_of_the_box_is_found() -> None:
@@ -60,7 +62,7 @@ def test_equalities_are_two_rows_that_meet_in_a_tie() -> None:
     """y_0 = 1/2 and y_1 = 1/4, met in two points of the box."""
     rows = np.vstack([np.eye(2), -np.eye(2)])
     equal = Conjunction(rows, np.array([0.5, 0.25, -0.5, -0.25]), np.zeros(4, bool))
-    assert walk(ask(exact_unit_network(), unit_box(-1.0, 1.0), [equal])).status != "unsat"
+    assert walk(ask(exact_unit_network(), unit_box(-1.0, 1.0), [equal])).status == "sat"
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "l1"])
@@ -99,8 +101,8 @@ def test_without_alternation_an_inconclusive_boundary_stays_unknown() -> None:
         np.array([[1.0, 1.0], [-1.0, 1.0]]), np.array([-0.6, -0.6]), np.zeros(2, bool)
     )
     query = ask(exact_unit_network(), unit_box(-0.5, 0.5), [both])
-    assert walk(query, Walk(alternate=False)).status == "unknown"
-    assert walk(query, Walk(alternate=False, variant="first-boundary")).status == "unknown"
+    assert walk(query, WalkOptions(alternate=False)).status == "unknown"
+    assert walk(query, WalkOptions(alternate=False, variant="first-boundary")).status == "unknown"
     assert walk(query).status == "unsat"
 
 
@@ -112,7 +114,7 @@ def test_a_network_without_relus_is_decided_by_its_only_region() -> None:
         assert walk(ask(network, unit_box(-1.0, 1.0), [row])).status == status
 
 
-def test_the_number_of_regions_is_exact_for_lines_through_a_box() -> None:
+def test_every_strip_between_lines_through_a_box_is_seen_and_not_every_pattern() -> None:
     """Three parallel lines cut the box into four strips."""
     first = torch.tensor([[1.0, 0.0]] * 3, dtype=torch.float64)
     layer = Dense((0,), (first,), torch.tensor([0.5, 0.0, -0.5]).double())
@@ -122,4 +124,4 @@ def test_the_number_of_regions_is_exact_for_lines_through_a_box() -> None:
     row = Conjunction(np.ones((1, 1)), np.array([-1.0]), np.array([False]))
     outcome = walk(ask(network, unit_box(-1.0, 1.0), [row]))
     assert outcome.status == "unsat"
-    assert outcome.statistics["regions_seen"] >= 4
+    assert 4 <= outcome.statistics["regions_seen"] < 2**3  # not every pattern

@@ -15,8 +15,9 @@ from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.walk.walk import Walk, walk_regions
+from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from tests.helpers.exact import TOLERANCE, least_worst, polygon, polytope
+from tests.helpers.met import is_met
 from tests.helpers.random_networks import (
     KINDS,
     confirm_in,
@@ -30,9 +31,11 @@ from tests.helpers.ticking import Ticking
 PAST = Budget.of(0.0, None)
 
 
-def walk(query: Query, options: Walk | None = None, budget: Budget | None = None) -> Outcome:
+def walk(query: Query, options: WalkOptions | None = None, budget: Budget | None = None) -> Outcome:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return walk_regions(query, bounds, confirm_in(query), budget or UNLIMITED, options or Walk())
+    return walk_regions(
+        query, bounds, confirm_in(query), budget or UNLIMITED, options or WalkOptions()
+    )
 
 
 def random_query(seed: int, domain_kind: str, *, shift: float = 0.0) -> Query:
@@ -57,14 +60,14 @@ def confirmed(query: Query, outcome: Outcome) -> None:
     assert outcome.counterexample is not None
     x = torch.from_numpy(outcome.counterexample.x).unsqueeze(0)
     assert float((query.domain.project(x) - x).abs().max()) <= 1e-9
-    assert bool(query.met(query.network(x)).any())
+    assert bool(is_met(query, query.network(x)).any())
 
 
 @pytest.mark.parametrize("domain_kind", ["box", "l1", "thin box"])
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -> None:
     seen: set[str] = set()
-    for seed in range(40):
+    for seed in range(24):
         query = random_query(seed, domain_kind, shift=shift)
         outcome = walk(query)
         check(query, outcome, least_worst(query, polytope(query.domain)))
@@ -76,7 +79,7 @@ def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -
 def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> None:
     """Unsafe in a polygon inside of the disc is unsafe, safe in one around it is safe."""
     seen: set[str] = set()
-    for seed in range(40):
+    for seed in range(24):
         query = random_query(seed, "l2", shift=shift)
         assert isinstance(query.domain, L2Ball)
         outcome = walk(query)
@@ -93,10 +96,10 @@ def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> 
 @pytest.mark.parametrize("domain_kind", ["clipped l2", "clipped l1"])
 def test_clipped_balls_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
     seen: set[str] = set()
-    for seed in range(40):
+    for seed in range(24):
         query = random_query(seed, domain_kind, shift=0.5)
         outcome = walk(query)
-        broken = query.met(query.network(sample(query.domain, 400, seed))).any()
+        broken = is_met(query, query.network(sample(query.domain, 400, seed))).any()
         assert not (outcome.status == "unsat" and bool(broken))
         if outcome.status == "sat":
             confirmed(query, outcome)
@@ -118,20 +121,20 @@ def test_a_clipped_ball_around_a_corner_is_walked_to_its_far_side() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        Walk(variant="first-boundary"),
-        Walk(alternate=False),
-        Walk(variant="first-boundary", alternate=False),
-        Walk(signed=False),
-        Walk(cache_first=False),
-        Walk(batch=1),
-        Walk(batch=3),
-        Walk(regions=2),
+        WalkOptions(variant="first-boundary"),
+        WalkOptions(alternate=False),
+        WalkOptions(variant="first-boundary", alternate=False),
+        WalkOptions(signed=False),
+        WalkOptions(cache_first=False),
+        WalkOptions(batch=1),
+        WalkOptions(batch=3),
+        WalkOptions(regions=2),
     ],
     ids=str,
 )
-def test_no_variant_says_the_opposite_of_the_oracle(options: Walk) -> None:
+def test_no_variant_says_the_opposite_of_the_oracle(options: WalkOptions) -> None:
     decided = 0
-    for seed in range(25):
+    for seed in range(16):
         query = random_query(seed, "box", shift=0.5)
         outcome = walk(query, options)
         exact = least_worst(query, polytope(query.domain))
@@ -139,11 +142,13 @@ def test_no_variant_says_the_opposite_of_the_oracle(options: Walk) -> None:
         assert not (outcome.status == "unsat" and exact < -TOLERANCE)
         assert not (outcome.status == "sat" and exact > TOLERANCE)
         decided += outcome.status != "unknown"
-    assert decided >= 8
+    assert decided >= 5
 
 
-@pytest.mark.parametrize("options", [Walk(signed=False), Walk(cache_first=False), Walk(batch=1)])
-def test_heuristics_change_the_cost_and_not_the_verdict(options: Walk) -> None:
+@pytest.mark.parametrize(
+    "options", [WalkOptions(signed=False), WalkOptions(cache_first=False), WalkOptions(batch=1)]
+)
+def test_heuristics_change_the_cost_and_not_the_verdict(options: WalkOptions) -> None:
     for seed in range(20):
         query = random_query(seed, "box", shift=1.0)
         plain, other = walk(query), walk(query, options)
@@ -194,9 +199,9 @@ def test_a_deadline_that_comes_during_the_walk_is_honoured(times: int) -> None:
     stopped = 0
     for seed in range(12):
         query = random_query(seed, "box", shift=1.0)
-        whole = walk(query, Walk(batch=1))
+        whole = walk(query, WalkOptions(batch=1))
         budget = Ticking(times)
-        outcome = walk(query, Walk(batch=1), budget)
+        outcome = walk(query, WalkOptions(batch=1), budget)
         late = len(budget.asked) > times
         assert outcome.status == ("timeout" if late else whole.status)
         stopped += late
@@ -209,7 +214,7 @@ def test_a_limit_of_regions_gives_up_with_its_reason() -> None:
         for q in (random_query(seed, "box", shift=3.0) for seed in range(50))
         if walk(q).status == "unsat" and walk(q).statistics["regions"] > 5
     )
-    outcome = walk(query, Walk(batch=2, regions=2))
+    outcome = walk(query, WalkOptions(batch=2, regions=2))
     assert outcome.status == "unknown"
     assert "regions" in outcome.reason
 
@@ -228,7 +233,7 @@ def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
     for seed in range(5):
         query = random_query(seed, "box")
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-        outcome = walk_regions(query, bounds, refuse, UNLIMITED, Walk())
+        outcome = walk_regions(query, bounds, refuse, UNLIMITED, WalkOptions())
         exact = least_worst(query, polytope(query.domain))
         assert outcome.status == ("unsat" if exact > 0 else "unknown")
         assert bool(outcome.reason) == (outcome.status == "unknown")
@@ -239,5 +244,5 @@ def test_looser_bounds_of_the_layers_cost_time_and_nothing_else() -> None:
         query = random_query(seed, "box", shift=0.5)
         wide = [torch.full((1, n), 1e6).double() for n in query.network.widths]
         loose = LayerBounds(tuple(-w for w in wide), tuple(wide))
-        outcome = walk_regions(query, loose, confirm_in(query), UNLIMITED, Walk())
+        outcome = walk_regions(query, loose, confirm_in(query), UNLIMITED, WalkOptions())
         assert outcome.status == walk(query).status

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgp_vnn.search.walk.visited import Visited, flip_words, pack, unpack
-from fgp_vnn.strategy import Table
+from fgp_vnn.search.walk.seen_regions import SeenRegions, flip_words, pack, unpack
+from fgp_vnn.strategy import HashTable
 
 CPU = torch.device("cpu")
 NEURONS = [0, 1, 5, 61, 62, 63, 64, 124, 125, 130, 200]
@@ -54,7 +54,7 @@ def test_flipping_a_word_flips_that_neuron_alone(neurons: int) -> None:
 def test_it_agrees_with_a_set(neurons: int, batches: list[tuple[int, int]], seed: int) -> None:
     """Batches with repetitions, within a batch and between batches, in a table that has to grow."""
     known: set[tuple[bool, ...]] = set()
-    visited = Visited(pack(bits(1, neurons, 0)).shape[1], CPU, Table(slots=8))
+    visited = SeenRegions(pack(bits(1, neurons, 0)).shape[1], CPU, HashTable(slots=8))
     for count, distinct in batches:
         patterns = bits(count, neurons, seed, distinct=distinct)
         fresh = visited.add(pack(patterns))
@@ -67,7 +67,7 @@ def test_it_agrees_with_a_set(neurons: int, batches: list[tuple[int, int]], seed
 
 @pytest.mark.parametrize("neurons", [20, 70, 130])
 def test_nothing_is_forgotten_when_the_table_grows(neurons: int) -> None:
-    visited = Visited(pack(bits(1, neurons, 0)).shape[1], CPU, Table(slots=4))
+    visited = SeenRegions(pack(bits(1, neurons, 0)).shape[1], CPU, HashTable(slots=4))
     first = pack(bits(3000, neurons, 1))
     count = len({tuple(row) for row in first.tolist()})
     assert len(visited.add(first)) == count
@@ -80,12 +80,12 @@ def test_patterns_that_differ_in_one_neuron_are_all_kept() -> None:
     neurons = 130
     flips = flip_words(neurons, CPU)
     pairs = (flips.unsqueeze(0) ^ flips.unsqueeze(1)).flatten(0, 1)
-    visited = Visited(flips.shape[1], CPU, Table())
+    visited = SeenRegions(flips.shape[1], CPU, HashTable())
     assert len(visited.add(pairs)) == neurons * (neurons - 1) // 2 + 1
 
 
 def test_patterns_with_the_same_hash_slot_are_told_apart() -> None:
-    visited = Visited(1, CPU, Table(slots=1))
+    visited = SeenRegions(1, CPU, HashTable(slots=1))
     words = torch.arange(500).unsqueeze(1)
     assert len(visited.add(words)) == 500
     assert len(visited.add(words.flip(0))) == 0
@@ -93,7 +93,7 @@ def test_patterns_with_the_same_hash_slot_are_told_apart() -> None:
 
 
 def test_no_pattern_and_no_neuron_are_fine() -> None:
-    visited = Visited(1, CPU, Table())
+    visited = SeenRegions(1, CPU, HashTable())
     nothing = torch.zeros(1, 0, dtype=torch.bool)
     assert visited.add(pack(nothing)).tolist() == [0]
     assert visited.add(pack(nothing)).tolist() == []

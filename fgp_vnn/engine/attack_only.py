@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fgp_vnn.attack.opaque import Aim, Program, falsify_program
+from fgp_vnn.attack.black_box import Aim, BlackBox, falsify_program
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
@@ -18,10 +18,10 @@ from fgp_vnn.strategy import Strategy
 
 
 @dataclass(eq=False)
-class OpaqueProblem:
+class AttackProblem:
     """Whether an output in one of the conjunctions is reached from the domain, by a program."""
 
-    program: Program
+    program: BlackBox
     outputs: int
     domain: Domain
     unsafe: Sequence[Conjunction]
@@ -32,7 +32,7 @@ class OpaqueProblem:
     strategy: Strategy = field(default_factory=Strategy)
 
 
-def attack_program(problem: OpaqueProblem) -> Verdict:
+def attack_program(problem: AttackProblem) -> Verdict:
     """`sat` with a counterexample, or `unknown` with the reason why nothing else was tried."""
     begin = time.perf_counter()
     blind, settings = problem.strategy.attack.blind, problem.settings

@@ -22,7 +22,7 @@ _LARGE = 1e30  # instead of infinity, whose differences are no numbers
 _COPIES = 3  # of a point's tensors: a forward pass, a backward pass, and what both need
 
 
-class Program(Protocol):
+class BlackBox(Protocol):
     """What an attack needs of a network."""
 
     @property
@@ -45,7 +45,7 @@ class Program(Protocol):
 class Aim:
     """What is attacked, and what counts."""
 
-    program: Program
+    program: BlackBox
     unsafe: Query  # of the program's outputs: its network maps them to the rows of the unsafe set
     domain: Domain  # of the program's inputs
     confirm: Confirm

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.opaque import Aim, falsify_program
+from fgp_vnn.attack.black_box import Aim, falsify_program
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, Domain, L2Ball

@@ -16,7 +16,7 @@ from fgp_vnn.transform.inputs import Lift
 Array = NDArray[Any]
 
 
-class Names:
+class OriginalNames:
     """Places in the network and the property of a query as they were before it was shrunk."""
 
     def __init__(self, query: Query) -> None:

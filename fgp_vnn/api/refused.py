@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 
-from fgp_vnn.api.cases import check_sizes, combine, compares_only
+from fgp_vnn.api.cases import check_sizes, compares_only, join_verdicts
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.opaque import OpaqueProblem
+from fgp_vnn.engine.attack_only import AttackProblem
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.onnx.opaque import Opaque, load_opaque
@@ -38,7 +38,7 @@ def attack_refused(
     budget = budget.share(1)  # it ends also where no limit is given
     verdicts: list[Verdict] = []
     for number, case in enumerate(prop.cases):
-        problem = OpaqueProblem(
+        problem = AttackProblem(
             program,
             program.outputs,
             Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper)),
@@ -48,10 +48,10 @@ def attack_refused(
             budget.share(1 / (len(prop.cases) - number)),
             str(refused),
         )
-        verdicts.append(run(problem, "opaque"))
+        verdicts.append(run(problem, "attack only"))
         if verdicts[-1].status == "sat" or budget.expired():
             break
-    verdict = combine(verdicts)
+    verdict = join_verdicts(verdicts)
     if verdict.status != "sat" and isinstance(refused, OutOfMemoryError):
         raise refused
     return verdict

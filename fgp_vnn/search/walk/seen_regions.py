@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fgp_vnn.strategy import Table
+from fgp_vnn.strategy import HashTable
 
 WORD = 62  # sign bits per int64 word; the sign of the word itself is left alone
 MARK = 1 << 62  # the bit above those of a word
@@ -39,10 +39,10 @@ def _places(device: torch.device) -> Tensor:
     return torch.arange(WORD, device=device)
 
 
-class Visited:
+class SeenRegions:
     """A hash table with open addressing; whole patterns are compared, so nothing is ever missed."""
 
-    def __init__(self, words: int, device: torch.device, numbers: Table) -> None:
+    def __init__(self, words: int, device: torch.device, numbers: HashTable) -> None:
         self._words, self._device, self._numbers = words, device, numbers
         self._count = 0
         self._few: set[tuple[int, ...]] | None = set()  # all patterns while they are few

@@ -1,0 +1,28 @@
+"""Independent pieces of work: done one after another here, elsewhere by several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+class Spread:
+    """Does pieces of work one after another."""
+
+    ways: int = 1  # pieces that are done at the same time
+
+    def __call__(
+        self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
+    ) -> Iterable[Result]:
+        """The results of the pieces, in their order."""
+        return (work(piece) for piece in pieces)
+
+    def fair(self, count: int, most: int) -> int:
+        """How many of `count` things make up a piece, at most `most` in all pieces at a time."""
+        return max(1, min(most // self.ways, -(-count // self.ways)))
+
+
+ALONE = Spread()

@@ -1,0 +1,1 @@
+"""One instance searched by several processes."""

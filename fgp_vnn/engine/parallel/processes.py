@@ -1,0 +1,97 @@
+"""Processes that are copies of this one, and end with it.
+
+A fork has all of this process at once: the network, its bounds and the libraries, without reading
+or sending anything. It runs with one thread of torch, so that no pool of threads is missed that a
+fork does not take along. Between the two goes a socket; whoever sees its end ends as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+import torch
+
+from fgp_vnn.base.story import LOG
+from fgp_vnn.base.threads import only_watched
+from fgp_vnn.budget.host import share_limits
+from fgp_vnn.engine.parallel.messages import packed, unpacked
+
+
+def can_fork() -> bool:
+    """Whether a copy of this process can go on by itself: not where threads of others may hold a
+    lock in the middle of something, nor where system libraries do not survive it."""
+    linux = sys.platform.startswith("linux")
+    return linux and only_watched() and not bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+@dataclass(eq=False)
+class Process:
+    """A process that was forked, seen from this one."""
+
+    number: int
+    connection: Connection
+
+    def send(self, message: Any) -> None:
+        """Send a message; raises OSError if nobody is there any more."""
+        self.connection.send_bytes(packed(message))
+
+    def receive(self) -> Any:
+        """The next message; raises EOFError or OSError if nobody is there any more."""
+        return unpacked(self.connection.recv_bytes())
+
+    def end(self) -> None:
+        """End the process at once, whatever it is doing."""
+        with suppress(OSError):
+            os.kill(self.number, signal.SIGKILL)
+        self.connection.close()
+        with suppress(OSError):  # somebody else has waited for it
+            os.waitpid(self.number, 0)
+
+
+def fork(work: Callable[[Connection], None], others: Sequence[Process], parts: int) -> Process:
+    """A copy of this process that does some work and ends, in one of so many parts of the memory
+    that limits leave; what `others` are told is not its business."""
+    ours, theirs = Pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads
+        number = os.fork()
+    if number:
+        theirs.close()
+        return Process(number, ours)
+    try:
+        for connection in (ours, *(other.connection for other in others)):
+            connection.close()
+        _settle_in(parts)
+        work(theirs)
+    finally:
+        os._exit(0)
+
+
+def end_with(connection: Connection) -> None:
+    """End this process when whoever is at the other side of the connection does."""
+    with suppress(EOFError, OSError):
+        connection.recv_bytes()
+    os._exit(0)
+
+
+def _settle_in(parts: int) -> None:
+    """Leave alone what belongs to the process that this is a copy of."""
+    share_limits(parts)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    logging.disable()
+    LOG.disabled = True
+    torch.set_num_threads(1)
+    devnull = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(devnull, stream)

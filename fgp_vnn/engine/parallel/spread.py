@@ -1,0 +1,54 @@
+"""Independent pieces of work, done by copies of this process at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from multiprocessing.connection import Connection
+
+from fgp_vnn.base.spread import Piece, Result, Spread
+from fgp_vnn.base.story import LOG
+from fgp_vnn.base.threads import start_watching
+from fgp_vnn.engine.parallel.messages import packed
+from fgp_vnn.engine.parallel.processes import Process, end_with, fork
+
+
+class ForkedSpread(Spread):
+    """Does the first part of the pieces here, and each other part in a process of its own.
+
+    What a process that dies or fails leaves undone is done here, so that an error is raised here.
+    """
+
+    def __init__(self, ways: int, worth: float) -> None:
+        self.ways = ways
+        self._worth = worth  # seconds of a part from which on a process pays
+        self._last = worth  # seconds of a part, the last time
+
+    def __call__(
+        self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
+    ) -> Iterable[Result]:
+        begin = time.monotonic()
+        ways = min(self.ways, len(pieces)) if self._last >= self._worth else 1
+        results: dict[int, Result] = {}
+        processes: list[Process] = []
+        try:
+            for way in range(1, ways):
+                part = [pieces[i] for i in range(way, len(pieces), ways)]
+                processes.append(fork(partial(_do, work, part), processes, ways))
+            results |= {i: work(pieces[i]) for i in range(0, len(pieces), max(ways, 1))}
+            self._last = (time.monotonic() - begin) * max(ways, 1) / self.ways
+            for way, process in enumerate(processes, 1):
+                results |= zip(range(way, len(pieces), ways), process.receive(), strict=True)
+        except (EOFError, OSError) as error:
+            LOG.warning("a process has died: %s", error)
+        finally:
+            for process in processes:
+                process.end()
+        return [results[i] if i in results else work(piece) for i, piece in enumerate(pieces)]
+
+
+def _do(work: Callable[[Piece], Result], pieces: Sequence[Piece], connection: Connection) -> None:
+    start_watching("parent", end_with, connection)
+    connection.send_bytes(packed([work(piece) for piece in pieces]))
+    time.sleep(60)  # until the first process has read it, and ends this one

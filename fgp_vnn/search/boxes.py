@@ -1,0 +1,152 @@
+"""Linear bounds of a batch of boxes, and what they say of where to halve each.
+
+Hidden bounds are computed anew for each box, but only for the neurons that were unstable in the box
+it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.bounds.forward import Forward
+from fgp_vnn.bounds.joint_products import regain
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.query import Query
+from fgp_vnn.search import input_rules
+from fgp_vnn.search.clipping import clip
+from fgp_vnn.search.conjunctions import weigh_rows
+from fgp_vnn.search.last_boxes import Parts
+from fgp_vnn.search.rules import find_rule
+from fgp_vnn.strategy import Inputs, Strategy
+
+
+@dataclass(frozen=True)
+class Subdivision:
+    """How to split boxes."""
+
+    coarse: bool = True  # in float32 first
+    lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
+    clip: bool = True  # boxes are cut down to where a counterexample can still be
+    whole: bool = False  # a box that is too small to be split ends it: only unsat is of use
+    strategy: Strategy = field(default_factory=Strategy)
+
+
+# A split rule of `input_rules`.
+Pull = Callable[[Query, Box, LayerBounds, Backward, Tensor, Inputs], Tensor]
+
+
+class Bounded(NamedTuple):
+    """What linear bounds make of a batch of boxes."""
+
+    closed: Tensor  # [boxes] proved
+    nominal: Tensor  # [boxes, rows] lower bounds of g before rounding is taken off
+    points: Tensor  # [boxes, points, inputs] where the linear bounds are least
+    left: Parts  # what the open disjuncts leave of each box
+    pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
+    weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
+
+
+def bound_boxes(
+    query: Query, parts: Parts, forward: Forward | None, budget: Budget, subdivision: Subdivision
+) -> Bounded:
+    """Bounds of every row in each box, by hidden bounds of its own."""
+    network = query.network
+    box = Box(parts.lower, parts.upper)
+    known = torch.split(parts.signs, list(network.widths), -1)
+    prior = None
+    if network.layers:
+        prior = LayerBounds.of_signs(known, box.lower.dtype, network.activations)
+    if forward is not None:
+        bounds = forward.bounds(box, prior)
+    else:
+        bounds = root_bounds(network, box, prior=prior, budget=budget)
+    numbers, rounding = subdivision.strategy.inputs, Rounding(network, box, bounds)
+    passed = _whole(_pass(query, box, bounds, rounding), len(parts.lower))
+    seen = passed
+    if box.lower.shape[-1] <= numbers.together:
+        passed, seen = regain(network, box, bounds, passed, rounding)
+    combined = weigh_rows(query, box, passed, numbers)
+    points = box.maximiser(-passed.weight)
+    if combined.points is not None:
+        points = torch.cat([points, combined.points], dim=1)
+    left, closed = box, combined.closed
+    if subdivision.clip:
+        left, closed = clip(query, box, passed, closed)
+    rule: Pull = find_rule(input_rules, numbers.rule)
+    pull = rule(query, box, bounds, seen, combined.weights, numbers)
+    signs = _signs(bounds, parts.signs)
+    kept = Parts(left.lower, left.upper, signs)
+    weights = _proving(query, passed.least, combined.weights)
+    return Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
+
+
+def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
+    """A backward pass of all rows, each of which is taken once, however many disjuncts share it."""
+    network, (first, place) = query.network, query.distinct
+    rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)[first]
+    depth, lines = len(network.layers), bounds.lines()
+    passed = backward(network, box, depth, rows.unsqueeze(0), lines, rounding=rounding)
+    if len(first) == len(place):
+        return passed
+    coefficients = {k: part[:, place] for k, part in passed.coefficients.items()}
+    weight, constant, least, nominal = (part[:, place] for part in passed[:4])
+    return Backward(weight, constant, least, nominal, coefficients)
+
+
+def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:
+    """The weights [boxes, rows], but one row alone where that is enough for its disjunct."""
+    best = query.worst(least)[..., query.disjunct]
+    return torch.where(best > 0, (least >= best).to(weights.dtype), weights)
+
+
+def _whole(passed: Backward, count: int) -> Backward:
+    """A pass of one row for all boxes, as happens without hidden layers, made one for each."""
+    weight, constant, least, nominal = (p.expand(count, *p.shape[1:]) for p in passed[:4])
+    return Backward(weight, constant, least, nominal, passed.coefficients)
+
+
+def bound_exactly(
+    query: Query,
+    coarse: Query,
+    parts: Parts,
+    bounded: Bounded,
+    budget: Budget,
+    subdivision: Subdivision,
+) -> Bounded:
+    """Bound again in float64 the boxes that only rounding, or the range of float32, kept open."""
+    if coarse is query:
+        return bounded
+    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
+    again = torch.nonzero(~bounded.closed & shut).flatten()
+    if not len(again):
+        return bounded
+    lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
+    boxes = Parts(lower, upper, parts.signs[again])
+    exact = bound_boxes(query, boxes, None, budget, subdivision)
+    return bounded._replace(
+        closed=bounded.closed.index_copy(0, again, exact.closed),
+        weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),
+    )
+
+
+def _signs(bounds: LayerBounds, like: Tensor) -> Tensor:
+    parts = [like[:, :0]]
+    triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
+    for activation, lower, upper in triples:
+        sign = (lower >= 0).to(torch.int8) - ((upper <= 0) & (lower < 0)).to(torch.int8)
+        sign = sign if activation is RELU else torch.zeros_like(sign)
+        parts.append(sign.expand(len(like), -1))
+    return torch.cat(parts, -1)
+
+
+def score(query: Query, least: Tensor) -> Tensor:
+    """How far a box [boxes] is from being decided: its worst disjunct's best row."""
+    return query.worst(least).amin(-1)

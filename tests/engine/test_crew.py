@@ -1,0 +1,180 @@
+"""Searches that several processes work on: nothing of their frontier is ever lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.engine.parallel.crew import Crew
+from fgp_vnn.engine.parallel.share import run_shared
+from fgp_vnn.property.model import Conjunction
+from fgp_vnn.query import Query, ask
+from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.search.forecast import Forecast
+from fgp_vnn.search.inputs import InputSplits
+from fgp_vnn.search.neurons import NeuronSplits
+from fgp_vnn.strategy import Crew as Numbers
+from fgp_vnn.strategy import Inputs, Neurons, Strategy
+from tests.helpers.random_cases import exact_confirm
+from tests.helpers.random_networks import random_domain, random_network, sample
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+SMALL = Strategy(inputs=Inputs(batch=8), neurons=Neurons(batch=8))
+HASTY = Numbers(alone=0.0, turn=0.0, pause=0.01)
+Begin = Callable[[Query, Confirm, Budget], Divisible]
+
+
+def by_inputs(query: Query, confirm: Confirm, budget: Budget) -> Divisible:
+    search = InputSplits(query, confirm, budget, Subdivision(strategy=SMALL))
+    search.begin()
+    return search
+
+
+def by_neurons(query: Query, confirm: Confirm, budget: Budget) -> Divisible:
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    return NeuronSplits.begin(query, bounds, confirm, budget, SMALL)
+
+
+BOTH = pytest.mark.parametrize("begin", [by_inputs, by_neurons])
+
+
+def nearly(margin: float, seed: int = 5) -> Query:
+    """Safe by a margin, which is small, or unsafe, where it is below 0."""
+    network = random_network(seed, inputs=4, widths=(16, 16))
+    domain = random_domain(seed, inputs=4, size=2.0)
+    y = network(sample(domain, 5000, seed))[:, 0]
+    low = float(y.min()) - margin * float(y.max() - y.min())
+    row = Conjunction(np.array([[1.0, 0.0]]), np.array([low]), np.array([False]))
+    return ask(network, domain, [row])
+
+
+def share(search: Divisible, after: Callable[[], Any] = lambda: None, jobs: int = 2) -> None:
+    """Let processes work on a search; `after` is called in between."""
+
+    def over() -> bool:
+        after()
+        return search.found is not None or search.enough()
+
+    with torch.no_grad(), Crew([search], jobs, search.budget, HASTY) as crew:
+        crew.work(over)
+
+
+def accounted_for(search: Divisible) -> float:
+    """The part of the tree that is closed or open, of all."""
+    waiting = search.frontier.everything().get("share", torch.zeros(0))
+    return search.closed + float(waiting[: len(search.frontier)].sum())
+
+
+def children() -> list[psutil.Process]:
+    return list(psutil.Process().children())
+
+
+@BOTH
+@pytest.mark.parametrize("jobs", [2, 5])
+def test_several_processes_prove_what_one_does_and_all_of_it(begin: Begin, jobs: int) -> None:
+    for seed in (4, 5, 6):
+        search = begin(nearly(0.1, seed), lambda points: None, UNLIMITED)
+        share(search, jobs=jobs)
+        assert search.outcome().status == "unsat"
+        assert search.handed_out == 0
+        assert search.closed == pytest.approx(1)
+
+
+@BOTH
+def test_a_counterexample_of_one_process_ends_all(begin: Begin) -> None:
+    query = nearly(-0.02)
+    exact = exact_confirm(query)
+    refusals = iter(range(3))  # so that more than the root is searched
+    search = begin(
+        query, lambda p: None if next(refusals, None) is not None else exact(p), UNLIMITED
+    )
+    share(search)
+    assert search.outcome().status == "sat"
+    assert not children()
+
+
+@BOTH
+def test_what_a_killed_process_had_is_done_by_another(begin: Begin) -> None:
+    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    killed: list[int] = []
+
+    def kill() -> None:
+        if len(killed) < 5 and search.bounded > 10 * len(killed):
+            killed.append(children()[len(killed) % 2].pid)
+            os.kill(killed[-1], signal.SIGKILL)
+
+    share(search, kill)
+    assert len(killed) == 5
+    assert search.outcome().status == "unsat"
+    assert search.closed == pytest.approx(1)
+
+
+@BOTH
+def test_if_all_processes_are_killed_again_and_again_nothing_is_lost(begin: Begin) -> None:
+    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+
+    def kill() -> None:
+        for child in children():
+            child.kill()
+
+    share(search, kill)
+    assert search.outcome().status == "unknown"
+    assert search.handed_out == 0
+    assert accounted_for(search) == pytest.approx(1)
+    search.run(search.enough)
+    assert search.outcome().status == "unsat"
+
+
+@BOTH
+def test_a_deadline_leaves_open_what_is_handed_out(begin: Begin) -> None:
+    search = begin(nearly(0.05, 3), lambda points: None, Budget.of(0.3, None))
+    share(search)
+    outcome = search.outcome()
+    assert outcome.status == "timeout"
+    assert search.handed_out == 0
+    assert accounted_for(search) == pytest.approx(1)
+    assert not children()
+
+
+@BOTH
+@pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError])
+def test_what_fails_in_a_process_is_done_in_the_first_one(
+    begin: Begin, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    here, kind, run = os.getpid(), type(search), type(search).run
+
+    def fail_elsewhere(self: Divisible, until: Callable[[], bool]) -> None:
+        if os.getpid() != here:
+            raise error
+        run(self, until)
+
+    monkeypatch.setattr(kind, "run", fail_elsewhere)
+    monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
+    with torch.no_grad():
+        run_shared(search, 2, HASTY, Forecast())
+    assert search.outcome().status == "unsat"
+    assert search.closed == pytest.approx(1)
+    assert not children()
+
+
+def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
+    monkeypatch.setattr("fgp_vnn.engine.parallel.share.Crew", refuse)
+    search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
+    run_shared(search, 2, Numbers(alone=1e9), Forecast())
+    assert search.outcome().status == "unsat"

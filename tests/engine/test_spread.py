@@ -1,0 +1,95 @@
+"""Pieces of work that several processes do."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import psutil
+import pytest
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.engine.parallel.spread import ForkedSpread
+from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.strategy import Slopes, Strategy
+from tests.search.test_neurons import hard_query
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 2, 7])
+@pytest.mark.parametrize("ways", [1, 2, 3])
+def test_results_come_in_the_order_of_the_pieces(pieces: int, ways: int) -> None:
+    doubled = ForkedSpread(ways, 0.0)(lambda piece: 2 * piece, torch.arange(pieces).tolist())
+    assert list(doubled) == [2 * piece for piece in range(pieces)]
+    assert not psutil.Process().children()
+
+
+def test_pieces_are_done_in_several_processes_only_if_that_pays() -> None:
+    def work(piece: int) -> int:
+        time.sleep(0.01)
+        return os.getpid()
+
+    assert len(set(ForkedSpread(2, 0.0)(work, range(4)))) == 2
+    hasty = ForkedSpread(2, 1e9)
+    hasty(work, range(4))
+    assert set(hasty(work, range(4))) == {os.getpid()}
+
+
+@pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError, SystemExit])
+def test_what_fails_elsewhere_is_done_here(error: type[BaseException]) -> None:
+    here = os.getpid()
+
+    def work(piece: int) -> int:
+        if os.getpid() != here:
+            raise error
+        return piece
+
+    assert list(ForkedSpread(3, 0.0)(work, range(5))) == list(range(5))
+    assert not psutil.Process().children()
+
+
+def test_an_error_of_a_piece_is_raised_here() -> None:
+    def work(piece: int) -> int:
+        return 1 // (3 - piece)
+
+    with pytest.raises(ZeroDivisionError):
+        list(ForkedSpread(2, 0.0)(work, range(5)))
+    assert not psutil.Process().children()
+
+
+def test_hidden_bounds_and_their_proofs_are_those_of_one_process() -> None:
+    query, strategy = hard_query(3), Strategy(slopes=Slopes().storable())
+    with torch.no_grad():
+        plain = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        found = []
+        for spread in (ForkedSpread(1, 0.0), ForkedSpread(3, 0.0)):
+            kept: list[Tensor] = []
+            refined = refine_layers(
+                query,
+                plain,
+                strategy.slopes,
+                UNLIMITED,
+                lambda k, neurons, slopes, kept=kept: kept.append(neurons),  # type: ignore[misc]
+                spread,
+            )
+            sharper = sharpen_layers(
+                query,
+                refined,
+                4,
+                UNLIMITED,
+                strategy,
+                lambda k, neurons, cover, kept=kept: kept.append(neurons),  # type: ignore[misc]
+                spread,
+            )
+            found.append((sharper, torch.cat(kept)))
+    (alone, own), (shared, others) = found
+    assert own.tolist() == others.tolist()
+    for one, other in zip(
+        (*alone.lower, *alone.upper), (*shared.lower, *shared.upper), strict=True
+    ):
+        assert torch.allclose(one, other)
