@@ -57,11 +57,32 @@ class Query:
         return found
 
     @cached_property
-    def members(self) -> tuple[Tensor, ...]:
-        """The numbers [rows of it] of each disjunct's rows."""
-        return tuple(
-            torch.tensor(rows, dtype=torch.long, device=self.disjunct.device) for rows in self._rows
-        )
+    def conjunctions(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """The disjuncts of several rows, those of as many together: their numbers [m] and the
+        numbers of their rows [m, rows of each]."""
+        sizes = [len(rows) for rows in self._rows]
+        groups = [[d for d, n in enumerate(sizes) if n == size] for size in sorted(set(sizes))]
+        numbers, found = self.disjunct.new_tensor, []
+        for group in groups:
+            if sizes[group[0]] > 1:
+                found.append((numbers(group), numbers([self._rows[d] for d in group])))
+        return tuple(found)
+
+    @cached_property
+    def distinct(self) -> tuple[Tensor, Tensor]:
+        """The numbers of the rows that differ [m], and the place of each row [rows] among them."""
+        numbers = torch.arange(self.network.outputs, device=self.disjunct.device)
+        output = self.network.output
+        if isinstance(output, Combination) and output.defect is None:
+            parts = [output.rows, output.offset.unsqueeze(-1)]
+        elif isinstance(output, Dense) and output.defect is None and output.terms is None:
+            parts = [*output.weights, output.bias.unsqueeze(-1)]
+        else:
+            return numbers, numbers
+        same = torch.unique(torch.cat(parts, -1), dim=0, return_inverse=True)[1]
+        least = torch.full_like(numbers, len(numbers)).scatter_reduce(0, same, numbers, "amin")
+        first, place = torch.unique(least[same], return_inverse=True)
+        return first, place
 
     def rows_of(self, disjunct: int) -> list[int]:
         """The numbers of a disjunct's rows."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,27 +16,27 @@ import torch
 from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
 from fgp_vnn.api.opening import divide, load_asked
 from fgp_vnn.api.refused import attack_refused
+from fgp_vnn.api.written import as_files, note_of
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
-from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.budget.host import cores
-from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
-from fgp_vnn.engine.many import proved_at_once
+from fgp_vnn.engine.many import box_of, log_box, proved_at_once
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings, check_certificate, make_settings
-from fgp_vnn.network import LoadedNetwork, Network
+from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.network.onnx.opaque import FLAT
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition, property_of
-from fgp_vnn.property.model import Array, Case
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
@@ -57,7 +58,8 @@ def verify(
     which inputs are meant, and which outputs are unsafe. The model is an ONNX file, or what
     `load_model` takes. Options are `timeout` in seconds and the fields of `Settings`.
 
-    The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
+    The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
+    property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
     with a `Stage` at each step, and a few times a second in a search.
     """
@@ -69,7 +71,8 @@ def verify(
     if certificate is not None:
         check_certificate(chosen)
     if files is None and (certificate is not None or chosen.float32_semantics):
-        raise InputError("a certificate, and the float32 semantics, are about two files")
+        given = _property(prop, inputs, unsafe) if prop is None else prop
+        return _verify_written(model, given, certificate, progress, options)
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
     with listening(progress), memory_errors():
         asked = _property(prop, inputs, unsafe, limit().memory)
@@ -83,11 +86,33 @@ def verify(
     return replace(verdict, seconds=verdict.seconds | {"total": time.perf_counter() - begin})
 
 
+def _verify_written(
+    model: Any,
+    prop: str | Path | Property,
+    certificate: str | Path | None,
+    progress: Callable[[Stage], None] | None,
+    options: dict[str, Any],
+) -> Verdict:
+    """The verdict on what is written to files first; what is needed to check a certificate stays
+    beside it."""
+    if certificate is not None:
+        check_writable(Path(certificate), "certificate")
+    with TemporaryDirectory() as folder:
+        stem = Path(folder, "network") if certificate is None else Path(certificate)
+        with as_files(model, prop, stem) as (network, text, made):
+            asked = {"certificate": certificate, "progress": progress}
+            verdict = verify(network, text, **asked, **options)
+            if not verdict.certificate:
+                for path in made:
+                    path.unlink(missing_ok=True)
+    return replace(verdict, note=note_of(model))
+
+
 def _property(
     prop: str | Path | Property | None,
     inputs: Condition | None,
     unsafe: Condition | None,
-    memory: int,
+    memory: int | None = None,
 ) -> Property:
     """The property that is asked about, read within so many bytes."""
     if inputs is not None and unsafe is not None and prop is None:
@@ -142,7 +167,8 @@ def _verify(
         else:
             log = no_log if certificate is None else new_log
             verdict = solve_property(loaded, part, settings, budget, new_log=log)
-        verdicts.append(replace(verdict, seconds={"load": load, **verdict.seconds}))
+        told = {"load": load, **verdict.seconds}
+        verdicts.append(replace(verdict, seconds=told, note=loaded.note))
         if verdict.status == "sat":
             break
         begin = time.perf_counter()
@@ -150,27 +176,6 @@ def _verify(
     if certificate is not None and verdict.status == "unsat":
         verdict = _with_certificate(verdict, logs, model, prop, certificate, limit())
     return verdict
-
-
-def _box_of(case: Case) -> Box:
-    return Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
-
-
-def _log_box(
-    new_log: Callable[[Query, int], NullLog],
-    network: Network,
-    case: Case,
-    number: int,
-    weights: Array,
-) -> None:
-    """Log that the box of a case is proved as a whole, by the rows with weights [rows]."""
-    if new_log is no_log:
-        return
-    box = _box_of(case)
-    log = new_log(ask(network, box, case.unsafe), number)
-    rows, every = torch.from_numpy(weights).unsqueeze(0), torch.ones(1, dtype=torch.bool)
-    log.boxes(box.lower.unsqueeze(0), box.upper.unsqueeze(0), rows, every)
-    log.ended(proved=True, in_time=True)
 
 
 def no_log(query: Query, case: int) -> NullLog:
@@ -212,12 +217,13 @@ def solve_property(
     for number, case in enumerate(prop.cases):
         weights = proved[number]
         if weights is not None:
-            _log_box(new_log, network, case, number, weights)
+            if new_log is not no_log:
+                log_box(new_log(ask(network, box_of(case), case.unsafe), number), case, weights)
             continue
         if number and budget.expired():
             verdicts.append(Verdict("timeout", reason=f"time is up before box {number + 1}"))
             break
-        domain = _box_of(case)
+        domain = box_of(case)
         if deployment is not None:
             domain = received(domain)
             with torch.no_grad():
@@ -268,7 +274,7 @@ def _with_certificate(
         steps = [step for log in logs for step in log.steps]
         data, _ = prove(steps, network, text, prop, watch)
     except NoCertificateError as error:
-        return replace(verdict, reason=f"no certificate: {error}")
+        return replace(verdict, reason=f"{NO_CERTIFICATE}: {error}")
     write_bytes(path, data, "certificate")
     seconds = verdict.seconds | {"certificate": time.perf_counter() - begin}
     return replace(verdict, certificate=str(path), seconds=seconds)

@@ -139,6 +139,9 @@ class InputSplits(Divisible):
         """Whether only unsat is of use, and a box cannot be split further."""
         return self._how.whole and self.statistics["stuck"] > 0
 
+    def extend(self, budget: Budget) -> None:
+        self.budget = budget
+
     def copy(self, confirm: Confirm, budget: Budget) -> InputSplits:
         fresh = InputSplits(self.query, confirm, budget, self._how)
         if self._keep is not forget:
@@ -168,7 +171,7 @@ class InputSplits(Divisible):
 
     def outcome(self) -> Outcome:
         statistics, stuck = self.statistics, self.statistics["stuck"]
-        left = len(self.frontier) + self.handed_out
+        left = self.open
         if self.found is not None:
             return Outcome("sat", self.found, statistics=statistics)
         left = 0 if self._hopeless else left

@@ -166,7 +166,12 @@ class NeuronSplits(Divisible):
         if neurons.trial is None or bounded < neurons.trial:
             return False
         # About half of all bundles are leaves of the tree so far; the rest were split.
-        return len(self.frontier) + self.handed_out > neurons.hardly * bounded / 2
+        return self.open > neurons.hardly * bounded / 2
+
+    def extend(self, budget: Budget) -> None:
+        self.budget = budget
+        self.goal.setting = replace(self.goal.setting, budget=budget)
+        self.neurons = replace(self.neurons, most=None, trial=None)
 
     def copy(self, confirm: Confirm, budget: Budget) -> NeuronSplits:
         setting = replace(self.goal.setting, budget=budget)
@@ -199,7 +204,7 @@ class NeuronSplits(Divisible):
             search.keep(proved)
 
     def outcome(self) -> Outcome:
-        goal, lp, left = self.goal, self.goal.effort.lp, len(self.frontier) + self.handed_out
+        goal, lp, left = self.goal, self.goal.effort.lp, self.open
         statistics = {"bundles": self.bounded}
         statistics |= {"lps": goal.lps} if lp else {}
         statistics |= {"leaves": goal.leaves} if goal.leaves else {}

@@ -78,8 +78,8 @@ def test_boxes_that_are_bounded_together_have_a_certificate(tmp_path: Path, slac
     verdict = verify(path, prop, certificate=proof)
     assert verdict.status == "unsat" and verdict.certificate
     assert verdict.statistics["boxes"] >= COUNT  # all of them were bounded together
-    files = (file.read_bytes() for file in (proof, Path(path), prop))
-    assert check_files(*files).cases == COUNT
+    network = Path(path).read_bytes()
+    assert check_files(proof.read_bytes(), network, prop.read_bytes()).cases == COUNT
 
 
 @pytest.mark.parametrize("strategy", [Strategy(), FEW], ids=["one batch", "several"])

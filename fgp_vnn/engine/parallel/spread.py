@@ -35,7 +35,7 @@ class ForkedSpread(Spread):
         try:
             for way in range(1, ways):
                 part = [pieces[i] for i in range(way, len(pieces), ways)]
-                processes.append(fork(partial(_do, work, part), processes))
+                processes.append(fork(partial(_do, work, part), processes, ways))
             results |= {i: work(pieces[i]) for i in range(0, len(pieces), max(ways, 1))}
             self._last = (time.monotonic() - begin) * max(ways, 1) / self.ways
             for way, process in enumerate(processes, 1):
