@@ -90,10 +90,10 @@ KERNELS: tuple[Change, ...] = (
     (
         "negative beta",
         _ASCENT,
-        "beta_rate * size * move).clamp(min=0)",
-        "beta_rate * size * move)",
+        "moved.clamp(min=0)",
+        "moved",
     ),
-    ("slopes outside [0, 1]", _ASCENT, ").clamp(0, 1)", ").clamp(-1, 2)"),
+    ("slopes outside [0, 1]", _ASCENT, "alpha.clamp(0, 1)", "alpha.clamp(-1, 2)"),
     (
         "negative weights of rows",
         _ASCENT,

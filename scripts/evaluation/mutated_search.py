@@ -138,7 +138,12 @@ SEARCH: tuple[Change, ...] = (
         "crossing = torch.cat([none, *masks], -1)",
         "crossing = torch.cat([none, *masks], -1) & (torch.arange(none.shape[0]) > 0)[:, None]",
     ),
-    ("a bundle dropped", _BEST_FIRST, "& ~full).flatten()", "& ~full).flatten()[1:]"),
+    (
+        "a bundle dropped",
+        _BEST_FIRST,
+        "kept = bounded.bundles.at(at)",
+        "at = at[1:]; kept = bounded.bundles.at(at)",
+    ),
     (
         "0 closes rows that are not strict",
         _NEURONS,
