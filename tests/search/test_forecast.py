@@ -13,7 +13,7 @@ from fgp_vnn.search.forecast import Forecast
 def told(*counts: tuple[int, int, float]) -> Forecast:
     forecast = Forecast()
     for bounded, open_, moment in counts:
-        forecast.add(bounded, open_, moment)
+        forecast.add(bounded, open_, -1.0, moment)
     return forecast
 
 
@@ -50,7 +50,7 @@ def test_random_trees_end_about_when_it_is_said(chance: float) -> None:
         taken = min(open_, 50)
         bounded += 2 * taken
         open_ += int(rng.binomial(2 * taken, chance)) - taken
-        forecast.add(bounded, open_, float(bounded))
+        forecast.add(bounded, open_, -1.0, float(bounded))
         if bounded > 1000 and open_ > 500:
             said.append((bounded, forecast.left().bounds))
     assert len(said) > 10
@@ -61,6 +61,24 @@ def test_random_trees_end_about_when_it_is_said(chance: float) -> None:
 def test_no_more_counts_are_kept_than_are_allowed() -> None:
     forecast = Forecast(most=16)
     for n in range(1000):
-        forecast.add(n, 2000 - n, float(n))
+        forecast.add(n, 2000 - n, -1.0, float(n))
     assert len(forecast.counts) <= 16
     assert forecast.left().bounds == pytest.approx(1001)
+
+
+def test_a_level_that_rises_while_as_much_stays_open_is_followed_to_zero() -> None:
+    """Each rise by 0.1 takes twice the work of all before it."""
+    forecast = Forecast()
+    for turn in range(6):
+        forecast.add(100 * 2**turn, 50, -1.0 + 0.1 * turn, float(2**turn))
+    total = 100 * 2**10
+    assert forecast.left().bounds == pytest.approx(total - 3200)
+    assert forecast.left().seconds == pytest.approx((total - 3200) / 100)
+
+
+@pytest.mark.parametrize("level", [-math.inf, math.nan, math.inf, 0.0])
+def test_levels_that_are_no_numbers_below_zero_say_nothing(level: float) -> None:
+    forecast = Forecast()
+    forecast.add(100, 50, -1.0, 0.0)
+    forecast.add(300, 50, level, 1.0)
+    assert forecast.left() == (math.inf, math.inf)

@@ -8,6 +8,7 @@ failed, or time is up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -63,6 +64,7 @@ class Crew:
         """End all processes; what they have goes back to their searches."""
         for process in list(self._tasks):
             self._dismiss(process)
+        self._note_levels()
 
     def work(self, over: Callable[[], bool]) -> None:
         """Hand out, and take back, until `over` says so, time is up, nothing is open, or nobody is
@@ -105,11 +107,19 @@ class Crew:
         for left, process in zip(range(len(idle), 0, -1), idle, strict=True):
             open_ = [n for n, search in enumerate(self._searches) if len(search.frontier)]
             if not open_:
-                return
+                break
             number = open_[0]
             search = self._searches[number]
             count = min(max(search.batch // 2, 1), -(-len(search.frontier) // left))
             self._give(process, number, search.frontier.pop(count))
+        self._note_levels()
+
+    def _note_levels(self) -> None:
+        """Let each search know the lowest level of what is handed out."""
+        tasks = [task for task in self._tasks.values() if task is not None]
+        for number, search in enumerate(self._searches):
+            own = (float(task.records["key"].min()) for task in tasks if task.search == number)
+            search.lowest_out = min(own, default=math.inf)
 
     def _give(self, process: Process, number: int, records: Records) -> None:
         self._given += 1
@@ -182,7 +192,7 @@ class Crew:
         for search in self._searches:
             step = f"split on {len(self._tasks)} processes, {search.bounded} bounded"
             known = None if left == float("inf") else left
-            tell(Stage(step, search.open, search.frontier.lowest, known))
+            tell(Stage(step, search.open, search.lowest, known))
 
 
 def _serve(

@@ -44,7 +44,7 @@ def _watched(search: Divisible, forecast: Forecast, seconds: float) -> Callable[
 
     def enough() -> bool:
         nonlocal last
-        forecast.add(search.bounded, search.open)
+        forecast.add(search.bounded, search.open, search.lowest)
         if time.monotonic() - last >= seconds and LOG.isEnabledFor(logging.INFO):
             last = time.monotonic()
             tell(Stage(f"split: {forecast.left()}", search.open), logging.INFO)
