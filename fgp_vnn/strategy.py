@@ -227,6 +227,7 @@ class Hidden:
     # neurons of a large smooth network that are bounded first by rows of their own, then twice as
     # many: seconds on one of vit_2023 are 8 from 300 on, and over 100 for all of them at once [-]
     worthwhile: int = 300
+    worth_gain: float = 0.15  # part of what a bound lacks that each turn has to bring [-]
     worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
     rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]

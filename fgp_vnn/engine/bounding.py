@@ -93,9 +93,10 @@ def is_large(problem: Problem) -> bool:
 
 def tighten(problem: Problem, patience: Budget) -> Tensor:
     """Lower bounds [rows] of the outputs, with tighter bounds of the hidden neurons at which open
-    rows lose most: of twice as many at each turn. The problem is reduced to what stays open."""
-    count = problem.strategy.hidden.worthwhile
-    least = bound_outputs(problem, None)
+    rows lose most: of twice as many at each turn, as long as that pays. The problem is reduced to
+    what stays open."""
+    count, pays = problem.strategy.hidden.worthwhile, problem.strategy.hidden.worth_gain
+    least, missing = bound_outputs(problem, None), torch.inf
     while count < 2 * problem.query.network.neurons and not patience.expired():
         left = open_disjuncts(problem, least)
         if not left:
@@ -112,6 +113,9 @@ def tighten(problem: Problem, patience: Budget) -> Tensor:
         least = bound_outputs(problem, None)
         if open_disjuncts(problem, least):
             least = torch.fmax(least, bound_outputs(problem, problem.strategy.slopes.rows))
+        before, missing = missing, -float(least.min())
+        if missing > (1 - pays) * before:
+            break
         count *= 2
     return least
 
@@ -196,8 +200,8 @@ def _bound_rows(
 def optimise(problem: Problem) -> list[int]:
     """The disjuncts that optimised slopes leave open: of the output rows first; then, if that is
     not enough, of the hidden layers."""
-    if is_large(problem):
-        return open_disjuncts(problem, tighten(problem, problem.budget))
+    if is_large(problem):  # done already
+        return list(range(problem.query.disjuncts))
     left = _by_slopes(problem)
     if not left or len(problem.bounds.lower) < 2 or by_inputs(problem):
         return left

@@ -92,8 +92,8 @@ ACTIVATIONS: tuple[Change, ...] = (
     (
         "offsets of the other side",
         _LINES,
-        "torch.where(coefficient > 0, floor,",
-        "torch.where(coefficient < 0, floor,",
+        "_offsets(positive, floor) + _offsets(negative, intercept)",
+        "_offsets(negative, floor) + _offsets(positive, intercept)",
     ),
     (
         "values of smooth layers like ReLUs",

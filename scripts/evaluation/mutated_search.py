@@ -32,13 +32,13 @@ _CONJUNCTIONS = tested(
 )
 _VALUE = tested(
     "search/value.py",
-    "search/test_hidden_neurons::sharpened_bounds_contain_the_exact_range",
+    "search/test_hidden_neurons::tighter_bounds_contain_the_exact_range",
     "search/test_hidden_neurons::what_overflows_makes_no_neuron_stable",
 )
 _REFINE = tested(
     "bounds/hidden.py",
-    "bounds/test_hidden::refined_bounds_contain_the_exact_range",
-    "bounds/test_hidden::what_overflows_makes_no_neuron_stable",
+    "search/test_hidden_neurons::tighter_bounds_contain_the_exact_range",
+    "search/test_hidden_neurons::what_overflows_makes_no_neuron_stable",
 )
 _BUNDLES = tested(
     "search/bundles.py",
@@ -126,8 +126,8 @@ SEARCH: tuple[Change, ...] = (
     (
         "an overflow as a sharpened bound",
         _VALUE,
-        "least, -torch.inf)  # what",
-        "least, torch.inf)  # what",
+        "level = below(least)",
+        "level = torch.where(least.isfinite(), least, torch.inf)",
     ),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
     ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
@@ -142,8 +142,8 @@ SEARCH: tuple[Change, ...] = (
     (
         "0 closes rows that are not strict",
         _NEURONS,
-        "torch.where(strict, least >= 0, least > 0)",
-        "least >= 0",
+        "positive(least, or_zero=strict)",
+        "positive(least, or_zero=True)",
     ),
     ("regions left open are forgotten", _NEURONS, "self.unsettled += decided.unsettled", "pass"),
     (
@@ -199,8 +199,8 @@ SEARCH: tuple[Change, ...] = (
     (
         "strictness swapped",
         _QUERY,
-        "torch.where(self.strict, lower >= 0, lower > 0)",
-        "torch.where(self.strict, lower > 0, lower >= 0)",
+        "or_zero=self.strict)",
+        "or_zero=~self.strict)",
     ),
     (
         "a cap as narrow as its level is high",
