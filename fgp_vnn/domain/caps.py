@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive, unit
-from fgp_vnn.domain.multipliers import cut_support
+from fgp_vnn.domain.multipliers import cut_maximiser, cut_support
 from fgp_vnn.domain.sets import Box, Domain, L2Ball, norm_of
 
 
@@ -43,7 +43,7 @@ class Caps(Domain):
 
     def support(self, rows: Tensor) -> Tensor:
         if not isinstance(self.whole, L2Ball):
-            return cut_support(self.whole, rows, self.normal, self._from_center).support
+            return cut_support(self.whole, rows, self.normal, self._from_center)
         along, across, _ = self._parts(rows)
         size = torch.hypot(along, norm_of(across))
         radius, inputs, size_of = self.whole.radius, rows.shape[-1], unit(rows.dtype)
@@ -71,7 +71,7 @@ class Caps(Domain):
 
     def maximiser(self, rows: Tensor) -> Tensor:
         if not isinstance(self.whole, L2Ball):
-            return cut_support(self.whole, rows, self.normal, self._from_center).point
+            return cut_maximiser(self.whole, rows, self.normal, self._from_center)
         along, across, normal = self._parts(rows)
         length = norm_of(across)
         size = torch.hypot(along, length)

@@ -25,48 +25,72 @@ TURNS = 3  # multipliers that are tried: 6 gave no fewer bundles on oval21, 2 ga
 _MOST = 1e12  # a multiplier beyond it says that the cut set is empty, which needs no more of it
 
 
-class Cut(NamedTuple):
-    """What is known of rows over the cut set."""
-
-    support: Tensor  # [batch, rows] whatever was rounded
-    point: Tensor  # [batch, rows, inputs] of the whole set, in the half-space up to rounding
-
-
 class _Tangent(NamedTuple):
-    """value + slope (m - at) is below the support as a function of m."""
+    """value + slope (m - at) is below the support as a function of m; [batch, rows] each."""
 
-    at: Tensor  # [batch, rows]
+    at: Tensor
     value: Tensor
     slope: Tensor
-    point: Tensor  # [batch, rows, inputs]
 
 
-def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Cut:
-    """Upper bounds of row . (x - c) where normal . (x - c) >= level, and points that are as good as
-    they come."""
-    rows = rows.expand(len(normal), *rows.shape[-2:])
+class _Found(NamedTuple):
+    """What a search has ended with."""
+
+    support: Tensor  # [batch, rows] whatever was rounded
+    low: _Tangent  # the last one that falls
+    high: _Tangent  # and the last one that does not; at infinity if there was none
+    wanted: Tensor  # [batch, rows] whether the half-space cuts anything off
+
+
+def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
+    """Upper bounds [batch, rows] of row . (x - c) where normal . (x - c) >= level, whatever was
+    rounded."""
+    return _search(whole, rows, normal.unsqueeze(-2), level).support
+
+
+def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
+    """Points [batch, rows, inputs] of the whole set at which row . x is about the greatest, in the
+    half-space up to rounding: between those of the last two tangents."""
     wide = normal.unsqueeze(-2)
-    error = _Error(whole, rows, wide, level)
-    low = _tangent(whole, rows, wide, level, torch.zeros_like(rows[..., 0]))
+    _, low, high, wanted = _search(whole, rows, wide, level)
+    far = torch.where((high.at < torch.inf).unsqueeze(-1), _moved(rows, high.at, wide), wide)
+    ends = whole.maximiser(_moved(rows, low.at, wide)), whole.maximiser(far)
+    share = (-low.slope / (high.slope - low.slope)).clamp(0, 1)
+    share = torch.where(wanted & share.isfinite(), share, 0.0).unsqueeze(-1)
+    return ends[0] + share * (ends[1] - ends[0])
+
+
+def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Found:
+    error = _Error(whole, rows, normal, level)
+    none = torch.zeros_like(rows[..., 0]).expand(len(normal), -1)
+    low = _tangent(whole, rows, normal, level, none)
     best = low.value + error.of(low.at)
     # Far out the support is that of the normal, less at most that of -row.
-    steep = whole.support(wide) - level
-    corner = whole.maximiser(wide).expand_as(rows)
-    high = _Tangent(low.at, -whole.support(-rows), steep.expand_as(low.at), corner)
-    wanted = low.slope < 0
+    steep = (whole.support(normal) - level).expand_as(none)
+    rising = _Tangent(none, (-whole.support(-rows)).expand_as(none), steep)
+    high, wanted = _Tangent(none + torch.inf, rising.value, steep), low.slope < 0
     for _ in range(TURNS):
-        new = _tangent(whole, rows, wide, level, _meeting(low, high, wanted))
+        new = _tangent(whole, rows, normal, level, _meeting(low, rising, wanted))
         best = torch.fmin(best, new.value + error.of(new.at))
         falls = new.slope < 0
-        low, high = _pick(falls, new, low), _pick(falls, high, new)
-    return Cut(best, _between(low, high, wanted))
+        low, high, rising = (
+            _pick(falls, new, low),
+            _pick(falls, high, new),
+            _pick(falls, rising, new),
+        )
+    return _Found(best, low, high, wanted)
+
+
+def _moved(rows: Tensor, at: Tensor, normal: Tensor) -> Tensor:
+    """row + m n, [batch, rows, inputs]."""
+    return torch.addcmul(rows, at.clamp(max=_MOST).unsqueeze(-1), normal)
 
 
 def _tangent(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> _Tangent:
-    moved = torch.addcmul(rows, at.unsqueeze(-1), normal)
-    point = whole.maximiser(moved)
-    slope = ((point - whole.center) @ normal.transpose(-1, -2)).squeeze(-1) - level
-    return _Tangent(at, whole.support(moved) - at * level, slope, point)
+    moved = _moved(rows, at, normal)
+    offset = whole.maximiser(moved) - whole.center
+    slope = (offset @ normal.transpose(-1, -2)).squeeze(-1) - level
+    return _Tangent(at, whole.support(moved) - at * level, slope)
 
 
 def _meeting(low: _Tangent, high: _Tangent, wanted: Tensor) -> Tensor:
@@ -78,16 +102,8 @@ def _meeting(low: _Tangent, high: _Tangent, wanted: Tensor) -> Tensor:
 
 
 def _pick(first: Tensor, one: _Tangent, other: _Tangent) -> _Tangent:
-    wide = first.unsqueeze(-1)
-    numbers = (torch.where(first, a, b) for a, b in zip(one[:3], other[:3], strict=True))
-    return _Tangent(*numbers, torch.where(wide, one.point, other.point))
-
-
-def _between(low: _Tangent, high: _Tangent, wanted: Tensor) -> Tensor:
-    """The mean of the two tangents' points that lies on the hyperplane."""
-    share = (-low.slope / (high.slope - low.slope)).clamp(0, 1)
-    share = torch.where(wanted & share.isfinite(), share, 0.0).unsqueeze(-1)
-    return low.point + share * (high.point - low.point)
+    at, value, slope = (torch.where(first, a, b) for a, b in zip(one, other, strict=True))
+    return _Tangent(at, value, slope)
 
 
 class _Error:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.domain.caps import Caps, left_of
+from fgp_vnn.domain.multipliers import cut_support
 from fgp_vnn.domain.sets import Box, Domain, L2Ball
 from tests.helpers.small_networks import balls, random_point, sample
 
@@ -80,36 +81,40 @@ def test_a_rectangle_has_the_support_of_its_corners_and_crossings(seed: int) -> 
         assert float((row * (point - box.center)).sum()) == pytest.approx(float(best), abs=1e-12)
 
 
+def fractions(values: Tensor) -> list[Fraction]:
+    return [Fraction(float(value)) for value in values.flatten()]
+
+
+def exact_dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
 @pytest.mark.parametrize("power", [-160, -20, 0, 100])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(12))
 def test_supports_hold_exactly_at_every_magnitude(seed: int, power: int) -> None:
-    """In rational numbers: corners of a box that lie in the half-space as it is given."""
+    """In rational numbers, at all corners of a box that lie in the half-space as it is given; its
+    hyperplane passes through one of them, and its multipliers are large where weights are small."""
     scale, source = 10.0**power, torch.Generator().manual_seed(seed)
     ends = torch.rand(2, 6, generator=source, dtype=torch.float64) * scale
     box = Box(-ends[0], ends[1])
     weight, row = directions(2, 6, seed)
-    weight = weight * 10.0 ** (-power / 3)
-    row = row + 1e3 * weight / weight.abs().max()  # terms that nearly cancel
-    value = 0.3 * box.support(-weight.unsqueeze(0))
+    weight = weight * 10.0 ** (-9 * torch.rand(6, generator=source, dtype=torch.float64))
+    center, w, r = fractions(box.center), fractions(weight), fractions(row)
+    sides = zip(fractions(ends[0]), fractions(ends[1]), strict=True)
+    corners = [
+        [x - c for x, c in zip(corner, center, strict=True)]
+        for corner in product(*((-a, b) for a, b in sides))
+    ]
+    along = sorted(exact_dot(w, t) for t in corners)
+    value = torch.tensor([float(-along[2])], dtype=torch.float64)
     caps = left_of(box, weight.unsqueeze(0), value)
-    rows = torch.stack([row, -row]).unsqueeze(0)
-    reach = caps.support(rows)
-    upper = [Fraction(float(u)) for u in (reach + caps.unsure(rows, reach)).flatten()]
-    sides = [(Fraction(float(a)), Fraction(float(b))) for a, b in zip(*ends, strict=True)]
-    center = [Fraction(float(c)) for c in box.center]
-    w, v = [Fraction(float(x)) for x in weight], Fraction(float(value))
-    r = [Fraction(float(x)) for x in row]
-    n, level = [Fraction(float(x)) for x in caps.normal[0]], Fraction(float(caps.level))
-    seen = 0
-    for corner in product(*((-a, b) for a, b in sides)):
-        t = [x - c for x, c in zip(corner, center, strict=True)]
-        if sum(a * b for a, b in zip(w, t, strict=True)) + v > 0:
-            continue
-        seen += 1
-        height = sum(a * b for a, b in zip(r, t, strict=True))
-        assert height <= upper[0] and -height <= upper[1]
-        assert sum(a * b for a, b in zip(n, t, strict=True)) >= level
-    assert seen
+    support = fractions(cut_support(box, torch.stack([row, -row]), caps.normal, caps.level))
+    inside = [t for t in corners if exact_dot(w, t) + fractions(value)[0] <= 0]
+    assert inside
+    for t in inside:
+        height = exact_dot(r, t)
+        assert height <= support[0] and -height <= support[1]
+        assert exact_dot(fractions(caps.normal), t) >= fractions(caps.level)[0]
 
 
 @pytest.mark.parametrize("origin", [0.0, 0.35, -20.0])

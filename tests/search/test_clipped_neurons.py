@@ -11,8 +11,9 @@ from torch import Tensor
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
-from fgp_vnn.search.clipped_neurons import clip_neurons, near
-from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near
+from fgp_vnn.search.leaves import leaf_effort
+from fgp_vnn.search.neurons import Decide, split_neurons
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 from tests.helpers.small_networks import (
     balls,
@@ -111,6 +112,27 @@ def test_bundles_far_from_being_closed_are_not_near() -> None:
     middle = float(part.median())
     assert torch.equal(near(setting, bounded, middle + 1e-9), part <= middle + 1e-9)
     assert bool(near(setting, bounded, 1e9).all())
+
+
+def test_what_rounding_may_have_added_is_taken_off_a_linear_bound() -> None:
+    _, setting, bundles = example("linf", 0)
+    linear = bound(setting, bundles).result.linear
+    assert linear is not None
+    weight, value = lowered(linear._replace(least=linear.nominal - 0.25))
+    assert torch.equal(weight, linear.weight.squeeze(1))
+    gap = linear.constant.squeeze(1) - value
+    assert bool((gap >= 0.25).all()) and bool((gap <= 0.25 + 1e-9).all())
+
+
+def test_bounds_that_wait_with_their_bundle_are_rounded_outwards() -> None:
+    _, setting, _ = example("linf", 0)
+    effort = leaf_effort(Strategy().projections, False)
+    goal = Decide(setting, lambda points: None, effort, Slopes().regions, clipped=4, near=1.0)
+    held = goal.first(3)
+    assert held["lower"].dtype == torch.float32
+    lower, upper = (torch.cat(s, -1) for s in (setting.bounds.lower, setting.bounds.upper))
+    assert bool((held["lower"].double() <= lower).all())
+    assert bool((held["upper"].double() >= upper).all())
 
 
 @pytest.mark.parametrize("kind", KINDS)
