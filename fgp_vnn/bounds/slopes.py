@@ -17,6 +17,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
 from fgp_vnn.bounds.lines import push, rise
 from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import Ascent
 
@@ -100,9 +101,11 @@ class Rows(NamedTuple):
 
     def backward(self, now: Multipliers, rounding: Rounding | None = None) -> Backward:
         """A backward pass with these slopes and multipliers."""
-        closed, beta = self.closed(), None
+        closed, beta = self.closed(), None  # a smooth neuron has no sign
         if closed is not None:
-            beta = [sign * one for sign, one in zip(closed, now.beta, strict=False)]
+            relus = (activation is RELU for activation in self.network.activations)
+            each = zip(relus, closed, now.beta, strict=False)
+            beta = [sign * one if relu else None for relu, sign, one in each]
         lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
         return backward(
             self.network, self.domain, self.target, rows, lines, beta=beta, rounding=rounding
@@ -169,7 +172,7 @@ def _best_of_steps(
             else:
                 gradient = rise(network.activations[k], coefficient, fan, now.alpha[k], z)
             alpha_new[k] = (now.alpha[k] + rate * moments.alpha(k, gradient)).clamp(0, 1)
-            if closed is not None:
+            if closed is not None and fan is None:
                 size = coefficient.abs().mean(-1, keepdim=True)
                 move = moments.beta(k, -closed[k] * z)
                 beta_new[k] = (now.beta[k] + beta_rate * size * move).clamp(min=0)
