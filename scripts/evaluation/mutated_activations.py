@@ -20,7 +20,9 @@ _POLE = tested(
     "network/test_activations::an_interval_outside_of_the_domain_has_no_bounds",
 )
 _LINES = tested(
-    "bounds/lines.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
+    "bounds/lines.py",
+    "bounds/test_lines",
+    "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points",
 )
 _LAYERS = tested(
     "bounds/layers.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
@@ -28,6 +30,7 @@ _LAYERS = tested(
 _JOINT = tested(
     "bounds/joint_products.py",
     "bounds/test_joint_products::no_sampled_value_is_below_the_linear_bounds",
+    "bounds/test_joint_products::no_sampled_value_is_below_where_factors_bend",
     "bounds/test_joint_products::what_overflows_regains_nothing",
 )
 _QUADRATIC = tested("network/onnx/quadratic.py", "network/test_quadratic")
@@ -133,13 +136,6 @@ ACTIVATIONS: tuple[Change, ...] = (
         "vectors.square().sum(-2)",
     ),
     ("factors by the wrong radius", _JOINT, "first = e * t[:, right] +", "first = e * 0 +"),
-    (
-        "planes that are not parallel",
-        _JOINT,
-        "torch.where(_parallel(activation, bounds, k), coefficient, 0.0)",
-        "coefficient",
-    ),
-    ("the rest of a form is left out", _QUADRATIC, "- product\n", "- exact_part(product)\n"),
     (
         "concave forms are convex",
         _QUADRATIC,

@@ -35,23 +35,28 @@ def random_products(seed: int) -> Network:
     return Network((first, second), last, 3, (RELU, Product(left, right)))
 
 
+def products_of_relus(seed: int) -> Network:
+    """Two products of sums of ReLUs, whose lines are far from these."""
+    random = generator(seed)
+    first = Dense((0,), (3 * normal(random, 6, 3),), normal(random, 6))
+    second = Dense((1,), (normal(random, 4, 6),), normal(random, 4))
+    left, right = torch.randint(0, 4, (2, 2), generator=random)
+    last = Dense((2,), (normal(random, 3, 2),), normal(random, 3))
+    return Network((first, second), last, 3, (RELU, Product(left, right)))
+
+
 def boxes(seed: int, size: float, dtype: torch.dtype) -> Box:
     center = normal(generator(seed), 5, 3).to(dtype)
     return Box(center - size, center + size)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("size", [1e-6, 0.05, 0.5, 3.0])
-@pytest.mark.parametrize("seed", range(12))
-def test_no_sampled_value_is_below_the_linear_bounds(
-    seed: int, size: float, dtype: torch.dtype
-) -> None:
-    network, box = random_products(seed), boxes(seed, size, dtype)
-    passed, better = both_passes(network.to("cpu", dtype), box)
+def check_samples(network: Network, box: Box, count: int, seed: int) -> None:
+    """No sampled value is below the bounds of its box, or below their linear functions."""
+    passed, better = both_passes(network.to("cpu", box.lower.dtype), box)
     assert bool((better.least >= passed.least).all())
-    share = torch.rand(300, 3, generator=generator(seed)).double()
+    share = torch.rand(count, 3, generator=generator(seed)).double()
     share[:64] = share[:64].round()
-    for i in range(5):
+    for i in range(len(box.lower)):
         low, high = box.lower[i].double(), box.upper[i].double()
         points = low + (high - low) * share
         y = network(points)
@@ -60,6 +65,21 @@ def test_no_sampled_value_is_below_the_linear_bounds(
         slack = 1e-12 * y.abs().max()
         assert bool((y >= better.least[i].double() - slack).all())
         assert bool((y >= linear + better.constant[i].double() - error - slack).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("size", [1e-6, 0.05, 0.5, 3.0])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_sampled_value_is_below_the_linear_bounds(
+    seed: int, size: float, dtype: torch.dtype
+) -> None:
+    check_samples(random_products(seed), boxes(seed, size, dtype), 300, seed)
+
+
+@pytest.mark.parametrize("size", [0.2, 0.5])
+@pytest.mark.parametrize("seed", range(15, 39))
+def test_no_sampled_value_is_below_where_factors_bend(seed: int, size: float) -> None:
+    check_samples(products_of_relus(seed), boxes(seed, size, torch.float64), 3000, seed)
 
 
 def concave(matrix: Tensor) -> Network:

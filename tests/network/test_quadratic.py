@@ -46,6 +46,12 @@ def test_what_curves_both_ways_or_is_not_finite_has_no_squares() -> None:
     assert squares_of(np.ones((2, 3))) is None
 
 
+def test_a_rest_that_is_no_float64_is_not_rounded() -> None:
+    """The mean of 0.25 and of 1e-20 pi has too many digits."""
+    assert squares_of(np.array([[2.0, 0.25], [1e-20 * np.pi, 1.1]])) is None
+    assert squares_of(np.array([[2.0, 0.25], [0.25, 1.1]])) is not None
+
+
 @pytest.mark.parametrize("scale", [1.0, -1.0])
 def test_a_file_with_a_form_is_read_as_squares(tmp_path: Path, scale: float) -> None:
     builder = Builder([1, 4])
