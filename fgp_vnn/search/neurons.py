@@ -119,12 +119,15 @@ class Decide(Goal):
         return torch.where(crossing[at].any(-1), chosen, -1)
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """Those that a longer ascent closes are returned; the rest are decided by projections."""
+        """Those that a longer ascent closes are returned; the rest are decided by projections, but
+        not where activations are smooth: then they are no regions."""
         bundles = visited.bounded.bundles
         proved = bundles.at(at[:0])
         if self.setting.ascent.storable:
             proved, at = self._prove_by_slopes(bundles, at)
-        if len(at):
+        if not self.setting.query.network.piecewise_linear:
+            self.unsettled += len(at)
+        elif len(at):
             decided = decide_regions(
                 self.setting.query,
                 visited.bounded.regions(at),
@@ -286,5 +289,7 @@ class NeuronSplits(Divisible):
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
         if goal.unsettled:
             reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
+            if smooth := goal.setting.query.network.smooth:
+                reason = f"{goal.unsettled} bundles are open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)
         return Outcome("unsat", statistics=statistics)
