@@ -70,10 +70,10 @@ def verify(
     files = (Path(model), Path(str(prop))) if both else None
     if certificate is not None:
         check_certificate(chosen)
-    if files is None and (certificate is not None or chosen.float32_semantics):
-        given = _property(prop, inputs, unsafe) if prop is None else prop
-        return _verify_written(model, given, certificate, progress, options)
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
+    if files is None and (certificate is not None or chosen.float32_semantics):
+        given = _property(prop, inputs, unsafe, limit().memory) if prop is None else prop
+        return _verify_written(model, given, certificate, progress, options)
     with listening(progress), memory_errors():
         asked = _property(prop, inputs, unsafe, limit().memory)
         try:
@@ -100,8 +100,7 @@ def _verify_written(
     with TemporaryDirectory() as folder:
         stem = Path(folder, "network") if certificate is None else Path(certificate)
         with as_files(model, prop, stem) as (network, text, made):
-            asked = {"certificate": certificate, "progress": progress}
-            verdict = verify(network, text, **asked, **options)
+            verdict = verify(network, text, certificate=certificate, progress=progress, **options)
             if not verdict.certificate:
                 for path in made:
                     path.unlink(missing_ok=True)
@@ -112,7 +111,7 @@ def _property(
     prop: str | Path | Property | None,
     inputs: Condition | None,
     unsafe: Condition | None,
-    memory: int | None = None,
+    memory: int,
 ) -> Property:
     """The property that is asked about, read within so many bytes."""
     if inputs is not None and unsafe is not None and prop is None:

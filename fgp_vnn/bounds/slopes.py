@@ -19,6 +19,7 @@ from fgp_vnn.bounds.lines import push, rise
 from fgp_vnn.bounds.multipliers import Layout, Moments, State
 from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
 from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import Ascent
 
@@ -72,11 +73,17 @@ class Rows(NamedTuple):
             return None
         return [s.unsqueeze(-2).to(self.rows.dtype) for s in self.signs[: self.target]]
 
+    def of_relus(self, parts: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """What is known of each layer, without smooth ones: their neurons have no sign."""
+        kinds = zip(self.network.activations, parts, strict=False)
+        return [part if activation is RELU else None for activation, part in kinds]
+
     def backward(self, now: Multipliers, rounding: Rounding) -> Backward:
         """A backward pass with these slopes and multipliers, and a proved bound."""
         closed, beta = self.closed(), None
         if closed is not None:
-            beta = [sign * one for sign, one in zip(closed, now.beta, strict=False)]
+            pairs = zip(closed, now.beta, strict=False)
+            beta = self.of_relus([sign * one for sign, one in pairs])
         lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
         return backward(
             self.network, self.domain, self.target, rows, lines, beta=beta, rounding=rounding
@@ -138,7 +145,7 @@ def _best_of_steps(
         now = layout.apart(state)
         lines, beta = bounds.lines(now.alpha), None
         if closed is not None:
-            beta = layout.apart(state._replace(beta=closed * state.beta)).beta
+            beta = asked.of_relus(layout.apart(state._replace(beta=closed * state.beta)).beta)
         passed = backward(network, domain, target, now.mix(rows), lines, beta=beta)
         points = domain.maximiser(-passed.weight)
         best = _better(best, passed, state, points, moves=closed is not None)
@@ -150,7 +157,7 @@ def _best_of_steps(
         alpha = state.alpha + rate * alpha_moments.direction(layout.of_values(rises))
         moved = state.beta
         if closed is not None:
-            z = layout.of_neurons([found.get(k + 1) for k in range(target)])
+            z = layout.of_neurons(asked.of_relus([found.get(k + 1) for k in range(target)]))
             sizes = layout.sizes(passed.coefficients)
             beta_rate = ascent.beta_rate * ascent.decay**step
             moved = moved + beta_rate * sizes * beta_moments.direction(-closed * z)

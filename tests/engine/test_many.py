@@ -16,6 +16,8 @@ from fgp_vnn.certificate.checker.check import check_files
 from fgp_vnn.engine.many import proved_at_once
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network import Network, load_network
+from fgp_vnn.network.activations.table import ACTIVATIONS
+from fgp_vnn.network.model import Dense
 from fgp_vnn.property.model import Array, Case, Conjunction, Property
 from fgp_vnn.property.write import write_property
 from fgp_vnn.strategy import Inputs, Strategy
@@ -133,3 +135,27 @@ def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
     prop = Property(cases_of(loaded.network, 1.0), 4, 2)
     verdict = solve_property(loaded, prop, Settings(), Budget(0.0, 1 << 30), strategy=APART)
     assert verdict.status == "timeout" and "before box" in verdict.reason
+
+
+def wave() -> Network:
+    """sin(3 x_0) + x_1 / 10, of which intervals of width 1 say little."""
+    first = Dense((0,), (torch.tensor([[3.0, 0.0]]).double(),), torch.zeros(1).double())
+    weights = torch.tensor([[0.0, 0.1]]).double(), torch.ones(1, 1).double()
+    last = Dense((0, 1), weights, torch.zeros(1).double())
+    return Network((first,), last, 2, (ACTIVATIONS["Sin"]({}),))
+
+
+def test_boxes_of_a_smooth_network_are_halved_until_they_are_proved() -> None:
+    """Whether the output reaches a limit a little above, or below, its greatest value."""
+    network = wave()
+    found: list[Case] = []
+    for slack in (0.02, -0.02) * 10:
+        low = np.array([0.1 * len(found) - 1, -1.0])
+        high = low + np.array([1.0, 0.5])
+        x = np.linspace(low[0], high[0], 2001)
+        most = np.sin(3 * x).max() + 0.1 * high[1] + slack
+        found.append(Case(low, high, (Conjunction(np.array([[-1.0]]), np.array([-most]), NONE),)))
+    expected = [True, False] * 10
+    assert proved(network, found, UNLIMITED, Strategy()) == expected
+    once = proved(network, found, UNLIMITED, Strategy(inputs=Inputs(halvings=0)))
+    assert sum(once) < 10 and not any(once[1::2])
