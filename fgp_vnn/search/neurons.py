@@ -56,6 +56,10 @@ class Decide(Goal):
     def over(self) -> bool:  # type: ignore[override]
         return self.found is not None
 
+    @property
+    def again(self) -> bool:  # type: ignore[override]
+        return self.clipped > 0
+
     def first(self, count: int) -> Held:
         """What is remembered of so many bundles to begin with: their bounds, if these change."""
         if not self.clipped:
