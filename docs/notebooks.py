@@ -23,13 +23,14 @@ def run(path: Path) -> dict[str, Any]:
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.read(path, as_version=4)
+    notebook: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}
         )
         client.execute()
-    result: dict[str, Any] = json.loads(nbformat.writes(notebook))
+    text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
+    result: dict[str, Any] = json.loads(text)
     return result
 
 

@@ -189,6 +189,8 @@ class HashTable:
 
     slots: int = 1 << 12  # at first [w 1.00 1.02]
     few: int = 256  # patterns up to which a plain set is quicker [w 1.00 0.94]
+    tries: int = 4  # slots for each pattern before a look at which ones have found none [-]
+    whole: int = 4096  # patterns up to which there is room for all of them in that, not half [-]
     large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4 [-]
 
 

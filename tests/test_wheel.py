@@ -86,9 +86,10 @@ def test_what_the_dockerfile_copies_builds_the_whole_package(tmp_path: Path) -> 
         for source in sources:
             goal = place / source if target == "./" else place / target
             goal.parent.mkdir(parents=True, exist_ok=True)
-            copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copyfile
-            options = {"symlinks": True} if copy is shutil.copytree else {}
-            copy(ROOT / source, goal, **options)
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, goal, symlinks=True)
+            else:
+                shutil.copyfile(ROOT / source, goal)
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(tmp_path)]
     done = subprocess.run([*command, str(place)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

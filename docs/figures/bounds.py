@@ -69,7 +69,8 @@ def draw_bundles() -> None:
         axes.plot(x, y, color="black", linewidth=2)
         axes.set_xlabel("input")
     left.set_ylabel("output")
-    kinks = -(first.bias / first.weights[0][:, 0]).numpy()
+    rise = first.linear([torch.ones(1, 1).double()])[0]  # of each neuron of the first layer
+    kinks = -(first.bias / rise).numpy()
     slope, value, _ = lower_line(net, box, {})
     left.plot(x, value + float(slope) * x, color=RED)
     left.set_title("one bundle: every neuron open")
@@ -77,7 +78,7 @@ def draw_bundles() -> None:
     where = float(kinks[neuron])
     right.axvline(where, color=GREY, linestyle=":")
     for sign in (-1, 1):
-        rising = float(first.weights[0][neuron, 0]) * sign > 0
+        rising = float(rise[neuron]) * sign > 0
         low, high = (where, 1.5) if rising else (-1.5, where)
         slope, value, _ = lower_line(net, interval(low, high), {neuron: sign})
         part = np.linspace(low, high, 2)
@@ -92,7 +93,7 @@ def draw_caps() -> None:
     """A ball, where a linear bound still allows a counterexample, and where there are some."""
     net, centre = network((2, 10, 8, 1), 22, 0.0), torch.tensor([0.2, 0.1]).double()
     radius = 0.6
-    ball = L2Ball(centre, torch.tensor(radius).double())
+    ball = L2Ball(centre, radius)
     slope, value, _ = lower_line(net, ball, {})
     line = np.linspace(-1.15 * radius, 1.15 * radius, 401)
     a, b = np.meshgrid(line, line)

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--files",
         type=Path,
         metavar="FOLDER",
-        help="verify nothing, but write files to try the commands with into a new folder "
+        help="verify nothing, but write files to try the commands with into a folder "
         "(default: verify)",
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
@@ -35,34 +34,40 @@ PUSHES_BACK = """; while the angle is positive, the force must be negative
 
 
 def write_examples(folder: Path, benchmark: Path) -> list[str]:
-    """Write the files into a folder that is new or empty; their names."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already: name a new folder, or an empty one")
+    """Write the files into a folder, made if need be; their names. Files that are there already
+    stay as they are, and others of these names are refused."""
     import onnx.parser
 
-    small = folder / "benchmark"
+    wanted = {
+        "model.onnx": (benchmark / "onnx" / f"{CLASSIFIER}.onnx").read_bytes(),
+        "property.vnnlib": (benchmark / "vnnlib" / f"{SAFE}.vnnlib").read_bytes(),
+        "broken.vnnlib": (benchmark / "vnnlib" / f"{BROKEN}.vnnlib").read_bytes(),
+        "points.npz": (benchmark / "points.npz").read_bytes(),
+        "controller.onnx": onnx.parser.parse_model(CONTROLLER).SerializeToString(),
+        "pushes_back.vnnlib": PUSHES_BACK.encode(),
+        **{f"benchmark/{name}": content for name, content in _small(benchmark).items()},
+    }
     try:
-        for part in ("onnx", "vnnlib"):
-            (small / part).mkdir(parents=True)
-        shutil.copyfile(benchmark / "onnx" / f"{CLASSIFIER}.onnx", folder / "model.onnx")
-        shutil.copyfile(benchmark / "vnnlib" / f"{SAFE}.vnnlib", folder / "property.vnnlib")
-        shutil.copyfile(benchmark / "vnnlib" / f"{BROKEN}.vnnlib", folder / "broken.vnnlib")
-        shutil.copyfile(benchmark / "points.npz", folder / "points.npz")
-        _write_small(small, benchmark)
+        for name, content in wanted.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.read_bytes() != content:
+                raise InputError(f"{path} is there already with other content: name a new folder")
+            if not path.exists():
+                write_bytes(path, content, "file")
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
-    model = onnx.parser.parse_model(CONTROLLER)
-    write_bytes(folder / "controller.onnx", model.SerializeToString(), "network")
-    write_bytes(folder / "pushes_back.vnnlib", PUSHES_BACK.encode(), "property")
-    return sorted(path.name for path in folder.iterdir())
+    return sorted({name.partition("/")[0] for name in wanted})
 
 
-def _write_small(small: Path, benchmark: Path) -> None:
-    """The instances of two networks, with their known answers, as a folder of its own."""
-    networks = {f"onnx/{name}.onnx" for name in NETWORKS}
+def _small(benchmark: Path) -> dict[str, bytes]:
+    """The instances of two networks, with their known answers, as a folder of its own: the content
+    of each file."""
+    networks, made = {f"onnx/{name}.onnx" for name in NETWORKS}, dict[str, bytes]()
     for name, head in (("instances.csv", 0), ("ground_truth.csv", 1)):
         lines = (benchmark / name).read_text().splitlines()
         rows = [line for line in lines[head:] if line.split(",")[0] in networks]
-        (small / name).write_text("\n".join([*lines[:head], *rows]) + "\n")
+        made[name] = "\n".join([*lines[:head], *rows, ""]).encode()
         for file in {file for row in rows for file in row.split(",")[:2]}:
-            shutil.copyfile(benchmark / file, small / file)
+            made[file] = (benchmark / file).read_bytes()
+    return made

@@ -47,6 +47,7 @@ class Distance(Goal):
         self._projections = strategy.projections
         self._small = 0 < setting.query.network.neurons <= strategy.hidden.small
         self._cuts = isinstance(setting.query.domain, L2Ball)
+        self.again = self._cuts and not self._small
         self._rise = strategy.hidden.rise * ball.radius
 
     def first(self, count: int) -> Held:

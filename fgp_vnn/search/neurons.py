@@ -30,6 +30,7 @@ from fgp_vnn.search.bundles import Bundles, Setting, bound, set_out
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
+from fgp_vnn.search.pace import Pace
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -140,7 +141,8 @@ class NeuronSplits(Divisible):
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
         fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
-        search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
+        pace = Pace(neurons.batch, fit, query.network.device)
+        search = BestFirst(goal, Frontier(budget.waiting), pace.size, keep, pace=pace)
         search.begin(root, {})
         return cls(goal, search, neurons)
 

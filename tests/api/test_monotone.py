@@ -46,8 +46,7 @@ def test_a_counterexample_is_a_pair_of_inputs_between_which_an_output_falls(
     torch.manual_seed(seed)
     net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
     box = torch.zeros(3), torch.ones(3)
-    asked = {"outputs": 1, "decreasing": decreasing, "tolerance": 0.02}
-    question = fgp_vnn.monotonicity(net, box, 1, **asked)
+    question = fgp_vnn.monotonicity(net, box, 1, outputs=1, decreasing=decreasing, tolerance=0.02)
     verdict = fgp_vnn.verify(question.model, question.property, timeout=60)
     points = torch.rand(4000, 3)
     others = points.clone()

@@ -92,11 +92,12 @@ def test_float32_semantics_are_decided_for_a_module_and_a_property(net: nn.Modul
 def test_the_result_says_which_weights_were_verified(net: nn.Module, dtype: torch.dtype) -> None:
     other = net.to(dtype)
     box = np.zeros(3), np.ones(3)
+    certifier = fgp_vnn.Certifier.of(other)
     notes = [
         fgp_vnn.verify(other, safe(other)).note,
         fgp_vnn.bounds(other, box).note,
         fgp_vnn.maximise(other, box, [1.0, 0.0]).note,
-        fgp_vnn.certify(other, np.zeros(3), epsilon=0.1).note,
-        fgp_vnn.radius(other, np.zeros(3), maximum=0.1).note,
+        certifier.certify(np.zeros(3), epsilon=0.1).note,
+        certifier.radius(np.zeros(3), maximum=0.1).note,
     ]
     assert all(str(dtype).removeprefix("torch.") in note for note in notes)

@@ -43,7 +43,6 @@ FOLLOWED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 # Command lines that no test runs as they stand, and what does instead.
 NOT_RUN = {
     "--cluster": "tests/bench/test_cluster.py, on a cluster inside the machine",
-    "alpha-beta-CROWN": "a tool that is not there: the scripts of a clone take its place",
     "fgp-vnn demo": "tests/vnncomp/test_benchmark.py and scripts/demo.sh",
 }
 
@@ -64,7 +63,6 @@ def script(page: str) -> str:
     if page == "README.md":
         lines.append("shell('fgp-vnn demo --files example; cd example')")
     for language, text in blocks(ROOT / page):
-        text = text.replace("/opt/alpha-beta-CROWN", "..")
         lines.append(text if language == "python" else f"shell({text!r})")
     return "\n".join(lines)
 
