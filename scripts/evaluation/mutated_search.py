@@ -71,6 +71,8 @@ _INPUTS = tested(
     "search/test_inputs::a_tie_is_never_proved_and_ends",
     "search/test_inputs::boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly",
 )
+_CREW = tested("engine/parallel/crew.py", "engine/test_crew")
+_SHARED_NEURONS = tested("search/neurons.py", "engine/test_crew")
 _LEAVES = tested(
     "search/leaves.py", "search/test_leaves::each_region_is_asked_about_its_own_disjunct"
 )
@@ -165,7 +167,15 @@ SEARCH: tuple[Change, ...] = (
         "middle), parts.upper])",
         "middle), parts.upper.scatter(-1, index, middle)])",
     ),
-    ("boxes too small to split are forgotten", _INPUTS, 'statistics["stuck"] += int', "int"),
+    ("boxes too small to split are forgotten", _INPUTS, 'self.statistics["stuck"] += int', "int"),
+    ("what a dead process had is lost", _CREW, "self._returned(task, task.records)", "pass"),
+    ("what comes back open is lost", _CREW, "_returned(task, records)\n", "_returned(task, {})\n"),
+    (
+        "regions that another process left open are forgotten",
+        _SHARED_NEURONS,
+        "goal.unsettled += unsettled",
+        "pass",
+    ),
     (
         "a region closed by another disjunct",
         _LEAVES,

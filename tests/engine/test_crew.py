@@ -178,3 +178,23 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
     run_shared(search, 2, Numbers(alone=(1e9, 1e9)), Forecast())
     assert search.outcome().status == "unsat"
+
+
+def test_regions_that_a_process_could_not_settle_are_never_proved() -> None:
+    """The query can be met, and every counterexample is refused."""
+    search = by_neurons(nearly(0.05, 4), lambda points: None, UNLIMITED)
+    share(search)
+    outcome = search.outcome()
+    assert outcome.status == "unknown" and "regions" in outcome.reason
+    assert search.open == 0 and search.closed == pytest.approx(1)
+
+
+def test_boxes_that_a_process_could_not_split_are_never_proved() -> None:
+    search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
+    elsewhere = search.copy(search.confirm, UNLIMITED)
+    assert isinstance(elsewhere, InputSplits)
+    elsewhere.statistics["stuck"] = 2
+    search.absorb(elsewhere.report())
+    search.run(search.enough)
+    outcome = search.outcome()
+    assert outcome.status == "unknown" and outcome.reason.startswith("2 boxes")
