@@ -26,9 +26,8 @@ from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.budget.host import cores
-from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
-from fgp_vnn.engine.many import proved_at_once
+from fgp_vnn.engine.many import box_of, log_box, proved_at_once
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
@@ -203,22 +202,27 @@ def solve_property(
     jobs = settings.jobs or cores() if device.type == "cpu" else 1  # a GPU has work for one
     verdicts: list[Verdict] = []
     strategy = strategy or Strategy()
-    together = settings.engine != "attack" and deployment is None and new_log is no_log
+    together = settings.engine != "attack" and deployment is None
+    # The checker bounds boxes by itself, and where it fails they are split: few inputs only.
+    together &= new_log is no_log or network.inputs <= strategy.inputs.few
     begin = time.perf_counter()
     if together and len(prop.cases) >= strategy.inputs.cases:
         proved = proved_at_once(network, prop.cases, budget, strategy)
         seconds, statistics = {"bounds": time.perf_counter() - begin}, {"boxes": len(prop.cases)}
-        if any(proved):
+        if any(weights is not None for weights in proved):
             verdicts.append(Verdict("unsat", "bounds", seconds=seconds, statistics=statistics))
     else:
-        proved = [False] * len(prop.cases)
+        proved = [None] * len(prop.cases)
     for number, case in enumerate(prop.cases):
-        if proved[number]:
+        weights = proved[number]
+        if weights is not None:
+            if new_log is not no_log:
+                log_box(new_log(ask(network, box_of(case), case.unsafe), number), case, weights)
             continue
         if number and budget.expired():
             verdicts.append(Verdict("timeout", reason=f"time is up before box {number + 1}"))
             break
-        domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+        domain = box_of(case)
         if deployment is not None:
             domain = received(domain)
             with torch.no_grad():

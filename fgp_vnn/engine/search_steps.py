@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from fgp_vnn.base.outcome import Outcome
@@ -14,6 +15,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.divisible import Divisible
@@ -85,10 +87,27 @@ def split(problem: Problem) -> Verdict:
 
 
 def _split_smooth(problem: Problem) -> Verdict:
-    """Splits of inputs, where these are a box."""
-    if not isinstance(problem.query.domain, Box):
-        return problem.verdict("unknown", reason="linear bounds leave it open")
-    return problem.report("split", _split_inputs(problem, problem.budget))
+    """Splits of ReLUs, if there are any, and of inputs, where these are a box: one after the other,
+    that of fewer dimensions first."""
+    unstable = zip(problem.bounds.unstable(), problem.bounds.activations, strict=True)
+    relus = any(f is RELU and bool(mask.any()) for mask, f in unstable)
+    boxes = isinstance(problem.query.domain, Box)
+    few = problem.query.network.inputs <= problem.strategy.inputs.some
+    ways: list[Callable[[Budget], Outcome]] = []
+    if boxes:
+        ways.append(lambda budget: _split_inputs(problem, budget))
+    if relus:
+        neurons = problem.strategy.neurons
+        ways.insert(int(few), lambda budget: _split_neurons(problem, neurons, budget))
+    verdict = problem.verdict("unknown", reason="linear bounds leave it open")
+    for number, way in enumerate(ways):
+        share = problem.strategy.inputs.smooth_share
+        last = number == len(ways) - 1
+        budget = problem.budget if last else problem.budget.share(share)
+        verdict = problem.report("split", way(budget))
+        if verdict.status in ("sat", "unsat") or problem.budget.expired():
+            break
+    return verdict
 
 
 def _sharpen(problem: Problem) -> bool:

@@ -31,7 +31,7 @@ from tests.helpers.random_networks import random_domain, random_network, sample
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 SMALL = Strategy(inputs=Inputs(batch=8), neurons=Neurons(batch=8))
-HASTY = Numbers(alone=0.0, turn=0.0, pause=0.01)
+HASTY = Numbers(alone=(0.0, 0.0), turn=0.0, pause=0.01)
 Begin = Callable[[Query, Confirm, Budget], Divisible]
 
 
@@ -176,5 +176,5 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.Crew", refuse)
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
-    run_shared(search, 2, Numbers(alone=1e9), Forecast())
+    run_shared(search, 2, Numbers(alone=(1e9, 1e9)), Forecast())
     assert search.outcome().status == "unsat"

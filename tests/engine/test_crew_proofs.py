@@ -25,7 +25,10 @@ from tests.helpers.small_networks import random_network, save_onnx
 
 FEW = Neurons(batch=4)
 SHARED = Strategy(
-    inputs=Inputs(batch=4), neurons=FEW, short=FEW, crew=Numbers(alone=0.0, turn=0.0, worth=0.0)
+    inputs=Inputs(batch=4),
+    neurons=FEW,
+    short=FEW,
+    crew=Numbers(alone=(0.0, 0.0), turn=0.0, worth=0.0),
 )
 
 

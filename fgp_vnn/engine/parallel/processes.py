@@ -7,6 +7,7 @@ fork does not take along. Between the two goes a socket; whoever sees its end en
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -85,6 +86,7 @@ def end_with(connection: Connection) -> None:
 
 def _settle_in(parts: int) -> None:
     """Leave alone what belongs to the process that this is a copy of."""
+    gc.freeze()  # looking through what is shared would copy it
     share_limits(parts)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends us

@@ -30,10 +30,18 @@ def run_shared(search: Divisible, jobs: int, numbers: Numbers, forecast: Forecas
     search.run(enough)
 
 
-def _worth_sharing(search: Divisible, seconds: float, enough: Callable[[], bool]) -> bool:
-    """Begin a search in this process; whether much is still open after so many seconds."""
-    end = time.monotonic() + seconds
-    search.run(lambda: enough() or (time.monotonic() >= end and len(search.frontier) > 1))
+def _worth_sharing(
+    search: Divisible, alone: tuple[float, float], enough: Callable[[], bool]
+) -> bool:
+    """Begin a search in this process; whether enough is open after so many seconds: a batch after
+    the first of them, and two parts after the second."""
+    begin = time.monotonic()
+
+    def ripe() -> bool:
+        spent, waiting = time.monotonic() - begin, len(search.frontier)
+        return spent >= alone[0] and waiting > (1 if spent >= alone[1] else search.batch)
+
+    search.run(lambda: enough() or ripe())
     return len(search.frontier) > 1 and search.found is None and not search.enough()
 
 
