@@ -69,8 +69,11 @@ def regain(
     sizes = passed.constant.abs() + passed.nominal.abs() + passed.least.abs()
     total = total - unit(total.dtype).share(8) * (sizes + total)
     total = torch.where((total > 0) & (total < torch.inf), total, 0.0)
-    raised = (part + total for part in (passed.constant, passed.least, passed.nominal))
-    better = Backward(passed.weight, *raised, passed.coefficients)
+    better = passed._replace(
+        constant=passed.constant + total,
+        least=passed.least + total,
+        nominal=passed.nominal + total,
+    )
     return better, better._replace(coefficients=seen)
 
 

@@ -140,8 +140,8 @@ def _fan_at(fan: Fan, index: Tensor) -> Fan:
     """Lines of some of the bundles, or the same for all."""
     if len(fan.least) == 1:
         return fan
-    lines = (part[:, index] for part in fan[:4])
-    return Fan(*lines, fan.least[index], fan.greatest[index])
+    low, floor, high, ceiling = (part[:, index] for part in fan[:4])
+    return Fan(low, floor, high, ceiling, fan.least[index], fan.greatest[index])
 
 
 def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:

@@ -97,7 +97,8 @@ def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Ba
     if len(first) == len(place):
         return passed
     coefficients = {k: part[:, place] for k, part in passed.coefficients.items()}
-    return Backward(*(part[:, place] for part in passed[:4]), coefficients)
+    weight, constant, least, nominal = (part[:, place] for part in passed[:4])
+    return Backward(weight, constant, least, nominal, coefficients)
 
 
 def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
     closed = query.closed(passed.least)
     weights = (~closed).to(passed.least.dtype)[:, query.disjunct]
     sizes = torch.bincount(query.disjunct, minlength=query.disjuncts)
-    several = sizes[sizes > 1].unique().tolist()
+    several = sorted({size for size in sizes.tolist() if size > 1})
     points = box.center.unsqueeze(-2).expand(-1, query.disjuncts, -1)
     points = points.clone() if several else points
     for size in several:

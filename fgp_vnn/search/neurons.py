@@ -142,8 +142,11 @@ class NeuronSplits(Divisible):
         choice = neurons.candidates, neurons.rule
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
-        fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
-        search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
+        network = query.network
+        fit = min(neurons.batch, ascents_at_once(network, len(network.layers), budget.at_once))
+        if not network.piecewise_linear:  # of which a step may take long, with time up in between
+            fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))
+        search = BestFirst(goal, Frontier(budget.waiting), fit, keep)
         search.begin(root, {})
         return cls(goal, search, neurons)
 
