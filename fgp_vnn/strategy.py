@@ -133,7 +133,9 @@ class Slopes:
     """How much is spent on the slopes of linear bounds."""
 
     rows: Ascent = Ascent(steps=20, rate=0.3, decay=0.95)  # output rows and hidden neurons
-    bundles: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
+    # Halves start from what their bundle has found: few steps are enough. Seconds with 12 | 4 are
+    # 1.7 | 1.0, 3.0 | 1.8, 3.3 | 1.8 on three of oval21, 3.6 | 2.7, 5.5 | 3.9 on two of 256x4.
+    bundles: Ascent = Ascent(steps=4, rate=0.25, decay=0.8, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
     intervals_first: int = 5000  # neurons of smooth networks whose slopes start from intervals [-]
@@ -189,6 +191,8 @@ class HashTable:
 
     slots: int = 1 << 12  # at first [w 1.00 1.02]
     few: int = 256  # patterns up to which a plain set is quicker [w 1.00 0.94]
+    tries: int = 4  # slots for each pattern before a look at which ones have found none [-]
+    whole: int = 4096  # patterns up to which there is room for all of them in that, not half [-]
     large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4 [-]
 
 
@@ -216,6 +220,10 @@ class Neurons:
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
     trial: int | None = None  # bundles, if hardly any is closed, to give up after [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
+    # Neurons of an open bundle that are bounded over what its linear bound leaves. Bundles with 0 |
+    # 8 are 321 | 49, 1688 | 444, 4829 | 1743, over 7395 | 789 on four of oval21, and seconds
+    clipped: int = 8  # 0.6 | 0.4, 1.8 | 1.7, 5.9 | 8.1, over 6.1 | 3.2
+    near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 
 
@@ -296,10 +304,15 @@ class RadiusSearch:
 class Crew:
     """Several processes on one search."""
 
-    alone: float = 0.3  # seconds of a search before it is shared [-]
+    # Seconds of a search before it is shared: where more than a batch is open, and at most. With
+    # 0.3 for all, one of 1.0 s (ACAS Xu 1_9) was no faster and took 1.4 s of processor time.
+    alone: tuple[float, float] = (0.3, 0.6)
     turn: float = 0.2  # seconds that a process works on what it was given [-]
-    worth: float = 0.05  # seconds of independent work from which on a process pays [-]
+    worth: float = 0.15  # seconds of independent work from which on a process pays [-]
     pause: float = 0.1  # seconds between two looks at the clock while all work [-]
+    tell: float = 2.0  # seconds between two forecasts that are told [-]
+    # of the time that is left: a search that is expected to end in half of it goes on [-]
+    soon: float = 0.3
     restarts: int = 8  # processes that are replaced after they have died [-]
 
 

@@ -73,6 +73,10 @@ class LayerBounds:
 
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons are not affine between their bounds, [batch or 1, n_k] per layer."""
+        return self._unstable
+
+    @cached_property
+    def _unstable(self) -> tuple[Tensor, ...]:
         triples = zip(self.activations, self.lower, self.upper, strict=True)
         return tuple(unsteady(activation, lo, up) for activation, lo, up in triples)
 

@@ -65,6 +65,10 @@ class Rounding:
         self._through: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of fans, when asked for
         self._terms: list[Tensor] = [] if before is None else [*before._terms]
         self._floors: list[Tensor] = [] if before is None else [*before._floors]
+        # Of ReLU layers by their numbers: made when they are first needed.
+        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+        if before is not None:
+            self._layers |= before._layers
         for index, affine in enumerate(network.maps):
             if index < len(self._terms):
                 continue
@@ -109,12 +113,19 @@ class Rounding:
         if fan is not None:
             return self._of_fan(layer, size, multiplier, fan)
         size = size if multiplier is None else size + multiplier.abs()
-        lost, sizes = self._unit.lost, self._arrive[layer]
-        width = sizes.shape[-1]  # at least that of a window
-        share = self._unit.share(width + 2 * layer + 8)
-        terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
-        floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
+        terms, floor = self._of_relus(layer)
         return dot(size, window(terms)) + floor
+
+    def _of_relus(self, layer: int) -> tuple[Tensor, Tensor]:
+        """What a layer of ReLUs and its map add: terms [batch or 1, n] and a floor."""
+        if layer not in self._layers:
+            lost, sizes = self._unit.lost, self._arrive[layer]
+            width = sizes.shape[-1]  # at least that of a window
+            share = self._unit.share(width + 2 * layer + 8)
+            terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
+            floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
+            self._layers[layer] = terms, floor
+        return self._layers[layer]
 
     def _of_fan(self, layer: int, size: Tensor, multiplier: Tensor | None, fan: Fan) -> Tensor:
         """The same where lines have any slopes and offsets."""

@@ -12,12 +12,13 @@ was divided by its length as it is rounded points elsewhere by at most share(8).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive, unit
+from fgp_vnn.domain.multipliers import cut_maximiser, cut_support
 from fgp_vnn.domain.sets import Box, Domain, L2Ball, norm_of
 
 
@@ -26,12 +27,14 @@ class Caps(Domain):
     """The points x of a ball around c with normal . (x - c) >= level, for a batch of half-spaces.
 
     The support of a cap of an l2 ball of radius r has a closed form: r |a| where the ball's own
-    maximiser lies in the cap, else a_n t + sqrt(r^2 - t^2) |a - a_n n|. Other balls are left whole.
+    maximiser lies in the cap, else a_n t + sqrt(r^2 - t^2) |a - a_n n|. In other sets a multiplier
+    of the half-space is searched for.
     """
 
     whole: Domain
     normal: Tensor  # [batch, inputs] of dual length 1 up to rounding, or 0 with the level 0
-    level: Tensor  # [batch, 1] at least 0, at most the radius
+    level: Tensor  # [batch, 1] at most the radius
+    origin: Tensor | None = None  # [inputs] what levels are measured from, if not the centre
     symmetric = False
 
     @property
@@ -40,7 +43,7 @@ class Caps(Domain):
 
     def support(self, rows: Tensor) -> Tensor:
         if not isinstance(self.whole, L2Ball):
-            return self.whole.support(rows)
+            return cut_support(self.whole, rows, self.normal, self._from_center)
         along, across, _ = self._parts(rows)
         size = torch.hypot(along, norm_of(across))
         radius, inputs, size_of = self.whole.radius, rows.shape[-1], unit(rows.dtype)
@@ -60,8 +63,6 @@ class Caps(Domain):
         that is off by no more: for r |a| cos(x - y) is no farther from r |a| than
         r |a| (1 - |cos x - cos y|).
         """
-        if not isinstance(self.whole, L2Ball):
-            return self.whole.unsure(rows, reach)
         share = unit(rows.dtype).share(12 * rows.shape[-1] + 96)
         return share * self.whole.outer_support(rows)
 
@@ -70,7 +71,7 @@ class Caps(Domain):
 
     def maximiser(self, rows: Tensor) -> Tensor:
         if not isinstance(self.whole, L2Ball):
-            return self.whole.maximiser(rows)
+            return cut_maximiser(self.whole, rows, self.normal, self._from_center)
         along, across, normal = self._parts(rows)
         length = norm_of(across)
         size = torch.hypot(along, length)
@@ -84,21 +85,35 @@ class Caps(Domain):
         return self.whole.project(points)
 
     def contains(self, points: Tensor) -> Tensor:
-        offset = (points - self.center) * self.normal
+        begin = self.center if self.origin is None else self.origin
+        offset = (points - begin) * self.normal
         return self.whole.contains(points) & (offset.sum(-1) >= self.level.squeeze(-1))
 
     def box(self) -> Box:
-        """The box of the whole ball, for every cap."""
-        box = self.whole.box()
-        return Box(box.lower.expand_as(self.normal), box.upper.expand_as(self.normal))
+        """The box of the whole ball."""
+        return self.whole.box()
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Caps:
         normal, level = self.normal.to(device, dtype), self.level.to(device, dtype)
-        return Caps(self.whole.to(device, dtype), normal, level)
+        origin = None if self.origin is None else self.origin.to(device, dtype)
+        return Caps(self.whole.to(device, dtype), normal, level, origin)
 
     def at(self, index: Tensor) -> Caps:
         """Some of the caps."""
-        return Caps(self.whole, self.normal[index], self.level[index])
+        return Caps(self.whole, self.normal[index], self.level[index], self.origin)
+
+    @property
+    def _from_center(self) -> Tensor:
+        """The levels [batch, 1] of normal . (x - center), rounded down."""
+        if self.origin is None:
+            return self.level
+        size_of, inputs = unit(self.level.dtype), self.normal.shape[-1]
+        moved = self.normal * (self.origin - self.center)
+        far = self.origin.abs() + self.center.abs()
+        sizes = (self.normal.abs() * far).sum(-1, keepdim=True) + self.level.abs()
+        lost = size_of.lost * (4 * inputs + 4 + far.sum(-1, keepdim=True))
+        level = self.level + moved.sum(-1, keepdim=True)
+        return level - size_of.share(inputs + 8) * sizes - lost
 
     @property
     def _rim(self) -> Tensor:
@@ -130,14 +145,33 @@ def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, T
 
     What is not finite, or too small for its direction to be known, is no bound.
     """
+    normal, level, known = _scaled(domain, weight, value)
+    return normal, torch.where(known & positive(level), level, 0.0)
+
+
+def left_of(domain: Domain, weight: Tensor, value: Tensor) -> Caps:
+    """What weight . (x - center) + value <= 0 leaves of a domain: of its centre too, where the
+    level is below 0; all of it where nothing is known."""
+    normal, level, known = _scaled(domain, weight, value)
+    # A length below 1 makes a level that is negative lower still.
+    level = level - unit(weight.dtype).share(2 * weight.shape[-1] + 24) * level.abs()
+    known = known & level.isfinite()
+    return Caps(domain, torch.where(known, normal, 0.0), torch.where(known, level, 0.0))
+
+
+def _scaled(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Normal [batch, inputs], level [batch, 1] and whether the direction is known [batch, 1]."""
     size_of, inputs = unit(weight.dtype), weight.shape[-1]
     size = size_of.grow(inputs + 4) * (dual_norm(domain, weight) + size_of.root(inputs))
     size = size.unsqueeze(-1)
+    normal = -weight / size
+    # How far a clipped ball reaches is not how wide it is.
     far = (domain.box().upper - domain.box().lower).amax(-1, keepdim=True)
+    far = torch.maximum(far, 2 * domain.outer_support(normal.unsqueeze(-2)))
     level = value.unsqueeze(-1) / size
     level = level - size_of.share(4) * level.abs() - size_of.share(8) * far - size_of.lost
-    known = positive(level) & (size > size_of.root(inputs) / size_of.eps)
-    return -weight / size, torch.where(known, level, 0.0)
+    known = (size > size_of.root(inputs) / size_of.eps) & (size < torch.inf)
+    return normal, level, known
 
 
 def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
@@ -147,10 +181,10 @@ def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
     a n1 + b n2 with a, b >= 0. Otherwise the higher of the two is kept.
     """
     higher = level > caps.level
-    one = Caps(
-        caps.whole,
-        torch.where(higher, normal, caps.normal),
-        torch.where(higher, level, caps.level),
+    one = replace(
+        caps,
+        normal=torch.where(higher, normal, caps.normal),
+        level=torch.where(higher, level, caps.level),
     )
     if not isinstance(caps.whole, L2Ball):
         return one

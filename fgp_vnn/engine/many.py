@@ -17,6 +17,7 @@ from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once, parts
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.property.model import Case
 from fgp_vnn.strategy import Strategy
@@ -27,8 +28,9 @@ Numbers = NDArray[np.int64]
 
 def proved_at_once(
     network: Network, cases: Sequence[Case], budget: Budget, strategy: Strategy
-) -> list[bool]:
-    """Which cases plain linear bounds prove, a batch of boxes at a time; none after the deadline.
+) -> list[Doubles | None]:
+    """Which cases plain linear bounds prove, a batch of boxes at a time, none after the deadline:
+    the weights [rows] of their rows that show it, 1 for one row of each conjunction and else 0.
 
     The cases share the rows of their unsafe sets, each of which is bounded once in each box, and
     differ in limits: a row of at least `least` is not met where least > limit. Where activations
@@ -38,7 +40,7 @@ def proved_at_once(
     directions, place = np.unique(rows, axis=0, return_inverse=True)
     counts = [sum(len(c.rows) for c in case.unsafe) for case in cases]
     if not len(rows) or len(directions) > 2 * max(counts):  # others' rows would cost more
-        return [False] * len(cases)
+        return [None] * len(cases)
     ends = np.cumsum([0, *counts])
     places = [place.reshape(-1)[begin:end] for begin, end in pairwise(ends)]
     matrix = torch.from_numpy(directions).to(network.device, network.dtype)
@@ -47,15 +49,18 @@ def proved_at_once(
     sides = (np.stack([getattr(c, side) for c in cases]) for side in ("lower", "upper"))
     boxes = _Boxes(np.arange(len(cases)), *sides)
     halvings = 0 if network.piecewise_linear else strategy.inputs.halvings
+    found: dict[int, Doubles | None] = {}
     for turn in range(halvings + 1):
         least, pull = _least(asked, boxes, budget, strategy)
-        proved = [_proves(cases[i], y[places[i]]) for i, y in zip(boxes.case, least, strict=True)]
-        left = np.flatnonzero(~np.array(proved, dtype=np.bool_))
+        shown = [_proving(cases[i], y[places[i]]) for i, y in zip(boxes.case, least, strict=True)]
+        found |= dict(zip(boxes.case.tolist(), shown, strict=True))
+        left = np.array([i for i, weights in enumerate(shown) if weights is None], dtype=np.int64)
         boxes = boxes.at(left)
         if not 0 < len(left) <= strategy.inputs.halves * len(cases) or turn == halvings:
             break
         boxes = boxes.halved(pull[left].argmax(-1))
-    return [case not in set(boxes.case.tolist()) for case in range(len(cases))]
+    still_open = set(boxes.case.tolist())
+    return [None if case in still_open else found[case] for case in range(len(cases))]
 
 
 class _Boxes(NamedTuple):
@@ -111,13 +116,29 @@ def _pass(network: Network, box: Box, forward: Forward | None, budget: Budget) -
     return backward(network, box, len(network.layers), rows, bounds.lines(), rounding=rounding)
 
 
-def _proves(case: Case, least: Doubles) -> bool:
-    """Whether lower bounds [rows] of all rows of a case shut out each of its conjunctions."""
-    begin = 0
+def _proving(case: Case, least: Doubles) -> Doubles | None:
+    """The rows that lower bounds [rows] of all rows of a case show not to be met, one of each of
+    its conjunctions: 1 for these, else 0; None where a conjunction has no such row."""
+    weights, begin = np.zeros(len(least)), 0
     for conjunction in case.unsafe:
         own = least[begin : begin + len(conjunction.limits)]
-        begin += len(own)
         unmet = np.where(conjunction.strict, own >= conjunction.limits, own > conjunction.limits)
+        unmet &= own < np.inf  # a bound that overflowed, or is none, proves nothing
         if not unmet.any():
-            return False
-    return True
+            return None
+        weights[begin + np.where(unmet, own - conjunction.limits, -1.0).argmax()] = 1
+        begin += len(own)
+    return weights
+
+
+def box_of(case: Case) -> Box:
+    """The box of a case, in float64."""
+    return Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+
+
+def log_box(log: NullLog, case: Case, weights: Doubles) -> None:
+    """Log that the box of a case is proved as a whole, by the rows with weights [rows]."""
+    box, every = box_of(case), torch.ones(1, dtype=torch.bool)
+    rows = torch.from_numpy(weights).unsqueeze(0)
+    log.boxes(box.lower.unsqueeze(0), box.upper.unsqueeze(0), rows, every)
+    log.ended(proved=True, in_time=True)

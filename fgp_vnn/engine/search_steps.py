@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -16,6 +19,7 @@ from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.search.forecast import Forecast, Left
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
@@ -173,8 +177,30 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
         return _run(problem, search)
 
 
+def _goes_on(problem: Problem, search: Divisible, left: Left, near: float) -> bool:
+    """Whether a search whose turn is over goes on: where it is expected to end soon, and sooner
+    than the last time. It gets twice the time that this is expected to take."""
+    if search.found is not None or not search.open or problem.budget.expired():
+        return False
+    remaining = problem.budget.share(1.0).left()
+    share = 2 * left.seconds / max(remaining, 1e-9)
+    soon = share <= problem.strategy.crew.soon and left.bounds < near
+    what = "it goes on" if soon else "its turn is over"
+    tell(Stage(f"split: {left}, {what}", search.open, left=remaining), logging.INFO)
+    if soon:
+        search.extend(problem.budget.share(share))
+    return soon
+
+
 def _run(problem: Problem, search: Divisible) -> Outcome:
-    run_shared(search, problem.jobs, problem.strategy.crew)
+    """Run a search to its end, or to where its turn is over and no end is near."""
+    forecast, near = Forecast(), math.inf
+    while True:
+        run_shared(search, problem.jobs, problem.strategy.crew, forecast)
+        left = forecast.left()
+        if not _goes_on(problem, search, left, near):
+            break
+        near = left.bounds
     outcome = search.outcome()
     problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome

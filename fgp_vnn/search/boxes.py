@@ -113,21 +113,27 @@ def _whole(passed: Backward, count: int) -> Backward:
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
+def only_rounding(query: Query, bounded: Bounded) -> Tensor:
+    """Which boxes [boxes] are open by rounding, or by the range of float32, alone."""
+    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
+    return ~bounded.closed & shut
+
+
+def can_be_split(parts: Parts) -> Tensor:
+    """Which sides [boxes, inputs] have a number strictly between their ends."""
+    middle = (parts.lower + parts.upper) / 2
+    return (parts.lower < middle) & (middle < parts.upper)
+
+
 def bound_exactly(
     query: Query,
-    coarse: Query,
     parts: Parts,
     bounded: Bounded,
+    again: Tensor,
     budget: Budget,
     subdivision: Subdivision,
 ) -> Bounded:
-    """Bound again in float64 the boxes that only rounding, or the range of float32, kept open."""
-    if coarse is query:
-        return bounded
-    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
-    again = torch.nonzero(~bounded.closed & shut).flatten()
-    if not len(again):
-        return bounded
+    """The same with the boxes numbered `again` bounded in the query's own precision."""
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
     boxes = Parts(lower, upper, parts.signs[again])
     exact = bound_boxes(query, boxes, None, budget, subdivision)

@@ -35,14 +35,10 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
     """
     closed = query.closed(passed.least)
     weights = (~closed).to(passed.least.dtype)[:, query.disjunct]
-    sizes = torch.bincount(query.disjunct, minlength=query.disjuncts)
-    several = sorted({size for size in sizes.tolist() if size > 1})
-    points = box.center.unsqueeze(-2).expand(-1, query.disjuncts, -1)
-    points = points.clone() if several else points
-    for size in several:
-        disjuncts = torch.nonzero(sizes == size).flatten()
-        rows = torch.argsort(query.disjunct, stable=True)
-        rows = rows[(sizes == size)[query.disjunct[rows]]].view(-1, size)  # [disjuncts, size]
+    if not query.conjunctions:
+        return Combined(closed, weights, None)
+    points = box.center.unsqueeze(-2).repeat(1, query.disjuncts, 1)
+    for disjuncts, rows in query.conjunctions:
         which, number = torch.nonzero(~closed[:, disjuncts], as_tuple=True)  # [pairs] each
         if not len(which):
             continue
@@ -51,7 +47,8 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
         closed[which, disjunct] = positive(best)
         weights[pairs] = share
         points[which, disjunct] = point
-    return Combined(closed, weights, points[:, sizes > 1] if several else None)
+    several = torch.cat([disjuncts for disjuncts, _ in query.conjunctions]).sort().values
+    return Combined(closed, weights, points[:, several])
 
 
 class _Rows(NamedTuple):

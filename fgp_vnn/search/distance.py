@@ -46,7 +46,7 @@ class Distance(Goal):
         self.leaves = 0  # bundles that turned out to be regions
         self._projections = strategy.projections
         self._small = 0 < setting.query.network.neurons <= strategy.hidden.small
-        self._cuts = isinstance(setting.query.domain, L2Ball)
+        self.again = not self._small
         self._rise = strategy.hidden.rise * ball.radius
 
     def first(self, count: int) -> Held:
@@ -104,7 +104,10 @@ class Distance(Goal):
         that hold in them."""
         whole = self.ball.within(self.reporter.goal())
         most = whole.radius if isinstance(whole, L2Ball) else self.ball.radius
-        caps = Caps(whole, held["normal"], level.unsqueeze(-1).clamp(0, most))
+        level = level.unsqueeze(-1).clamp(0, most)
+        # A box that is clipped has a centre of its own.
+        origin = None if isinstance(whole, L2Ball) else self.ball.origin
+        caps = Caps(whole, held["normal"], level, origin)
         lower, upper = (torch.split(held[s], self.setting.widths, -1) for s in ("lower", "upper"))
         coarse = self.setting.coarse
         return replace(
@@ -122,7 +125,7 @@ class Distance(Goal):
 
     def _risen(self, level: Tensor, based: Tensor) -> Tensor:
         """Which caps are so much thinner than those of the bounds that new ones would pay."""
-        if not self._cuts or self._small:
+        if self._small:
             return torch.zeros_like(level, dtype=torch.bool)
         return level - based >= self._rise
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.attack.descent import offer
 from fgp_vnn.base.outcome import Confirm, Outcome
-from fgp_vnn.base.rounding import positive
+from fgp_vnn.base.rounding import positive, rounded_down
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
@@ -25,11 +25,14 @@ from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.settle import Effort, why_open
-from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Keep, Visited, forget
-from fgp_vnn.search.bundles import Bundles, Setting, bound, set_out
+from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
+from fgp_vnn.search.bundles import Bundles, Setting, bound, choose, set_out
+from fgp_vnn.search.clipped_neurons import clip_neurons, near
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
+from fgp_vnn.search.pace import Pace
+from fgp_vnn.search.rebound import empty_ones, uncrossed
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -41,6 +44,8 @@ class Decide(Goal):
     confirm: Confirm
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
+    clipped: int = 0  # neurons of an open bundle that are bounded over what its bound leaves
+    near: float = 0.0  # part of a linear bound's range that it may lack, to be worth that
     found: Counterexample | None = None
     unsettled: int = 0
     gaps: list[Gap] = field(default_factory=list)  # of the unsettled
@@ -51,16 +56,67 @@ class Decide(Goal):
     def over(self) -> bool:  # type: ignore[override]
         return self.found is not None
 
+    def first(self, count: int) -> Held:
+        """What is remembered of so many bundles to begin with: their bounds, if these change."""
+        if not self.clipped:
+            return {}
+        bounds = self.setting.bounds
+        lower, upper = (
+            torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper)
+        )
+        return _held(lower, upper)
+
     def visit(self, batch: Batch) -> Visited:
-        query = self.setting.query
-        bounded = bound(self.setting, batch.bundles)
+        query, local = self.setting.query, self._local(batch.held)
+        pattern = torch.split(batch.bundles.signs, self.setting.widths, -1)
+        bounds = local.bounds.within(pattern)
+        empty = empty_ones(bounds, len(batch.level), batch.level.device)
+        bounded = bound(replace(local, bounds=uncrossed(bounds)), batch.bundles)
         points = bounded.result.points.flatten(0, 1)
         outputs, how = query.network(points), self.effort.how.offer
         self.found = offer(query, self.confirm, points, outputs, how)
         # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
         strict = query.strict[self.setting.rows.argmax(-1)].all(-1)[batch.bundles.disjunct]
         least = bounded.result.least.squeeze(-1)
-        return Visited(bounded, least, positive(least, or_zero=strict), {})
+        closed = empty | positive(least, or_zero=strict)
+        if not self.clipped:
+            return Visited(bounded, least, closed, {})
+        return self._clip(Visited(bounded, least, closed, {}))
+
+    def _local(self, held: Held) -> Setting:
+        """The setting of bundles that have bounds of their own."""
+        if not self.clipped:
+            return self.setting
+        setting, dtype = self.setting, self.setting.rows.dtype
+        lower, upper = (
+            torch.split(held[side].to(dtype), setting.widths, -1) for side in ("lower", "upper")
+        )
+        return replace(setting, bounds=replace(setting.bounds, lower=lower, upper=upper))
+
+    def _clip(self, visited: Visited) -> Visited:
+        """The same with bounds for the halves of open bundles; those that turn out to hold no
+        counterexample are closed."""
+        bounded, level, closed, _ = visited
+        bounds = bounded.bounds
+        lower, upper = (torch.cat(side, -1) for side in (bounds.lower, bounds.upper))
+        at = torch.nonzero(~closed & near(self.setting, bounded, self.near)).flatten()
+        if len(at):
+            low, high = clip_neurons(self.setting, bounded, at, self.clipped)
+            closed = closed.index_copy(0, at, (low > high).any(-1))
+            lower = lower.index_copy(0, at, low)
+            upper = upper.index_copy(0, at, torch.maximum(low, high))
+        return Visited(bounded, level, closed, _held(lower, upper))
+
+    def choose(self, visited: Visited, at: Tensor) -> Tensor:
+        """A bundle whose last neurons have become stable is bounded once more."""
+        if not self.clipped:
+            return super().choose(visited, at)
+        bounds = self._local(visited.held).bounds
+        crossing = torch.cat(bounds.unstable(), -1)
+        halves = {name: part[at.repeat(2)] for name, part in visited.held.items()}
+        sharper = replace(visited.bounded, bounds=bounds, crossing=crossing)
+        chosen = choose(self._local(halves), sharper, at)
+        return torch.where(crossing[at].any(-1), chosen, -1)
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Those that a longer ascent closes are returned; the rest are decided by projections, but
@@ -95,6 +151,12 @@ class Decide(Goal):
         bounded = bound(replace(self.setting, ascent=ascent), bundles.at(at))
         closed = positive(bounded.result.least.squeeze(-1))
         return bounded.bundles.at(torch.nonzero(closed).flatten()), at[~closed]
+
+
+def _held(lower: Tensor, upper: Tensor) -> Held:
+    """Bounds [bundles, neurons] in few bytes, rounded outwards."""
+    single = torch.float32
+    return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
 
 
 def split_neurons(
@@ -141,13 +203,18 @@ class NeuronSplits(Divisible):
         neurons, slopes = strategy.neurons, strategy.slopes
         choice = neurons.candidates, neurons.rule
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
-        goal = Decide(setting, confirm, leaf_effort(strategy.projections, lp), slopes.regions)
+        effort = leaf_effort(strategy.projections, lp)
+        # What holds at counterexamples only has no form in a certificate.
         network = query.network
-        fit = min(neurons.batch, ascents_at_once(network, len(network.layers), budget.at_once))
+        some = len(bounds.lower) > 1 and not slopes.bundles.storable and network.piecewise_linear
+        clipped = neurons.clipped if some else 0
+        goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
+        fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
             fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))
-        search = BestFirst(goal, Frontier(budget.waiting), fit, keep)
-        search.begin(root, {})
+        pace = Pace(neurons.batch, fit, network.device)
+        search = BestFirst(goal, Frontier(budget.waiting), pace.size, keep, pace=pace)
+        search.begin(root, goal.first(len(root.signs)))
         return cls(goal, search, neurons)
 
     @property
@@ -170,11 +237,17 @@ class NeuronSplits(Divisible):
         if neurons.trial is None or bounded < neurons.trial:
             return False
         # About half of all bundles are leaves of the tree so far; the rest were split.
-        return len(self.frontier) + self.handed_out > neurons.hardly * bounded / 2
+        return self.open > neurons.hardly * bounded / 2
+
+    def extend(self, budget: Budget) -> None:
+        self.budget = budget
+        self.goal.setting = replace(self.goal.setting, budget=budget)
+        self.neurons = replace(self.neurons, most=None, trial=None)
 
     def copy(self, confirm: Confirm, budget: Budget) -> NeuronSplits:
         setting = replace(self.goal.setting, budget=budget)
-        goal = Decide(setting, confirm, self.goal.effort, self.goal.longer)
+        goal = replace(self.goal, setting=setting, confirm=confirm, found=None, gaps=[])
+        goal.unsettled = goal.leaves = goal.lps = 0
         search = BestFirst(goal, Frontier(budget.waiting), self.batch)
         fresh = NeuronSplits(goal, search, self.neurons)
         if self.search.keep is not forget:
@@ -203,7 +276,7 @@ class NeuronSplits(Divisible):
             search.keep(proved)
 
     def outcome(self) -> Outcome:
-        goal, lp, left = self.goal, self.goal.effort.lp, len(self.frontier) + self.handed_out
+        goal, lp, left = self.goal, self.goal.effort.lp, self.open
         statistics = {"bundles": self.bounded}
         statistics |= {"lps": goal.lps} if lp else {}
         statistics |= {"leaves": goal.leaves} if goal.leaves else {}

@@ -10,6 +10,14 @@ _CAPS = tested(
     "domain/test_caps::a_cap_that_is_cut_once_more_holds_all_points_of_both_half_spaces",
     "domain/test_caps::the_dual_norm_is_what_a_unit_ball_reaches",
 )
+_MULTIPLIERS = tested("domain/multipliers.py", "domain/test_multipliers")
+_LEFT = tested("domain/caps.py", "domain/test_multipliers")
+_CLIPPED = tested("search/clipped_neurons.py", "search/test_clipped_neurons")
+_WAITING = tested(
+    "search/neurons.py",
+    "search/test_clipped_neurons::bounds_that_wait_with_their_bundle_are_rounded_outwards",
+    "search/test_neurons::verdicts_are_those_of_an_exact_oracle",
+)
 _NEAREST = tested("attack/boundary.py", "attack/test_minimum_norm")
 _DECOUPLED = tested(
     "attack/decoupled.py",
@@ -32,13 +40,13 @@ _CONJUNCTIONS = tested(
 )
 _VALUE = tested(
     "search/value.py",
-    "search/test_hidden_neurons::sharpened_bounds_contain_the_exact_range",
+    "search/test_hidden_neurons::tighter_bounds_contain_the_exact_range",
     "search/test_hidden_neurons::what_overflows_makes_no_neuron_stable",
 )
 _REFINE = tested(
     "bounds/hidden.py",
-    "bounds/test_hidden::refined_bounds_contain_the_exact_range",
-    "bounds/test_hidden::what_overflows_makes_no_neuron_stable",
+    "search/test_hidden_neurons::tighter_bounds_contain_the_exact_range",
+    "search/test_hidden_neurons::what_overflows_makes_no_neuron_stable",
 )
 _BUNDLES = tested(
     "search/bundles.py",
@@ -126,8 +134,8 @@ SEARCH: tuple[Change, ...] = (
     (
         "an overflow as a sharpened bound",
         _VALUE,
-        "least, -torch.inf)  # what",
-        "least, torch.inf)  # what",
+        "level = below(least)",
+        "level = torch.where(least.isfinite(), least, torch.inf)",
     ),
     ("an overflow as a refined bound", _REFINE, "torch.fmax(", "torch.maximum("),
     ("the side of a refined bound", _REFINE, "neurons], -high)", "neurons], high)"),
@@ -142,8 +150,8 @@ SEARCH: tuple[Change, ...] = (
     (
         "0 closes rows that are not strict",
         _NEURONS,
-        "torch.where(strict, least >= 0, least > 0)",
-        "least >= 0",
+        "positive(least, or_zero=strict)",
+        "positive(least, or_zero=True)",
     ),
     ("regions left open are forgotten", _NEURONS, "self.unsettled += decided.unsettled", "pass"),
     (
@@ -199,8 +207,8 @@ SEARCH: tuple[Change, ...] = (
     (
         "strictness swapped",
         _QUERY,
-        "torch.where(self.strict, lower >= 0, lower > 0)",
-        "torch.where(self.strict, lower > 0, lower >= 0)",
+        "or_zero=self.strict)",
+        "or_zero=~self.strict)",
     ),
     (
         "a cap as narrow as its level is high",
@@ -213,6 +221,45 @@ SEARCH: tuple[Change, ...] = (
         _CAPS,
         "level = value.unsqueeze(-1) / size",
         "level = value.unsqueeze(-1)",
+    ),
+    (
+        "a multiplier below 0",
+        _MULTIPLIERS,
+        "torch.where(wanted & (at > 0), at, 0.0)",
+        "torch.where(wanted & (at > 0), -at, 0.0)",
+    ),
+    ("a level taken off twice", _MULTIPLIERS, "- at * level", "- 2 * at * level"),
+    (
+        "the rounding of a multiplier left out",
+        _MULTIPLIERS,
+        "return self._own + at * self._each + self._lost * (1 + at)",
+        "return 0 * at",
+    ),
+    (
+        "a level taken for one from the centre",
+        _LEFT,
+        "level = self.level + moved.sum(-1, keepdim=True)",
+        "level = self.level",
+    ),
+    ("a half-space that is no number cuts", _LEFT, "known & level.isfinite()", "known | True"),
+    (
+        "a linear bound with its rounding",
+        _CLIPPED,
+        "constant - slack - 8 * size_of.lost",
+        "constant",
+    ),
+    ("the other side of a half-space", _LEFT, "normal = -weight / size", "normal = weight / size"),
+    (
+        "bounds that wait rounded to nearest",
+        _WAITING,
+        "-rounded_down(-upper, single)",
+        "upper.to(single)",
+    ),
+    (
+        "bundles closed by bounds that do not contradict each other",
+        _WAITING,
+        "(low > high).any(-1))",
+        "(low > high - 0.5).any(-1))",
     ),
     ("overflow taken for a distance", _OVERFLOW, "positive(gap) & reach.isfinite()", "gap > 0"),
     (

@@ -1,0 +1,127 @@
+"""The support of a convex set cut by a half-space: one multiplier, found by its tangents.
+
+Where n . (x - c) >= t, for every m >= 0
+
+    row . (x - c) <= (row + m n) . (x - c) - m t <= h(row + m n) - m t,
+
+with h the support of the whole set. The right side is convex in m, its slope at m is that of the
+maximiser of row + m n, and the point at which two tangents meet is the next m to try. A set of few
+corners along the way is done after two or three of them; any m gives an upper bound.
+
+Shapes: rows [batch or 1, rows, inputs], normal [batch, inputs], level [batch, 1].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.domain.sets import Domain
+
+TURNS = 3  # multipliers that are tried: 6 gave no fewer bundles on oval21, 2 gave 10 % more
+_MOST = 1e12  # a multiplier beyond it says that the cut set is empty, which needs no more of it
+
+
+class _Tangent(NamedTuple):
+    """value + slope (m - at) is below the support as a function of m; [batch, rows] each."""
+
+    at: Tensor
+    value: Tensor
+    slope: Tensor
+
+
+class _Found(NamedTuple):
+    """What a search has ended with."""
+
+    support: Tensor  # [batch, rows] whatever was rounded
+    low: _Tangent  # the last one that falls
+    high: _Tangent  # and the last one that does not; at infinity if there was none
+    wanted: Tensor  # [batch, rows] whether the half-space cuts anything off
+
+
+def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
+    """Upper bounds [batch, rows] of row . (x - c) where normal . (x - c) >= level, whatever was
+    rounded."""
+    return _search(whole, rows, normal.unsqueeze(-2), level).support
+
+
+def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
+    """Points [batch, rows, inputs] of the whole set at which row . x is about the greatest, in the
+    half-space up to rounding: between those of the last two tangents."""
+    wide = normal.unsqueeze(-2)
+    _, low, high, wanted = _search(whole, rows, wide, level)
+    far = torch.where((high.at < torch.inf).unsqueeze(-1), _moved(rows, high.at, wide), wide)
+    ends = whole.maximiser(_moved(rows, low.at, wide)), whole.maximiser(far)
+    share = (-low.slope / (high.slope - low.slope)).clamp(0, 1)
+    share = torch.where(wanted & share.isfinite(), share, 0.0).unsqueeze(-1)
+    return ends[0] + share * (ends[1] - ends[0])
+
+
+def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Found:
+    error = _Error(whole, rows, normal, level)
+    none = torch.zeros_like(rows[..., 0]).expand(len(normal), -1)
+    low = _tangent(whole, rows, normal, level, none)
+    best = low.value + error.of(low.at)
+    # Far out the support is that of the normal, less at most that of -row.
+    steep = (whole.support(normal) - level).expand_as(none)
+    rising = _Tangent(none, (-whole.support(-rows)).expand_as(none), steep)
+    high, wanted = _Tangent(none + torch.inf, rising.value, steep), low.slope < 0
+    for _ in range(TURNS):
+        new = _tangent(whole, rows, normal, level, _meeting(low, rising, wanted))
+        best = torch.fmin(best, new.value + error.of(new.at))
+        falls = new.slope < 0
+        low, high, rising = (
+            _pick(falls, new, low),
+            _pick(falls, high, new),
+            _pick(falls, rising, new),
+        )
+    return _Found(best, low, high, wanted)
+
+
+def _moved(rows: Tensor, at: Tensor, normal: Tensor) -> Tensor:
+    """row + m n, [batch, rows, inputs]."""
+    return torch.addcmul(rows, at.clamp(max=_MOST).unsqueeze(-1), normal)
+
+
+def _tangent(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> _Tangent:
+    moved = _moved(rows, at, normal)
+    offset = whole.maximiser(moved) - whole.center
+    slope = (offset @ normal.transpose(-1, -2)).squeeze(-1) - level
+    return _Tangent(at, whole.support(moved) - at * level, slope)
+
+
+def _meeting(low: _Tangent, high: _Tangent, wanted: Tensor) -> Tensor:
+    """Where two tangents meet; 0 where none is wanted."""
+    falls = low.value - low.slope * low.at
+    rises = high.value - high.slope * high.at
+    at = (falls - rises) / (high.slope - low.slope)
+    return torch.where(wanted & (at > 0), at, 0.0).clamp(max=_MOST)
+
+
+def _pick(first: Tensor, one: _Tangent, other: _Tangent) -> _Tangent:
+    at, value, slope = (torch.where(first, a, b) for a, b in zip(one, other, strict=True))
+    return _Tangent(at, value, slope)
+
+
+class _Error:
+    """What rounding may take from h(row + m n) - m t.
+
+    A term has two roundings in row + m n, as many as `Domain.unsure` counts in h, and three in the
+    difference; their sizes are at most those of the row and of m times the normal, weighed by how
+    far the set reaches. So is what each product loses to underflow.
+    """
+
+    def __init__(self, whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> None:
+        size_of, inputs, box = unit(rows.dtype), rows.shape[-1], whole.box()
+        share = size_of.share(inputs + 24)
+        self._own = share * whole.outer_support(rows)
+        self._each = share * (whole.outer_support(normal) + level.abs())
+        widths = (box.upper - box.lower).sum(-1, keepdim=True)
+        self._lost = size_of.lost * (8 * inputs + 8) * (1 + widths)
+
+    def of(self, at: Tensor) -> Tensor:
+        """For the multipliers m [batch, rows]."""
+        return self._own + at * self._each + self._lost * (1 + at)

@@ -1,0 +1,152 @@
+"""Bounds of hidden neurons over what linear bounds leave: they hold at counterexamples, and pay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near
+from fgp_vnn.search.leaves import leaf_effort
+from fgp_vnn.search.neurons import Decide, split_neurons
+from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
+from tests.helpers.small_networks import (
+    balls,
+    bounds_of,
+    random_network,
+    random_point,
+    robustness_query,
+    sample,
+)
+
+KINDS = ("l2", "l1", "linf", "clipped")
+
+
+def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, Setting, Bundles]:
+    """A query that may be met, its setting, and bundles with one neuron of the first layer and one
+    of the second closed, each in both ways."""
+    network = random_network((4, 12, 10, 8, 3), seed)
+    query = robustness_query(network, balls(random_point(4, seed), size)[kind])
+    ascent = Ascent(steps=4)
+    setting, root = set_out(query, bounds_of(query), UNLIMITED, ascent, 1)
+    for layer in (0, 1):
+        crossing = torch.nonzero(setting.bounds.unstable()[layer][0]).flatten()
+        neuron = int(crossing[seed % len(crossing)]) + sum(setting.widths[:layer])
+        root = halves(root, torch.full((len(root.signs),), neuron))
+    return query, setting, root
+
+
+def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[Bounded, Tensor, Tensor]:
+    bounded = bound(setting, bundles)
+    at = torch.arange(len(bundles.signs))
+    return bounded, *clip_neurons(setting, bounded, at, most)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_counterexample_of_a_bundle_is_within_its_clipped_bounds(kind: str) -> None:
+    seen = 0
+    for seed in range(6):
+        query, setting, bundles = example(kind, seed)
+        _, lower, upper = clipped(setting, bundles, 30)
+        *values, outputs = query.network.preactivations(sample(query.domain, 30_000, seed))
+        z = torch.cat(values, -1)
+        for number, signs in enumerate(bundles.signs):
+            met = outputs[:, int(bundles.disjunct[number])] <= 0
+            met = met & (z * signs >= 0).all(-1)
+            seen += int(met.sum())
+            assert bool((z[met] >= lower[number]).all())
+            assert bool((z[met] <= upper[number]).all())
+    assert seen > 1000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clipped_bounds_are_never_looser_and_only_of_the_neurons_that_cost_most(kind: str) -> None:
+    _, setting, bundles = example(kind, 3, 0.3)
+    narrower = 0
+    for most in (2, 6):
+        bounded, lower, upper = clipped(setting, bundles, most)
+        before = [torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper)]
+        assert bool((lower >= before[0]).all()) and bool((upper <= before[1]).all())
+        changed = (lower > before[0]) | (upper < before[1])
+        # As many neurons of each layer as any of the bundles needs, and none of the first.
+        assert not bool(changed[:, : setting.widths[0]].any())
+        assert int(changed.sum(-1).max()) <= 2 * most
+        narrower += int(changed.sum())
+    assert narrower > 20
+
+
+def safe_query(kind: str, seed: int) -> Query:
+    """Outputs that are above 0 by a margin which takes some splits to prove."""
+    network = random_network((6, 24, 20, 16, 2), seed)
+    domain = balls(random_point(6, seed), 0.35)[kind]
+    least = network(sample(domain, 20_000, seed)).amin(0)
+    return ask_values(network, domain, 3, torch.eye(2, dtype=torch.float64), 0.04 - least)
+
+
+@pytest.mark.parametrize("kind", ["l2", "linf"])
+def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> None:
+    counts = {0: 0, 8: 0}
+    for seed in range(6):
+        query = safe_query(kind, seed)
+        for clipping in counts:
+            neurons = Neurons(clipped=clipping, near=1.0)
+            how = Strategy(neurons=neurons, slopes=Slopes(bundles=Ascent(steps=4)))
+            found = split_neurons(query, bounds_of(query), lambda points: None, UNLIMITED, how)
+            assert found.status == "unsat"
+            counts[clipping] += found.statistics["bundles"]
+    assert counts[8] < 0.8 * counts[0]
+
+
+def test_bundles_far_from_being_closed_are_not_near() -> None:
+    _, setting, bundles = example("linf", 0)
+    bounded = bound(setting, bundles)
+    linear = bounded.result.linear
+    assert linear is not None
+    width = 2 * setting.query.domain.support(linear.weight).squeeze(-1)
+    part = -linear.least.squeeze(-1) / width
+    middle = float(part.median())
+    assert torch.equal(near(setting, bounded, middle + 1e-9), part <= middle + 1e-9)
+    assert bool(near(setting, bounded, 1e9).all())
+
+
+def test_what_rounding_may_have_added_is_taken_off_a_linear_bound() -> None:
+    _, setting, bundles = example("linf", 0)
+    linear = bound(setting, bundles).result.linear
+    assert linear is not None
+    weight, value = lowered(linear._replace(least=linear.nominal - 0.25))
+    assert torch.equal(weight, linear.weight.squeeze(1))
+    gap = linear.constant.squeeze(1) - value
+    assert bool((gap >= 0.25).all()) and bool((gap <= 0.25 + 1e-9).all())
+
+
+def test_bounds_that_wait_with_their_bundle_are_rounded_outwards() -> None:
+    _, setting, _ = example("linf", 0)
+    effort = leaf_effort(Strategy().projections, False)
+    goal = Decide(setting, lambda points: None, effort, Slopes().regions, clipped=4, near=1.0)
+    held = goal.first(3)
+    assert held["lower"].dtype == torch.float32
+    lower, upper = (torch.cat(s, -1) for s in (setting.bounds.lower, setting.bounds.upper))
+    assert bool((held["lower"].double() <= lower).all())
+    assert bool((held["upper"].double() >= upper).all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_linear_bounds_that_overflow_clip_nothing(kind: str) -> None:
+    _, setting, bundles = example(kind, 1)
+    bounded = bound(setting, bundles)
+    linear = bounded.result.linear
+    assert linear is not None
+    none = torch.full_like(linear.least, -torch.inf)
+    lost = replace(bounded, result=bounded.result._replace(linear=linear._replace(least=none)))
+    at = torch.arange(len(bundles.signs))
+    lower, upper = clip_neurons(setting, lost, at, 8)
+    points = sample(setting.query.domain, 5000, 1)
+    z = torch.cat(list(setting.query.network.preactivations(points))[:-1], -1)
+    for number, signs in enumerate(bundles.signs):
+        inside = (z * signs >= 0).all(-1)
+        assert bool(((z >= lower[number]) & (z <= upper[number]))[inside].all())
