@@ -147,7 +147,7 @@ def _verify(
         logs.append(ProofLog(query, case))
         return logs[-1]
 
-    verdicts: list[Verdict] = []
+    verdicts, asked = list[Verdict](), 0
     begin = time.perf_counter()
     # What a certificate or a deployment is about is read from the file, for all inputs.
     for_all = certificate is not None or settings.float32_semantics
@@ -168,7 +168,11 @@ def _verify(
             verdict = solve_property(loaded, part, settings, budget, new_log=log)
         told = {"load": load, **verdict.seconds}
         verdicts.append(replace(verdict, seconds=told, note=loaded.note))
+        asked += len(part.cases)
         if verdict.status == "sat":
+            break
+        if asked < len(prop.cases) and budget.expired():
+            verdicts.append(Verdict("timeout", reason="time is up before the last boxes"))
             break
         begin = time.perf_counter()
     verdict = join_verdicts(verdicts)

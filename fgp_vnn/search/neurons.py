@@ -209,11 +209,14 @@ class NeuronSplits(Divisible):
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         effort = leaf_effort(strategy.projections, lp)
         # What holds at counterexamples only has no form in a certificate.
-        some = len(bounds.lower) > 1 and not slopes.bundles.storable
+        network = query.network
+        some = len(bounds.lower) > 1 and not slopes.bundles.storable and network.piecewise_linear
         clipped = neurons.clipped if some else 0
         goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
-        fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
-        pace = Pace(neurons.batch, fit, query.network.device)
+        fit = ascents_at_once(network, len(network.layers), budget.at_once)
+        if not network.piecewise_linear:  # of which a step may take long, with time up in between
+            fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))
+        pace = Pace(neurons.batch, fit, network.device)
         search = BestFirst(goal, Frontier(budget.waiting), pace.size, keep, pace=pace)
         search.begin(root, goal.first(len(root.signs)))
         return cls(goal, search, neurons)
