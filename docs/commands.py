@@ -39,12 +39,10 @@ def _rows(parser: argparse.ArgumentParser) -> Iterator[str]:
         name = ", ".join(f"`{option}`" for option in action.option_strings) or f"`{action.dest}`"
         if values := _values(action):
             name += f" `{values}`"
-        words = (action.help or "").replace("%(default)s", str(action.default))
+        words = (action.help or "") % {"default": action.default}
         notes = [words] if words else []
         if action.required and action.option_strings:
             notes.append("required")
-        if action.default not in (None, False, True, [], argparse.SUPPRESS) and "(" not in words:
-            notes.append(f"default {action.default}")
         yield f"| {name} | {'; '.join(notes).replace('|', '&#124;')} |"
 
 

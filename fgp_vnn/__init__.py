@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier as Certifier
     from fgp_vnn.api.certify import certify as certify
     from fgp_vnn.api.models import load_model as load_model
+    from fgp_vnn.api.monotone import Monotonicity as Monotonicity
+    from fgp_vnn.api.monotone import monotonicity as monotonicity
     from fgp_vnn.api.properties import output_range as output_range
     from fgp_vnn.api.properties import robustness as robustness
     from fgp_vnn.api.properties import variables as variables
@@ -42,6 +44,7 @@ _HOMES = {
     "Certifier": "fgp_vnn.api.certify",
     "InputError": "fgp_vnn.base.errors",
     "Maximum": "fgp_vnn.base.ranges",
+    "Monotonicity": "fgp_vnn.api.monotone",
     "Property": "fgp_vnn.property",
     "Radius": "fgp_vnn.base.radius",
     "Results": "fgp_vnn.base.results",
@@ -55,6 +58,7 @@ _HOMES = {
     "load_network": "fgp_vnn.network",
     "load_property": "fgp_vnn.property",
     "maximise": "fgp_vnn.api.values",
+    "monotonicity": "fgp_vnn.api.monotone",
     "output_range": "fgp_vnn.api.properties",
     "property_of": "fgp_vnn.property.conditions",
     "radius": "fgp_vnn.api.radius",
@@ -70,6 +74,7 @@ __all__ = [
     "Certifier",
     "InputError",
     "Maximum",
+    "Monotonicity",
     "Property",
     "Radius",
     "Results",
@@ -83,6 +88,7 @@ __all__ = [
     "load_network",
     "load_property",
     "maximise",
+    "monotonicity",
     "output_range",
     "property_of",
     "radius",

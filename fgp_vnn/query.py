@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -47,9 +48,45 @@ class Query:
         device = self.network.device
         return self.network.to(device, torch.float32), self.domain.to(device, torch.float32)
 
+    @cached_property
+    def _rows(self) -> tuple[list[int], ...]:
+        """The numbers of each disjunct's rows, read from the device once."""
+        found: tuple[list[int], ...] = tuple([] for _ in range(self.disjuncts))
+        for row, disjunct in enumerate(self.disjunct.tolist()):
+            found[disjunct].append(row)
+        return found
+
+    @cached_property
+    def conjunctions(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """The disjuncts of several rows, those of as many together: their numbers [m] and the
+        numbers of their rows [m, rows of each]."""
+        sizes = [len(rows) for rows in self._rows]
+        groups = [[d for d, n in enumerate(sizes) if n == size] for size in sorted(set(sizes))]
+        numbers, found = self.disjunct.new_tensor, []
+        for group in groups:
+            if sizes[group[0]] > 1:
+                found.append((numbers(group), numbers([self._rows[d] for d in group])))
+        return tuple(found)
+
+    @cached_property
+    def distinct(self) -> tuple[Tensor, Tensor]:
+        """The numbers of the rows that differ [m], and the place of each row [rows] among them."""
+        numbers = torch.arange(self.network.outputs, device=self.disjunct.device)
+        output = self.network.output
+        if isinstance(output, Combination) and output.defect is None:
+            parts = [output.rows, output.offset.unsqueeze(-1)]
+        elif isinstance(output, Dense) and output.defect is None and output.terms is None:
+            parts = [*output.weights, output.bias.unsqueeze(-1)]
+        else:
+            return numbers, numbers
+        same = torch.unique(torch.cat(parts, -1), dim=0, return_inverse=True)[1]
+        least = torch.full_like(numbers, len(numbers)).scatter_reduce(0, same, numbers, "amin")
+        first, place = torch.unique(least[same], return_inverse=True)
+        return first, place
+
     def rows_of(self, disjunct: int) -> list[int]:
         """The numbers of a disjunct's rows."""
-        return torch.nonzero(self.disjunct == disjunct).flatten().tolist()
+        return list(self._rows[disjunct])
 
     def closed(self, lower: Tensor) -> Tensor:
         """Which disjuncts [..., disjuncts] cannot be met where g >= lower [..., rows]."""

@@ -191,6 +191,8 @@ class HashTable:
 
     slots: int = 1 << 12  # at first [w 1.00 1.02]
     few: int = 256  # patterns up to which a plain set is quicker [w 1.00 0.94]
+    tries: int = 4  # slots for each pattern before a look at which ones have found none [-]
+    whole: int = 4096  # patterns up to which there is room for all of them in that, not half [-]
     large: int = 1 << 22  # slots from which on it grows by a factor of 2 instead of 4 [-]
 
 
@@ -230,6 +232,11 @@ class Hidden:
     """Bounds of hidden neurons, over the whole domain and over what is left of it."""
 
     refine_share: float = 0.2  # of the time, at most, for slopes of hidden layers [v 1.05 0.97]
+    # neurons of a large smooth network that are bounded first by rows of their own, then twice as
+    # many: seconds on one of vit_2023 are 8 from 300 on, and over 100 for all of them at once [-]
+    worthwhile: int = 300
+    worth_gain: float = 0.15  # part of what a bound lacks that each turn has to bring [-]
+    worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
     rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
@@ -248,11 +255,17 @@ class Inputs:
     rule: str = "loss"  # of search/input_rules
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
     cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
+    # Of the boxes that intervals leave open in a smooth network, each before it is asked about
+    # alone: seconds for 500 boxes of nn4sys's mscn_128d are 8 with 10 and over 100 without [-]
+    halvings: int = 10
+    halves: int = 8  # parts of a box that may be open, on average, for that [-]
     few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
     many: int = 1000  # inputs from which on they are not, however few it sees [a 1.02 1.15]
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
+    smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
+    together: int = 12  # up to which products are also bounded together [-]
     # proved rounding errors of a point that may stay between the ends of a least value: over 8
     rounding: float = 2.0  # random networks a gap of 1e-14 took 15.7 s with 0, 3.9 s with 2
     mixing: int = 16  # rounds of weighing a conjunction's rows by each other [a 1.01 1.08]
@@ -291,10 +304,15 @@ class RadiusSearch:
 class Crew:
     """Several processes on one search."""
 
-    alone: float = 0.3  # seconds of a search before it is shared [-]
+    # Seconds of a search before it is shared: where more than a batch is open, and at most. With
+    # 0.3 for all, one of 1.0 s (ACAS Xu 1_9) was no faster and took 1.4 s of processor time.
+    alone: tuple[float, float] = (0.3, 0.6)
     turn: float = 0.2  # seconds that a process works on what it was given [-]
-    worth: float = 0.05  # seconds of independent work from which on a process pays [-]
+    worth: float = 0.15  # seconds of independent work from which on a process pays [-]
     pause: float = 0.1  # seconds between two looks at the clock while all work [-]
+    tell: float = 2.0  # seconds between two forecasts that are told [-]
+    # of the time that is left: a search that is expected to end in half of it goes on [-]
+    soon: float = 0.3
     restarts: int = 8  # processes that are replaced after they have died [-]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,26 +23,31 @@ def shared_data() -> Path:
 
 
 # What `--quick` leaves out: all that is marked slow, the rooms whose tests start processes, and of
-# each parametrised test all but the first two cases. No choice depends on how long anything took.
-_PROCESSES = ("bench", "cli", "report", "scripts", "vnncomp")
-_CASES = 2
+# each parametrised test all but the first case. No choice depends on how long anything took.
+_PROCESSES = ("bench", "cli", "docs", "report", "scripts", "vnncomp")
+settings.register_profile("quick", settings.get_profile("suite"), max_examples=10)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only a part of the tests")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--quick"):
         return
-    seen: Counter[str] = Counter()
+    seen: set[str] = set()
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
         name = item.nodeid.partition("[")[0]
-        seen[name] += 1
         room = item.path.relative_to(TESTS).parts[0]
         slow = item.get_closest_marker("slow") is not None
-        (left if slow or room in _PROCESSES or seen[name] > _CASES else kept).append(item)
+        (left if slow or room in _PROCESSES or name in seen else kept).append(item)
+        seen.add(name)
     config.hook.pytest_deselected(items=left)
     items[:] = kept

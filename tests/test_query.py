@@ -8,6 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from tests.helpers.met import is_met
@@ -115,3 +117,15 @@ def test_a_query_moves_to_another_precision_as_a_whole() -> None:
     assert single.network.dtype == single.domain.center.dtype == torch.float32
     x = sample(example().domain, 10)
     torch.testing.assert_close(single.network(x.float()), example().network(x).float())
+
+
+def test_rows_that_disjuncts_share_are_told_apart_from_others() -> None:
+    """Rows 0 and 3 are the same, and so are 2 and 5; row 4 differs from row 1 in its limit."""
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    limits = np.array([0.5, 1.0, 2.0]), np.array([0.5, 3.0, 2.0])
+    unsafe = [Conjunction(rows, limit, np.zeros(3, bool)) for limit in limits]
+    network = Network((), Dense((0,), (torch.eye(2).double(),), torch.zeros(2).double()), 2)
+    query = ask(network, Box(-torch.ones(2).double(), torch.ones(2).double()), unsafe)
+    first, place = query.distinct
+    assert first.tolist() == [0, 1, 2, 4]
+    assert place.tolist() == [0, 1, 2, 0, 3, 2]

@@ -37,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_has_the_whole_benchmark_and_the_sdist_the_tests(built: Path) -> None:
     wheel = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
-    for name in ("instances.csv", "ground_truth.csv"):
+    for name in ("instances.csv", "ground_truth.csv", "points.npz"):
         assert f"fgp_vnn/bench/bundled/{name}" in wheel
     for folder in ("onnx", "vnnlib"):
         bundled = {path.name for path in (BENCHMARK / folder).iterdir()}
@@ -69,3 +69,30 @@ def test_the_demo_runs_from_the_wheel_with_no_clone(built: Path, tmp_path: Path)
     )
     assert done.returncode == 0, done.stderr
     assert "5 instances in" in done.stdout and "0 wrong" in done.stdout
+
+
+def test_what_the_dockerfile_copies_builds_the_whole_package(tmp_path: Path) -> None:
+    """Its steps up to the installation, without Docker: the same files in an empty folder."""
+    pytest.importorskip("build", reason="needs pip install build")
+    place = tmp_path / "image"
+    place.mkdir()
+    for line in (ROOT / "vnncomp" / "Dockerfile").read_text().splitlines():
+        if line.startswith("RUN pip") and "'.[" in line:
+            break
+        word, *parts = line.split() or [""]
+        if word != "COPY":
+            continue
+        *sources, target = parts
+        for source in sources:
+            goal = place / source if target == "./" else place / target
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, goal, symlinks=True)
+            else:
+                shutil.copyfile(ROOT / source, goal)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(tmp_path)]
+    done = subprocess.run([*command, str(place)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
+    for name in ("instances.csv", "points.npz", "onnx/dense_16x2_pgd.onnx"):
+        assert f"fgp_vnn/bench/bundled/{name}" in names

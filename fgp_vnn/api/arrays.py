@@ -58,6 +58,8 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
     """One input, if the array has as many values as the network has inputs, or else a batch of them
     along the first axis; raises InputError."""
     array = real_array(x, "inputs")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError("inputs have values that are not finite")
     torch_like = hasattr(x, "detach")
     dtype, device = (x.dtype, x.device) if torch_like else (array.dtype, None)
     if array.size == inputs:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from fgp_vnn.api.arrays import read_number
+from fgp_vnn.api.monotone import monotonicity
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.points import Points
 from fgp_vnn.api.properties import robustness
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.property import Property
 from fgp_vnn.property.write import Version, write_property
 
@@ -61,11 +63,7 @@ def write_folder(
     if not radii:
         raise InputError("no epsilon is given")
     name = model.name.removesuffix(".gz").removesuffix(".onnx")
-    network = f"onnx/{model.name}"
-    target = folder.path / network
-    if not (target.exists() and target.samefile(model)):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(model.read_bytes())
+    network = _copied(folder, model)
     rows, wrong = [], 0
     for number, x in enumerate(points.x):
         own = int(opened.run(x.astype(np.float32)).argmax())
@@ -80,3 +78,31 @@ def write_folder(
             rows.append((network, folder.write(file, prop, title)))
     folder.list(rows)
     return len(rows), wrong
+
+
+def write_monotone(
+    folder: Folder, model: Path, inputs: Any, entry: int, how: Mapping[str, Any]
+) -> None:
+    """Write the question whether a network is monotone in one input: the network at two inputs at
+    once, and its property. `how` are the other arguments of `monotonicity`."""
+    question = monotonicity(model, inputs, entry, **how)
+    word = "decreasing" if how.get("decreasing") else "increasing"
+    name = f"{model.name.removesuffix('.gz').removesuffix('.onnx')}_{word}_{entry}"
+    network = f"onnx/{name}.onnx"
+    target = folder.path / network
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(target, question.model.SerializeToString(deterministic=True), "network")
+    title = f"{word} in input {entry} up to {how['tolerance']}; its other value is the last input"
+    folder.list([(network, folder.write(name, question.property, title))])
+
+
+def _copied(folder: Folder, model: Path) -> str:
+    """The name in the folder of a copy of the network, which needs no other file."""
+    data, packed = read_model(model), model.name.endswith(".gz")
+    beside = data != read_bytes(model, "network")  # weights in files of their own
+    network = f"onnx/{model.name.removesuffix('.gz') if beside else model.name}"
+    target = folder.path / network
+    if not (target.exists() and target.samefile(model)):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(model.read_bytes() if packed and not beside else data)
+    return network

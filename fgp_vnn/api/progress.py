@@ -30,24 +30,73 @@ def counted(total: int, progress: Any, single: bool) -> Iterator[Callable[[], No
 
         yield step
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    bar = Progress(console=Console(stderr=True), transient=True)
-    task, begin = bar.add_task("inputs", total=total), time.monotonic()
+    bar: _NotebookBar | _TerminalBar = (
+        _NotebookBar(total) if _in_notebook() else _TerminalBar(total)
+    )
+    begin = time.monotonic()
 
     def show() -> None:
-        if not bar.live.is_started and time.monotonic() - begin > PATIENCE:
-            bar.start()
-        bar.advance(task)
+        nonlocal done
+        done += 1
+        if time.monotonic() - begin > PATIENCE:
+            bar.show(done)
 
     try:
         yield show
     finally:
-        if bar.live.is_started:
-            bar.stop()
+        bar.clear()
+
+
+class _TerminalBar:
+    """A bar of rich on standard error, gone when the work is done."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._bar = Progress(console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("inputs", total=total)
+
+    def show(self, done: int) -> None:
+        self._bar.start()
+        self._bar.update(self._task, completed=done)
+
+    def clear(self) -> None:
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+
+class _NotebookBar:
+    """A bar of the browser's own, which needs no widgets."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._shown = total, -PATIENCE
+        self._handle: Any = None
+
+    def show(self, done: int) -> None:
+        if time.monotonic() - self._shown < PATIENCE / 5:
+            return
+        self._shown = time.monotonic()
+        text = f"<progress value='{done}' max='{self._total}'></progress> {done} of {self._total}"
+        self._display(text)
+
+    def clear(self) -> None:
+        if self._handle is not None:
+            self._display("")
+
+    def _display(self, text: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._handle is None:
+            self._handle = display(HTML(text), display_id=True)
+        else:
+            self._handle.update(HTML(text))
 
 
 def _watched() -> bool:
     """Whether somebody looks: a terminal, or a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules

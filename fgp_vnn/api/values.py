@@ -77,6 +77,7 @@ def bounds(
         asked.ended(close, parts),
         asked.seconds(),
         _sums(parts),
+        asked.note,
     )
 
 
@@ -122,7 +123,7 @@ def maximise(
     y = asked.opened.run(single).reshape(asked.opened.output_shape)
     ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
     point = single.reshape(asked.opened.input_shape)
-    return Maximum(value, upper, point, y, ended, asked.seconds(), _sums(parts))
+    return Maximum(value, upper, point, y, ended, asked.seconds(), _sums(parts), asked.note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +185,10 @@ class _Asked:
 
     def seconds(self) -> float:
         return time.perf_counter() - self.begin
+
+    @property
+    def note(self) -> str:
+        return self.opened.loaded.note if self.opened.loaded else ""
 
 
 def _layer(layer: int | None, layers: int) -> int:

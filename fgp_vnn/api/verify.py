@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,17 +16,18 @@ import torch
 from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
 from fgp_vnn.api.opening import divide, load_asked
 from fgp_vnn.api.refused import attack_refused
+from fgp_vnn.api.written import as_files, note_of
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
-from fgp_vnn.base.files import read_bytes, write_bytes
+from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.budget.host import cores
-from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.device import pick_device
-from fgp_vnn.engine.many import proved_at_once
+from fgp_vnn.engine.many import box_of, log_box, proved_at_once
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.run import run
@@ -56,7 +58,8 @@ def verify(
     which inputs are meant, and which outputs are unsafe. The model is an ONNX file, or what
     `load_model` takes. Options are `timeout` in seconds and the fields of `Settings`.
 
-    The proof of an `unsat` is written to the file `certificate`, if one is given; where that cannot
+    The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
+    property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
     be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
     with a `Stage` at each step, and a few times a second in a search.
     """
@@ -67,9 +70,10 @@ def verify(
     files = (Path(model), Path(str(prop))) if both else None
     if certificate is not None:
         check_certificate(chosen)
-    if files is None and (certificate is not None or chosen.float32_semantics):
-        raise InputError("a certificate, and the float32 semantics, are about two files")
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
+    if files is None and (certificate is not None or chosen.float32_semantics):
+        given = _property(prop, inputs, unsafe, limit().memory) if prop is None else prop
+        return _verify_written(model, given, certificate, progress, options)
     with listening(progress), memory_errors():
         asked = _property(prop, inputs, unsafe, limit().memory)
         try:
@@ -80,6 +84,27 @@ def verify(
                 raise
             verdict = attack_refused(files, asked, chosen, limit(), error)
     return replace(verdict, seconds=verdict.seconds | {"total": time.perf_counter() - begin})
+
+
+def _verify_written(
+    model: Any,
+    prop: str | Path | Property,
+    certificate: str | Path | None,
+    progress: Callable[[Stage], None] | None,
+    options: dict[str, Any],
+) -> Verdict:
+    """The verdict on what is written to files first; what is needed to check a certificate stays
+    beside it."""
+    if certificate is not None:
+        check_writable(Path(certificate), "certificate")
+    with TemporaryDirectory() as folder:
+        stem = Path(folder, "network") if certificate is None else Path(certificate)
+        with as_files(model, prop, stem) as (network, text, made):
+            verdict = verify(network, text, certificate=certificate, progress=progress, **options)
+            if not verdict.certificate:
+                for path in made:
+                    path.unlink(missing_ok=True)
+    return replace(verdict, note=note_of(model))
 
 
 def _property(
@@ -141,7 +166,8 @@ def _verify(
         else:
             log = no_log if certificate is None else new_log
             verdict = solve_property(loaded, part, settings, budget, new_log=log)
-        verdicts.append(replace(verdict, seconds={"load": load, **verdict.seconds}))
+        told = {"load": load, **verdict.seconds}
+        verdicts.append(replace(verdict, seconds=told, note=loaded.note))
         if verdict.status == "sat":
             break
         begin = time.perf_counter()
@@ -176,22 +202,27 @@ def solve_property(
     jobs = settings.jobs or cores() if device.type == "cpu" else 1  # a GPU has work for one
     verdicts: list[Verdict] = []
     strategy = strategy or Strategy()
-    together = settings.engine != "attack" and deployment is None and new_log is no_log
+    together = settings.engine != "attack" and deployment is None
+    # The checker bounds boxes by itself, and where it fails they are split: few inputs only.
+    together &= new_log is no_log or network.inputs <= strategy.inputs.few
     begin = time.perf_counter()
     if together and len(prop.cases) >= strategy.inputs.cases:
         proved = proved_at_once(network, prop.cases, budget, strategy)
         seconds, statistics = {"bounds": time.perf_counter() - begin}, {"boxes": len(prop.cases)}
-        if any(proved):
+        if any(weights is not None for weights in proved):
             verdicts.append(Verdict("unsat", "bounds", seconds=seconds, statistics=statistics))
     else:
-        proved = [False] * len(prop.cases)
+        proved = [None] * len(prop.cases)
     for number, case in enumerate(prop.cases):
-        if proved[number]:
+        weights = proved[number]
+        if weights is not None:
+            if new_log is not no_log:
+                log_box(new_log(ask(network, box_of(case), case.unsafe), number), case, weights)
             continue
         if number and budget.expired():
             verdicts.append(Verdict("timeout", reason=f"time is up before box {number + 1}"))
             break
-        domain = Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+        domain = box_of(case)
         if deployment is not None:
             domain = received(domain)
             with torch.no_grad():
@@ -242,7 +273,7 @@ def _with_certificate(
         steps = [step for log in logs for step in log.steps]
         data, _ = prove(steps, network, text, prop, watch)
     except NoCertificateError as error:
-        return replace(verdict, reason=f"no certificate: {error}")
+        return replace(verdict, reason=f"{NO_CERTIFICATE}: {error}")
     write_bytes(path, data, "certificate")
     seconds = verdict.seconds | {"certificate": time.perf_counter() - begin}
     return replace(verdict, certificate=str(path), seconds=seconds)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.reading import counts
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts, points_at_once
@@ -124,14 +126,33 @@ def unit_step(domain: Domain, direction: Tensor) -> Tensor:
     return direction / size.clamp(min=torch.finfo(direction.dtype).tiny)
 
 
+class Near(NamedTuple):
+    """Points that meet a disjunct, or almost do, among many."""
+
+    points: Tensor  # [points, inputs]
+    worst: Tensor  # [points] the greatest row of the disjunct that is met best
+    flags: Tensor  # [points] which ones are near
+
+    @classmethod
+    def of(cls, query: Query, x: Tensor, outputs: Tensor, how: Offer) -> Near:
+        """Among points x [points, inputs] with these outputs [points, rows]."""
+        worst = query.worst(outputs).amin(-1)
+        size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
+        return cls(x, worst, worst <= how.near * size)
+
+    def confirmed(self, confirm: Confirm, count: float, how: Offer) -> Counterexample | None:
+        """The first counterexample, the clearest points first, given how many are near."""
+        if not count:
+            return None
+        order = torch.where(self.flags, self.worst, torch.inf)
+        chosen = order.topk(min(int(count), how.most), largest=False).indices
+        return confirm(self.points[chosen])
+
+
 def offer(
     query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, how: Offer
 ) -> Counterexample | None:
     """Hand over the points that meet a disjunct, or almost do, the clearest first."""
-    worst = query.worst(outputs).amin(-1)  # [points]
-    size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
-    close = torch.nonzero(worst <= how.near * size).flatten()
-    if not len(close):
-        return None
-    order = close[worst[close].argsort()][: how.most]
-    return confirm(x[order])
+    near = Near.of(query, x, outputs, how)
+    (count,) = counts(near.flags)
+    return near.confirmed(confirm, count, how)

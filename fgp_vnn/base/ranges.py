@@ -29,6 +29,7 @@ class Bounds(Shown):
     ended: Stopped  # "gap": as tight as was asked for
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    note: str = ""  # how the network differs from the model that was given, if it does
 
     @property
     def slack(self) -> Array:
@@ -41,7 +42,7 @@ class Bounds(Shown):
         arrays = ("lower", "upper", "least_seen", "greatest_seen")
         result: dict[str, Any] = {name: getattr(self, name).tolist() for name in arrays}
         result |= {"method": self.method, "ended": self.ended, "seconds": self.seconds}
-        return result | {"statistics": dict(self.statistics)}
+        return result | {"statistics": dict(self.statistics), "note": self.note}
 
     def title(self) -> str:
         """The first ranges."""
@@ -53,7 +54,7 @@ class Bounds(Shown):
         """How they were found, how tight they are, and the time."""
         slack = f"{float(self.slack.max(initial=0.0)):.2g}"
         facts = {"method": self.method, "ended": self.ended, "slack at most": slack}
-        return facts | {"time": f"{self.seconds:.3g} s"}
+        return facts | _last(self.seconds, self.note)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +69,7 @@ class Maximum(Shown):
     ended: Stopped
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    note: str = ""  # how the network differs from the model that was given, if it does
 
     @property
     def gap(self) -> float:
@@ -87,6 +89,7 @@ class Maximum(Shown):
             "ended": self.ended,
             "seconds": self.seconds,
             "statistics": dict(self.statistics),
+            "note": self.note,
             "x": np.asarray(self.x, dtype=np.float64).tolist(),
             "y": np.asarray(self.y, dtype=np.float64).tolist(),
         }
@@ -97,4 +100,8 @@ class Maximum(Shown):
 
     def facts(self) -> dict[str, str]:
         """How it ended, and the time."""
-        return {"ended": self.ended, "time": f"{self.seconds:.3g} s"}
+        return {"ended": self.ended} | _last(self.seconds, self.note)
+
+
+def _last(seconds: float, note: str) -> dict[str, str]:
+    return {"time": f"{seconds:.3g} s"} | ({"note": note} if note else {})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import TypeVar
 
-Piece = TypeVar("Piece")
+Piece = TypeVar("Piece", bound=Sized)
 Result = TypeVar("Result")
 
 

@@ -49,6 +49,7 @@ class Verdict(Shown):
     seconds: dict[str, float] = field(default_factory=dict)  # per step, and "total"
     statistics: dict[str, int] = field(default_factory=dict)  # regions, bundles, ...
     certificate: str = ""  # the file that proves an unsat, if one was asked for and written
+    note: str = ""  # how the network differs from the model that was given, if it does
 
     def title(self) -> str:
         """The status, and what decided it."""
@@ -59,6 +60,7 @@ class Verdict(Shown):
         facts = {"time": f"{self.seconds.get('total', 0.0):.3g} s"} if self.seconds else {}
         facts |= {"reason": self.reason} if self.reason else {}
         facts |= {"certificate": self.certificate} if self.certificate else {}
+        facts |= {"note": self.note} if self.note else {}
         if self.counterexample is not None:
             facts["output"] = _few(self.counterexample.y)
         return facts
@@ -80,6 +82,8 @@ class Verdict(Shown):
         }
         if self.certificate:
             result["certificate"] = self.certificate
+        if self.note:
+            result["note"] = self.note
         if self.counterexample is not None:
             result["counterexample"] = self.counterexample.as_dict()
         return result

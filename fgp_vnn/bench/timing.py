@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.rules import NEWEST, Rules
 from fgp_vnn.bench.score import Runs, right_answers
 
@@ -104,8 +105,10 @@ class Speed:
         if self.unlike:
             return f"{pair}: {self.unlike}, so neither is called faster."
         if math.isinf(self.high):
-            return f"{pair}: {self.both} instances solved by both, too few to compare times."
-        text = f"{pair}, on {self.both} instances solved by both: "
+            return (
+                f"{pair}: {plural(self.both, 'instance')} solved by both, too few to compare times."
+            )
+        text = f"{pair}, on {plural(self.both, 'instance')} solved by both: "
         ratio = f"times as {self.ratio:.2f} to 1"
         interval = f"95 % interval {self.low:.2f} to {self.high:.2f}, noise {self.noise:.0%}"
         if not self.winner:

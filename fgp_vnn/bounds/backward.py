@@ -196,8 +196,12 @@ def root_bounds(
     that hold anyway. Of the layers' neurons only those of `worth` [n_k] get a backward pass, if it
     is given. When time is up, what is left keeps its intervals.
     """
-    rounding = None
+    rounding, most = None, None
     bounds = known or LayerBounds((), ())
+    if prior is not None and backward_pass and prior.lower:
+        # Of a batch, how many neurons of a layer are unstable at most in a bundle: read once.
+        masks = prior.unstable()
+        most = torch.stack([mask.sum(-1).amax() for mask in masks]).tolist() if masks else []
     for k in range(len(bounds.lower), len(network.layers)):
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
@@ -209,9 +213,19 @@ def root_bounds(
         if backward_pass and not exact:
             rounding = Rounding(network, domain, bounds, rounding)
             wanted = None if worth is None else worth[k]
-            lower, upper = _tighten(network, rounding, bounds, k, (lower, upper), wanted, budget)
+            sides = _Sides(lower, upper, wanted, None if most is None else most[k])
+            lower, upper = _tighten(network, rounding, bounds, k, sides, budget)
         bounds = bounds.followed_by(lower, upper, network.activations[k])
     return bounds
+
+
+class _Sides(NamedTuple):
+    """What is known of a layer before its backward pass."""
+
+    lower: Tensor  # [batch, n_k]
+    upper: Tensor  # [batch, n_k]
+    wanted: Tensor | None  # [n_k] the neurons that are worth a pass
+    most: int | None  # of them are unstable in a bundle, at most
 
 
 def _tighten(
@@ -219,25 +233,27 @@ def _tighten(
     rounding: Rounding,
     bounds: LayerBounds,
     k: int,
-    sides: tuple[Tensor, Tensor],
-    wanted: Tensor | None,
+    sides: _Sides,
     budget: Budget,
 ) -> tuple[Tensor, Tensor]:
     """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
-    lower, upper = sides
+    lower, upper, wanted, most = sides
     crossing = unsteady(network.activations[k], lower, upper)  # [batch, n_k]
     if wanted is not None:
         crossing = crossing & wanted
-    most = int(crossing.sum(-1).max()) if len(crossing) else 0
-    if not most or budget.expired():
+    if len(crossing) == 1:
+        chosen = torch.nonzero(crossing[0]).T  # [1, most]
+    else:
+        if most is None:
+            most = int(crossing.sum(-1).max()) if len(crossing) else 0
+        # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
+        chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
+    if not chosen.shape[-1] or budget.expired():
         return lower, upper
     if len(crossing) == 1:
         patches = _patch_pass(network, rounding, bounds, k)
         if patches.pays:
-            neurons = torch.nonzero(crossing[0]).flatten()
-            return _tighten_by_patches(patches, neurons, sides, budget)
-    # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
-    chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
+            return _tighten_by_patches(patches, chosen[0], (lower, upper), budget)
     lines, domain = bounds.lines(), rounding.domain
     lower, upper = lower.clone(), upper.clone()
     some = rows_at_once(network, k, 2 * len(crossing), budget.at_once)  # two rows for a neuron

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,21 +28,33 @@ class LayerBounds:
             raise ValueError("each layer has one activation")
 
     def within(self, pattern: Sequence[Tensor]) -> LayerBounds:
-        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 cut off one side."""
-        pairs = list(zip(self.lower, self.upper, pattern, strict=True))
-        lower = tuple(torch.where(sign > 0, low.clamp(min=0), low) for low, _, sign in pairs)
-        upper = tuple(torch.where(sign < 0, up.clamp(max=0), up) for _, up, sign in pairs)
-        return replace(self, lower=lower, upper=upper)
+        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 of ReLUs cut off one side."""
+        lower, upper = list(self.lower), list(self.upper)
+        for k, (activation, sign) in enumerate(zip(self.activations, pattern, strict=True)):
+            if activation is RELU:
+                lower[k] = torch.where(sign > 0, lower[k].clamp(min=0), lower[k])
+                upper[k] = torch.where(sign < 0, upper[k].clamp(max=0), upper[k])
+        return self._with(lower, upper, lambda fan: fan)
 
     def to(self, dtype: torch.dtype) -> LayerBounds:
         """Rounded to another precision: good for a search, not for a proof."""
-        lower = tuple(bound.to(dtype) for bound in self.lower)
-        return replace(self, lower=lower, upper=tuple(bound.to(dtype) for bound in self.upper))
+        lower, upper = ([bound.to(dtype) for bound in side] for side in (self.lower, self.upper))
+        return self._with(lower, upper, lambda fan: Fan(*(part.to(dtype) for part in fan)))
 
     def at(self, index: Tensor) -> LayerBounds:
         """The bounds of some of the bundles."""
-        lower = tuple(bound[index] for bound in self.lower)
-        return replace(self, lower=lower, upper=tuple(bound[index] for bound in self.upper))
+        lower, upper = ([_some(bound, index) for bound in s] for s in (self.lower, self.upper))
+        return self._with(lower, upper, lambda fan: _fan_at(fan, index))
+
+    def _with(
+        self, lower: Sequence[Tensor], upper: Sequence[Tensor], change: Callable[[Fan], Fan]
+    ) -> LayerBounds:
+        """Other bounds of which the lines around smooth layers follow from these."""
+        result = replace(self, lower=tuple(lower), upper=tuple(upper))
+        if any(activation is not RELU for activation in self.activations):
+            fans = tuple(None if fan is None else change(fan) for fan in self.fans)
+            result.__dict__["fans"] = fans
+        return result
 
     def first(self, count: int) -> LayerBounds:
         """The bounds of the first layers."""
@@ -61,6 +73,10 @@ class LayerBounds:
 
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons are not affine between their bounds, [batch or 1, n_k] per layer."""
+        return self._unstable
+
+    @cached_property
+    def _unstable(self) -> tuple[Tensor, ...]:
         triples = zip(self.activations, self.lower, self.upper, strict=True)
         return tuple(unsteady(activation, lo, up) for activation, lo, up in triples)
 
@@ -117,6 +133,19 @@ class LayerBounds:
         result.__dict__["fans"] = (*self.fans, *last.fans)
         result.__dict__["_lines"] = [*self._lines, *last._lines]
         return result
+
+
+def _some(bound: Tensor, index: Tensor) -> Tensor:
+    """Some of a batch of bounds [batch, n], or the same for all where there are [1, n]."""
+    return bound[index] if len(bound) > 1 else bound.expand(len(index), -1)
+
+
+def _fan_at(fan: Fan, index: Tensor) -> Fan:
+    """Lines of some of the bundles, or the same for all."""
+    if len(fan.least) == 1:
+        return fan
+    low, floor, high, ceiling = (part[:, index] for part in fan[:4])
+    return Fan(low, floor, high, ceiling, fan.least[index], fan.greatest[index])
 
 
 def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:

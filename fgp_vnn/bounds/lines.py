@@ -71,13 +71,24 @@ def pull(
         offset = (negative @ intercept.transpose(-1, -2)).squeeze(-1)
         return torch.addcmul(negative * chord, coefficient.clamp(min=0), low), offset
     positive = coefficient.clamp(min=0)
-    # An offset that is infinite counts only where the line is used.
-    used = torch.where(coefficient > 0, floor, torch.where(coefficient < 0, intercept, 0.0))
-    offset = (coefficient * used).sum(-1)
+    offset = _offsets(positive, floor) + _offsets(negative, intercept)
     if chord.shape[-1] != coefficient.shape[-1]:
-        negative, positive = torch.cat([negative] * 2, -1), torch.cat([positive] * 2, -1)
-    parts = torch.addcmul(negative * chord, positive, low)
+        halves = zip(low.chunk(2, -1), chord.chunk(2, -1), strict=True)
+        parts = torch.cat([torch.addcmul(negative * c, positive, a) for a, c in halves], -1)
+    else:
+        parts = torch.addcmul(negative * chord, positive, low)
     return activation.gather(parts, width), offset
+
+
+def _offsets(coefficient: Tensor, offset: Tensor) -> Tensor:
+    """What offsets [batch, rows or 1, n] add to rows: one that is infinite counts only where its
+    coefficient is not 0."""
+    if offset.shape[-2] > 1:
+        return torch.where(coefficient != 0, coefficient * offset, 0.0).sum(-1)
+    none = ~offset.isfinite()
+    both = torch.cat([torch.where(none, 0.0, offset), none.to(offset.dtype)], -2)
+    finite, used = (coefficient @ both.transpose(-1, -2)).unbind(-1)
+    return torch.where(used != 0, -torch.inf, finite)
 
 
 def push(activation: Activation, coefficient: Tensor, lines: Lines, z: Tensor) -> Tensor:

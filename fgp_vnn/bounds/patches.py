@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -88,24 +89,24 @@ class PatchPass:
     def _groups(self, neurons: Tensor, budget: Budget) -> list[_Group]:
         """Places with about as many neurons each, as many of them as fit into the memory."""
         _, height, width = self._planes[self._target + 1]
-        area = height * width
-        place, order = (neurons % area).sort(stable=True)
-        places, count = torch.unique_consecutive(place, return_counts=True)
-        ends = count.cumsum(0)
+        host = neurons.cpu().numpy()  # read at once: how many there are at each place is needed
+        order = np.argsort(host % (height * width), kind="stable")
+        places, count = np.unique(host % (height * width), return_counts=True)
+        first = count.cumsum() - count
         fit = min(budget.at_once, COMMON.cached_windows) // (8 * _COPIES * self._entries())
         result: list[_Group] = []
-        by_count = count.argsort(descending=True)
+        by_count = np.argsort(-count, kind="stable")
         begin = 0
-        counts = count[by_count].tolist()
-        while begin < len(counts):
-            most = counts[begin]
+        while begin < len(by_count):
+            most = int(count[by_count[begin]])
             some = by_count[begin : begin + max(1, fit // (2 * most))]
             begin += len(some)
             # Where a place has fewer neurons than another, its last one is bounded again.
-            at = torch.arange(most, device=neurons.device).minimum(count[some].unsqueeze(-1) - 1)
-            chosen = order[(ends - count)[some].unsqueeze(-1) + at]
-            where = torch.stack([places[some] // width, places[some] % width], -1)
-            result.append(_Group(where, neurons[chosen]))
+            at = np.minimum(np.arange(most), count[some, None] - 1)
+            chosen = host[order[first[some, None] + at]]
+            where = np.stack([places[some] // width, places[some] % width], -1)
+            pair = (torch.from_numpy(part).to(neurons.device) for part in (where, chosen))
+            result.append(_Group(*pair))
         return result
 
     def _probe(self) -> _Group:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -26,11 +26,6 @@ Window = Callable[[Tensor], Tensor]
 def _wide(vectors: Tensor) -> Tensor:
     """[n] or [batch, n] as [batch or 1, 1, n]."""
     return vectors.reshape(-1, 1, vectors.shape[-1])
-
-
-class _Fan(NamedTuple):
-    steep: Tensor  # [batch, operands * n]
-    high: Tensor  # [batch, n]
 
 
 class Rounding:
@@ -67,8 +62,13 @@ class Rounding:
             if fan is not None:
                 size = torch.maximum(fan.least.abs(), fan.greatest.abs()) + lost
             self._sizes.append(size)
+        self._through: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of fans, when asked for
         self._terms: list[Tensor] = [] if before is None else [*before._terms]
         self._floors: list[Tensor] = [] if before is None else [*before._floors]
+        # Of ReLU layers by their numbers: made when they are first needed.
+        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+        if before is not None:
+            self._layers |= before._layers
         for index, affine in enumerate(network.maps):
             if index < len(self._terms):
                 continue
@@ -113,32 +113,47 @@ class Rounding:
         if fan is not None:
             return self._of_fan(layer, size, multiplier, fan)
         size = size if multiplier is None else size + multiplier.abs()
-        lost, sizes = self._unit.lost, self._arrive[layer]
-        width = sizes.shape[-1]  # at least that of a window
-        share = self._unit.share(width + 2 * layer + 8)
-        terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
-        floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
+        terms, floor = self._of_relus(layer)
         return dot(size, window(terms)) + floor
 
+    def _of_relus(self, layer: int) -> tuple[Tensor, Tensor]:
+        """What a layer of ReLUs and its map add: terms [batch or 1, n] and a floor."""
+        if layer not in self._layers:
+            lost, sizes = self._unit.lost, self._arrive[layer]
+            width = sizes.shape[-1]  # at least that of a window
+            share = self._unit.share(width + 2 * layer + 8)
+            terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
+            floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
+            self._layers[layer] = terms, floor
+        return self._layers[layer]
+
     def _of_fan(self, layer: int, size: Tensor, multiplier: Tensor | None, fan: Fan) -> Tensor:
-        """The same where lines have any slopes and offsets.
+        """The same where lines have any slopes and offsets."""
+        if layer not in self._through:
+            self._through[layer] = self._terms_of_fan(layer, fan)
+        terms, each_z, floor = self._through[layer]
+        error = dot(size, _wide(terms)) + floor
+        return error if multiplier is None else error + dot(multiplier.abs(), _wide(each_z))
+
+    def _terms_of_fan(self, layer: int, fan: Fan) -> tuple[Tensor, Tensor, Tensor]:
+        """What coefficients of values and of neurons are weighed by, and what is added to that.
 
         A slope that alpha has mixed has eight roundings, of the steepest one's size at most, and so
-        has an offset. Products add up as many coefficients for a neuron as there are values.
+        has an offset. Products add up as many coefficients for a neuron as there are values; what
+        these cost is charged to the coefficients that they come from.
         """
-        lost, arrive, width = self._unit.lost, self._arrive[layer], size.shape[-1]
-        activation, each = self._activations[layer - 1], _Fan(steepest(fan), highest(fan))
+        lost, arrive, width = self._unit.lost, self._arrive[layer], fan.least.shape[-1]
+        activation, steep = self._activations[layer - 1], steepest(fan)
         share = self._unit.share(3 * width + 2 * layer + 24)
-        wide = size if each.steep.shape[-1] == width else torch.cat([size, size], -1)
-        through = activation.gather(wide * _wide(each.steep), arrive.shape[-1])
-        through = self._unit.grow(width + 4) * through
-        through = through if multiplier is None else through + multiplier.abs()
         each_z = (share + lost) * arrive + 4 * lost + self._terms[layer - 1]
-        read = activation.expand(arrive).reshape(arrive.shape[0], -1, width).sum(-2)
-        own = share * each.high + lost * (8 + 8 * read)
+        read, through = (
+            part.reshape(part.shape[0], -1, width).sum(-2)
+            for part in (activation.expand(arrive), activation.expand(each_z) * steep)
+        )
+        own = share * highest(fan) + lost * (8 + 8 * read)
         count = 8 * _sum(read) + 8 * (width + arrive.shape[-1]) + _sum(each_z) + _sum(own)
-        error = dot(through, _wide(each_z)) + dot(size, _wide(own))
-        return error + lost * count + self._floors[layer - 1]
+        floor = lost * count + self._floors[layer - 1]
+        return own + self._unit.grow(width + 8) * through, each_z, floor
 
     def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
         """Of the value at the domain's centre and of the support `reach` [batch, rows]."""

@@ -16,37 +16,12 @@ from torch import Tensor
 
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
 from fgp_vnn.bounds.lines import push, rise
+from fgp_vnn.bounds.multipliers import Layout, Moments, State
+from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
 from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import Ascent
-
-
-class Multipliers(NamedTuple):
-    """Slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
-
-    alpha: tuple[Tensor, ...]  # in [0, 1]
-    beta: tuple[Tensor, ...]  # nonnegative
-    weights: Tensor | None = None  # [batch, m] nonnegative, of rows that are bounded as one sum
-
-    def to(self, dtype: torch.dtype) -> Multipliers:
-        """In another precision; slopes stay in [0, 1], the others nonnegative."""
-        return Multipliers(
-            tuple(a.to(dtype) for a in self.alpha),
-            tuple(b.to(dtype) for b in self.beta),
-            None if self.weights is None else self.weights.to(dtype),
-        )
-
-    def storable(self) -> Multipliers:
-        """Rounded to what a certificate holds: slopes to 1/255, the others to float32."""
-        return Multipliers(
-            tuple((255 * a).round() / 255 for a in self.alpha),
-            tuple(b.float().to(b.dtype) for b in self.beta),
-            None if self.weights is None else self.weights.float().to(self.weights.dtype),
-        )
-
-    def mix(self, rows: Tensor) -> Tensor:
-        """The rows [batch, m, outputs] as they are, or their weighed sum [batch, 1, outputs]."""
-        return rows if self.weights is None else self.weights.unsqueeze(-2) @ rows
 
 
 class Ascended(NamedTuple):
@@ -98,15 +73,30 @@ class Rows(NamedTuple):
             return None
         return [s.unsqueeze(-2).to(self.rows.dtype) for s in self.signs[: self.target]]
 
-    def backward(self, now: Multipliers, rounding: Rounding | None = None) -> Backward:
-        """A backward pass with these slopes and multipliers."""
+    def of_relus(self, parts: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """What is known of each layer, without smooth ones: their neurons have no sign."""
+        kinds = zip(self.network.activations, parts, strict=False)
+        return [part if activation is RELU else None for activation, part in kinds]
+
+    def backward(self, now: Multipliers, rounding: Rounding) -> Backward:
+        """A backward pass with these slopes and multipliers, and a proved bound."""
         closed, beta = self.closed(), None
         if closed is not None:
-            beta = [sign * one for sign, one in zip(closed, now.beta, strict=False)]
+            pairs = zip(closed, now.beta, strict=False)
+            beta = self.of_relus([sign * one for sign, one in pairs])
         lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
         return backward(
             self.network, self.domain, self.target, rows, lines, beta=beta, rounding=rounding
         )
+
+
+class _Best(NamedTuple):
+    """The best bounds so far, their slopes and multipliers, and the last pass."""
+
+    least: Tensor
+    state: State
+    points: Tensor
+    coefficients: dict[int, Tensor]
 
 
 def ascend(
@@ -141,43 +131,63 @@ def _best_of_steps(
     asked: Rows, begin: Multipliers | None, ascent: Ascent, done: Callable[[Tensor], bool]
 ) -> Ascended:
     """The best bounds of all steps, with rounding errors not yet taken off."""
-    network, domain, target, rows, bounds, _ = asked
+    network, domain, target, rows, bounds, signs = asked
     now = begin or start(network, rows, bounds)
-    crossing = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
-    closed = asked.closed()
-    moments = _Moments(now, target, ascent.means, with_beta=closed is not None)
-    best: Ascended | None = None
+    layout = Layout(now, target)
+    state = layout.joined(now)
+    masks = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
+    closed = None if signs is None else layout.of_neurons(asked.closed() or [])
+    alpha_moments, beta_moments = (
+        Moments(part, ascent.means) for part in (state.alpha, state.beta)
+    )
+    best: _Best | None = None
     for step in range(ascent.steps + 1):
-        passed = asked.backward(now)
+        now = layout.apart(state)
+        lines, beta = bounds.lines(now.alpha), None
+        if closed is not None:
+            beta = asked.of_relus(layout.apart(state._replace(beta=closed * state.beta)).beta)
+        passed = backward(network, domain, target, now.mix(rows), lines, beta=beta)
         points = domain.maximiser(-passed.weight)
-        best = _better(best, passed, now, points)
-        if step == ascent.steps or done(best.least):
+        best = _better(best, passed, state, points, moves=closed is not None)
+        if step == ascent.steps or not target or done(best.least):
             break
-        lines = bounds.lines(now.alpha)
-        values, _, arrived = carry(network, target, points, lines, passed.coefficients)
+        found, _, arrived = carry(network, target, points, lines, passed.coefficients)
         rate = ascent.rate * ascent.decay**step
-        beta_rate = ascent.beta_rate * ascent.decay**step
-        alpha_new, beta_new = list(now.alpha), list(now.beta)
-        moments.tick()
-        for k in range(target):
-            if k + 1 not in values:
-                continue
-            z, coefficient = values[k + 1], passed.coefficients[k + 1]
-            fan = bounds.fans[k]
-            if fan is None:
-                gradient = coefficient.clamp(min=0) * z * crossing[k]
-            else:
-                gradient = rise(network.activations[k], coefficient, fan, now.alpha[k], z)
-            alpha_new[k] = (now.alpha[k] + rate * moments.alpha(k, gradient)).clamp(0, 1)
-            if closed is not None:
-                size = coefficient.abs().mean(-1, keepdim=True)
-                move = moments.beta(k, -closed[k] * z)
-                beta_new[k] = (now.beta[k] + beta_rate * size * move).clamp(min=0)
-        weights = _reweigh(now.weights, rows, arrived, ascent.weights_rate * rate)
-        now = Multipliers(tuple(alpha_new), tuple(beta_new), weights)
+        rises = _rises(asked, now, found, passed.coefficients, masks)
+        alpha = state.alpha + rate * alpha_moments.direction(layout.of_values(rises))
+        moved = state.beta
+        if closed is not None:
+            z = layout.of_neurons(asked.of_relus([found.get(k + 1) for k in range(target)]))
+            sizes = layout.sizes(passed.coefficients)
+            beta_rate = ascent.beta_rate * ascent.decay**step
+            moved = moved + beta_rate * sizes * beta_moments.direction(-closed * z)
+        weights = _reweigh(state.weights, rows, arrived, ascent.weights_rate * rate)
+        state = State(alpha.clamp(0, 1), moved.clamp(min=0), weights)
     if best is None:
         raise AssertionError("at least one pass is made")
-    return best
+    return Ascended(best.least, layout.apart(best.state), best.points, best.coefficients)
+
+
+def _rises(
+    asked: Rows,
+    now: Multipliers,
+    found: dict[int, Tensor],
+    coefficients: dict[int, Tensor],
+    masks: Sequence[Tensor],
+) -> list[Tensor | None]:
+    """How fast the bounds rise with alpha; None for a layer that they do not read."""
+    rises: list[Tensor | None] = []
+    for k, mask in enumerate(masks):
+        if k + 1 not in found:
+            rises.append(None)
+            continue
+        z, coefficient, fan = found[k + 1], coefficients[k + 1], asked.bounds.fans[k]
+        if fan is None:
+            rises.append(coefficient.clamp(min=0) * z * mask)
+        else:
+            activation = asked.network.activations[k]
+            rises.append(rise(activation, coefficient, fan, now.alpha[k], z))
+    return rises
 
 
 def carry(
@@ -212,22 +222,21 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
     return grown / grown.sum(-1, keepdim=True)
 
 
-def _better(best: Ascended | None, passed: Backward, now: Multipliers, points: Tensor) -> Ascended:
+def _better(
+    best: _Best | None, passed: Backward, state: State, points: Tensor, *, moves: bool
+) -> _Best:
+    """The better of the two for each row; multipliers are compared only if they move."""
     if best is None:
-        return Ascended(passed.least, now, points, passed.coefficients)
-    higher = passed.least > best.least
+        return _Best(passed.least, state, points, passed.coefficients)
+    higher, old = passed.least > best.least, best.state
     wide = higher.unsqueeze(-1)
-
-    def pick(new: Sequence[Tensor], old: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        return tuple(torch.where(wide, a, b) for a, b in zip(new, old, strict=True))
-
-    old = best.multipliers
-    weights = None
-    if now.weights is not None and old.weights is not None:
-        weights = torch.where(higher, now.weights, old.weights)
-    kept = Multipliers(pick(now.alpha, old.alpha), pick(now.beta, old.beta), weights)
+    alpha = torch.where(wide, state.alpha, old.alpha)
+    beta = torch.where(wide, state.beta, old.beta) if moves else state.beta
+    weights = state.weights
+    if weights is not None and old.weights is not None:
+        weights = torch.where(higher, weights, old.weights)
     least = torch.where(higher, passed.least, best.least)
-    return Ascended(least, kept, points, passed.coefficients)
+    return _Best(least, State(alpha, beta, weights), points, passed.coefficients)
 
 
 def _proved(asked: Rows, best: Ascended) -> Ascended:
@@ -236,32 +245,3 @@ def _proved(asked: Rows, best: Ascended) -> Ascended:
     passed = asked.backward(best.multipliers, rounding)
     points = asked.domain.maximiser(-passed.weight)
     return Ascended(passed.least, best.multipliers, points, passed.coefficients, passed)
-
-
-class _Moments:
-    """Adam's running means of the gradients, without its graph and hooks."""
-
-    def __init__(
-        self, like: Multipliers, target: int, means: tuple[float, float], *, with_beta: bool
-    ) -> None:
-        self._means = means
-        self._alpha = [(torch.zeros_like(a), torch.zeros_like(a)) for a in like.alpha[:target]]
-        kinds = like.beta[:target] if with_beta else ()
-        self._beta = [(torch.zeros_like(b), torch.zeros_like(b)) for b in kinds]
-        self._step = 0
-
-    def tick(self) -> None:
-        self._step += 1
-
-    def alpha(self, k: int, gradient: Tensor) -> Tensor:
-        return self._direction(self._alpha[k], gradient)
-
-    def beta(self, k: int, gradient: Tensor) -> Tensor:
-        return self._direction(self._beta[k], gradient)
-
-    def _direction(self, moments: tuple[Tensor, Tensor], gradient: Tensor) -> Tensor:
-        (first, second), (a, b) = moments, self._means
-        first.mul_(a).add_(gradient, alpha=1 - a)
-        second.mul_(b).addcmul_(gradient, gradient, value=1 - b)
-        scale = (second / (1 - b**self._step)).sqrt_().add_(1e-12)
-        return (first / (1 - a**self._step)) / scale

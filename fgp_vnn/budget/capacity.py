@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import COMMON
 
@@ -69,4 +71,6 @@ def _row_entries(network: Network, target: int) -> int:
 
 
 def _fit(limit: int, entries: int, network: Network) -> int:
+    if network.device.type == "cuda":
+        limit = min(limit, torch.cuda.mem_get_info(network.device)[0] // 2)
     return max(1, limit // max(1, entries * network.output.bias.element_size()))

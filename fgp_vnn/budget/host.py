@@ -25,10 +25,21 @@ _SECOND = _Files("memory.max", "memory.current", "inactive_file")
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Cores that this process may use: at most OMP_NUM_THREADS, where that is set."""
+    said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    limits = [int(said)] if said.isdecimal() else []
     if sys.platform.startswith("linux"):
-        return max(1, min([len(os.sched_getaffinity(0)), *group_cores(PROCESS, MOUNT)]))
-    return os.cpu_count() or 1
+        limits += [len(os.sched_getaffinity(0)), *group_cores(PROCESS, MOUNT)]
+    return max(1, min([os.cpu_count() or 1, *limits]))
+
+
+def share_limits(parts: int) -> None:
+    """Leave this process one of so many parts of what its limits of memory (ulimit) leave it."""
+    import resource  # not on Windows, which has no such limits
+
+    for kind, held in _limited():
+        soft, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (held + max(0, soft - held) // parts, hard))
 
 
 def total_memory() -> int:
@@ -103,13 +114,20 @@ def _left_to_process() -> Iterator[int]:
         import resource
     except ImportError:  # on Windows, where there are none
         return
+    for kind, held in _limited():
+        yield resource.getrlimit(kind)[0] - held
+
+
+def _limited() -> Iterator[tuple[int, int]]:
+    """The kinds of memory that this process has a limit for, and the bytes that it holds."""
+    import resource
+
     import psutil
 
     for kind, name in ((resource.RLIMIT_AS, "vms"), (resource.RLIMIT_DATA, "data")):
-        limit = resource.getrlimit(kind)[0]
-        if limit != resource.RLIM_INFINITY:
+        if resource.getrlimit(kind)[0] != resource.RLIM_INFINITY:
             held = psutil.Process().memory_info()
-            yield limit - int(getattr(held, name, held.rss))
+            yield kind, int(getattr(held, name, held.rss))
 
 
 def _text(path: Path) -> str:

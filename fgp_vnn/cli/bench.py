@@ -44,14 +44,29 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="a folder with instances.csv, a tree of such folders, or a csv file",
     )
-    parser.add_argument("--timeout", type=seconds, help="seconds, in place of the csv's limits")
-    parser.add_argument("--filter", metavar="REGEX", help="only rows whose names match")
-    parser.add_argument("--limit", type=count, metavar="N", help="only the first N")
-    parser.add_argument("--shuffle", type=int, metavar="SEED", help="in an order drawn by SEED")
-    parser.add_argument("--expect", type=Path, metavar="CSV", help="a table of known answers")
-    parser.add_argument("--out", type=Path, help="folder for the results (runs/NAME)")
-    parser.add_argument("--keep-going", action="store_true", help="run what a bad folder has left")
-    parser.add_argument("--quiet", action="store_true", help="say only what is wrong")
+    parser.add_argument(
+        "--timeout", type=seconds, help="seconds for an instance (default: the csv's)"
+    )
+    parser.add_argument(
+        "--filter", metavar="REGEX", help="only rows whose names match (default: all)"
+    )
+    parser.add_argument("--limit", type=count, metavar="N", help="only the first N (default: all)")
+    parser.add_argument(
+        "--shuffle", type=int, metavar="SEED", help="in an order drawn by SEED (default: the csv's)"
+    )
+    parser.add_argument(
+        "--expect",
+        type=Path,
+        metavar="CSV",
+        help="a table of known answers (default: ground_truth.csv beside the instances)",
+    )
+    parser.add_argument("--out", type=Path, help="folder for the results (default: runs/NAME)")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="run what a bad folder has left (default: stop)"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="say only what is wrong (default: everything)"
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,24 +76,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_search_arguments(parser)
     add_precision(parser)
     parser.add_argument(
-        "--certificates", action="store_true", help="write and check the proof of every unsat"
+        "--certificates",
+        action="store_true",
+        help="write and check the proof of every unsat (default: no)",
     )
-    parser.add_argument("--memory", type=gigabytes, metavar="GB", help="limit of one instance")
+    parser.add_argument(
+        "--memory",
+        type=gigabytes,
+        metavar="GB",
+        help="gigabytes for one instance (default: its share of what is free)",
+    )
     parser.add_argument(
         "--grace",
         type=seconds,
         default=10.0,
-        help="seconds over time until a kill (10)",
+        help="seconds over time until a kill (%(default)g)",
     )
     parser.add_argument(
         "--cluster",
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help="run on a Ray cluster (ray://head:10001), or on one inside this machine",
+        help="run on a Ray cluster (ray://head:10001), or on one inside this "
+        "machine (default: neither)",
     )
-    parser.add_argument("--retry-errors", action="store_true", help="run instances in error again")
-    parser.add_argument("--dry-run", action="store_true", help="list the instances and stop")
+    parser.add_argument(
+        "--retry-errors", action="store_true", help="run instances in error again (default: no)"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list the instances and stop (default: run them)"
+    )
     parser.add_argument(
         "--verifier", default=VERIFY, metavar="MODULE:FUNCTION", help="what to call (%(default)s)"
     )

@@ -57,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1e-4,
         help="stop when the ends are so near, as a part of the value or of 1 (%(default)g)",
     )
-    parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print everything known, as JSON (default: as text)"
+    )
     add_limits(parser)
     add_threads(parser)
     add_device(parser)

@@ -6,10 +6,12 @@ import argparse
 import json
 import statistics
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
     add_limits,
@@ -18,6 +20,7 @@ from fgp_vnn.cli.arguments import (
     radius,
     search_settings,
 )
+from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_pages import (
     add_report,
     check_report,
@@ -35,6 +38,7 @@ from fgp_vnn.cli.point_runs import (
 from fgp_vnn.engine.settings import unusual
 from fgp_vnn.strategy import COMMON
 
+REASONS = 5  # why points were not decided: the most frequent ones are printed
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "joint", "reduce", "signed", "stable")
 # The same in every row; `options` are those of the search that are not as usual.
@@ -74,13 +78,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         choices=HEURISTICS,
         default=[],
-        help="switch off a heuristic of the walk to see what it is worth (repeat for several)",
+        help="switch off a heuristic of the walk to see what it is worth (repeat "
+        "for several; default: none)",
     )
-    parser.add_argument("--batch", type=count, help="regions that the walk takes at once")
+    parser.add_argument(
+        "--batch",
+        type=count,
+        help="regions that the walk takes at once (default: as many as fit, at most 4096)",
+    )
     parser.add_argument(
         "--paper",
         action="store_true",
-        help="the paper's algorithm: --engine walk, and none of the heuristics it does not have",
+        help="the paper's algorithm: --engine walk, and none of the heuristics it "
+        "does not have (default: off)",
     )
 
 
@@ -89,15 +99,20 @@ def run(args: argparse.Namespace) -> int:
     check_point_arguments(args)
     check_report(args.report)
     settings = _settings(args)
-    run = PointRun.of(args, settings)
-    options = ball_options(args) | {"epsilon": args.epsilon}
-    fixed = run_settings(args.model, args.points, options, settings)
-    rows = run.open(args, COLUMNS, fixed)
-    rows += run.new_rows(lambda number, _: certify_point(run, number, options))
-    summary = summarise(rows)
-    print(json.dumps(summary | {"results": rows}) if args.json else describe(summary))
-    if args.report is not None and rows:
-        _write_page(args, rows, summary, run, fixed)
+    with leave_on_interrupt():
+        run = PointRun.of(args, settings)
+        run.check_points(args, args.epsilon)
+        options = ball_options(args) | {"epsilon": args.epsilon}
+        fixed = run_settings(args.model, args.points, options, settings)
+        rows = run.open(args, COLUMNS, fixed)
+
+    def finish(rows: list[dict[str, Any]]) -> None:
+        summary = summarise(rows)
+        print(json.dumps(summary | {"results": rows}) if args.json else describe(summary))
+        if args.report is not None and rows:
+            _write_page(args, rows, summary, run, fixed)
+
+    run.collect(args, rows, lambda number, _: certify_point(run, number, options), finish)
     return 0
 
 
@@ -111,7 +126,6 @@ def _write_page(
     from fgp_vnn.report.certify_page import CertifyReport
     from fgp_vnn.report.page import facts_line
 
-    rows = sorted(rows, key=lambda row: int(row["point"]))
     found = [(row, "") for row in rows if row.get("counterexample")]
     settings = settings_facts(args.points, fixed, "norm", "epsilon", "options")
     settings["options"] = facts_line(fixed["options"]) or "as usual"
@@ -177,6 +191,9 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
         summary[status] = sum(row["status"] == status for row in rows)
     seconds = [float(row["seconds"]) for row in rows]
     summary["median_seconds"] = statistics.median(seconds) if seconds else 0.0
+    reasons = Counter(str(row["reason"]) for row in rows if row.get("reason"))
+    if reasons:
+        summary["reasons"] = dict(reasons.most_common())
     lps = [int(row["lps"]) for row in rows if row.get("lps") not in (None, "")]
     if lps:
         summary["lps"] = sum(lps)
@@ -192,7 +209,8 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def describe(summary: dict[str, Any]) -> str:
     """The summary in a few lines."""
     counts = ", ".join(f"{summary[s]} {s.replace('_', ' ')}" for s in STATUSES)
-    lines = [f"{summary['points']} points: {counts}; median {summary['median_seconds']:.4f} s"]
+    points = plural(summary["points"], "point")
+    lines = [f"{points}: {counts}; median {summary['median_seconds']:.4f} s"]
     if "lps" in summary:
         lines[0] += f"; {summary['lps']} LPs"
     if "vra" in summary:
@@ -200,4 +218,6 @@ def describe(summary: dict[str, Any]) -> str:
             f"accuracy {summary['accuracy']:.3f}, verified robust accuracy {summary['vra']:.3f}, "
             f"at most {summary['vra_upper_bound']:.3f}"
         )
+    told = list(summary.get("reasons", {}).items())
+    lines[1:1] = [f"not decided, {plural(n, 'point')}: {reason}" for reason, n in told[:REASONS]]
     return "\n".join(lines)

@@ -14,7 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, help="a results file: sat and a counterexample")
     parser.add_argument("onnx", type=Path, help="the network (.onnx or .onnx.gz)")
     parser.add_argument("vnnlib", type=Path, help="the property (.vnnlib or .vnnlib.gz)")
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print the answer as JSON (default: as text)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("certificate", type=Path, help="what verify --certificate has written")
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    parser.add_argument("--timeout", type=seconds, help="seconds until it is given up, refused")
+    parser.add_argument(
+        "--timeout", type=seconds, help="seconds until it is given up, refused (default: no limit)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -51,21 +51,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="a tool with VNN-COMP's scripts, here or in vnncomp/ or vnncomp_scripts/ (repeat)",
+        help="a tool with VNN-COMP's scripts, here or in vnncomp/ or "
+        "vnncomp_scripts/ (repeat; default: none)",
     )
     parser.add_argument(
         "--results",
         action="append",
         default=[],
         metavar="NAME=CSV",
-        help="a published results file in place of a run (repeat)",
+        help="a published results file in place of a run (repeat; default: none)",
     )
     parser.add_argument(
         "--about",
         action="append",
         default=[],
         metavar="NAME=MACHINE[;LIMIT]",
-        help="what the times of a published results file were measured on, and under which limit",
+        help="what the times of a published results file were measured on, and "
+        "under which limit (default: unknown)",
     )
     add_rules(parser)
     parser.add_argument(

@@ -18,6 +18,7 @@ import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.truth import GROUND_TRUTH
+from fgp_vnn.cli.example_files import write_examples
 
 BENCHMARK = Path(fgp_vnn.__file__).parent / "bench" / "bundled"  # it is part of the package
 
@@ -58,10 +59,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=BENCHMARK,
         help="another folder with a ground_truth.csv (the bundled one)",
     )
+    parser.add_argument(
+        "--files",
+        type=Path,
+        metavar="FOLDER",
+        help="verify nothing, but write files to try the commands with into a folder "
+        "(default: verify)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0, or 1 if a verdict contradicts the ground truth."""
+    if args.files is not None:
+        print(f"{args.files}: {', '.join(write_examples(args.files, BENCHMARK))}")
+        return 0
     folder: Path = args.benchmark
     instances = read_instances(folder)
     console = Terminal()

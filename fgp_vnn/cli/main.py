@@ -22,7 +22,7 @@ COMMANDS = {
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
     "bounds": "certify ranges of outputs or hidden neurons, or the maximum of an objective",
-    "property": "write a folder of robustness properties from a network, points and radii",
+    "property": "write a folder of properties of a network: robustness at points, or monotonicity",
     "supports": "say whether a network and a property can be read, without analysing them",
     "networks": "list the networks of folders with their sizes, or why they cannot be read",
     "bench": "run a folder of instances, and resume it where it was left",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import plural
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks"
     )
-    parser.add_argument("--json", action="store_true", help="print a list of networks as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print a list of networks as JSON (default: as text)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(rows))
         return 2 if refused else 0
-    print(f"{_count(len(files), 'network')}: {len(files) - refused} can be read, {refused} refused")
+    print(f"{plural(len(files), 'network')}: {len(files) - refused} can be read, {refused} refused")
     return 2 if refused else 0
 
 
@@ -79,15 +82,11 @@ def summary(model: LoadedNetwork) -> str:
     network = model.network
     operators = ", ".join(f"{count} {kind}" for kind, count in sorted(model.operators.items()))
     size = ", ".join(
-        _count(n, kind)
+        plural(n, kind)
         for n, kind in (
             (network.inputs, "input"),
             (network.outputs, "output"),
             (network.neurons, "neuron"),
         )
     )
-    return f"{size} in {_count(len(network.layers), 'layer')}; {operators or 'no operator'}"
-
-
-def _count(number: int, kind: str) -> str:
-    return f"{number} {kind}" if number == 1 else f"{number} {kind}s"
+    return f"{size} in {plural(len(network.layers), 'layer')}; {operators or 'no operator'}"

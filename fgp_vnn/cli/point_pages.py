@@ -22,7 +22,7 @@ PAGES = (".html", ".htm")
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the option that names the page."""
-    parser.add_argument("--report", type=Path, help="everything on one HTML page")
+    parser.add_argument("--report", type=Path, help="everything on one HTML page (default: none)")
 
 
 def check_report(path: Path | None) -> None:
@@ -46,8 +46,9 @@ def network_facts(model: Path, run: PointRun, fingerprint: str) -> dict[str, obj
         "sha256": f"{fingerprint}...",
         "inputs": " x ".join(map(str, run.certifier.input_shape)),
         "classes": network.outputs,
-        "ReLU layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
-        "ReLUs": sum(sizes),
+        "hidden layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
+        "neurons": sum(sizes),
+        "activations": ", ".join(sorted({f.name for f in network.activations})) or "none",
     }
 
 

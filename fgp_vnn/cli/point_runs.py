@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +35,23 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
         help="what distances are measured in (%(default)s)",
     )
     parser.add_argument(
-        "--clip", type=finite, nargs=2, metavar=("LOW", "HIGH"), help="inputs outside do not count"
+        "--clip",
+        type=finite,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="inputs outside do not count (default: all do)",
     )
-    parser.add_argument("--first", type=count, help="only so many of the points")
+    parser.add_argument("--first", type=count, help="only so many of the points (default: all)")
     add_threads(parser)
-    parser.add_argument("--output", type=Path, help="results point by point, .csv or .json lines")
-    parser.add_argument("--resume", action="store_true", help="resume from an output file")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add_argument(
+        "--output", type=Path, help="results point by point, .csv or .json lines (default: none)"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="resume from an output file (default: begin)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the summary as JSON (default: as text)"
+    )
 
 
 def check_point_arguments(args: argparse.Namespace) -> None:
@@ -98,6 +109,38 @@ class PointRun:
             return []
         self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
         return list(self.table.done)
+
+    def check_points(self, args: argparse.Namespace, radius: float) -> None:
+        """Refuse a file with a point that no ball can be drawn around, before the work."""
+        from fgp_vnn.attack.ball_judge import check_ball
+
+        for number, x in enumerate(self.points.x):
+            try:
+                check_ball(x.astype("float64"), radius, args.norm, args.clip)
+            except InputError as error:
+                raise InputError(f"{args.points}: point {number}: {error}") from None
+
+    def collect(
+        self,
+        args: argparse.Namespace,
+        rows: list[Row],
+        make_row: Callable[[int, Callable[[str], None]], Row],
+        finish: Callable[[list[Row]], None],
+    ) -> None:
+        """Add the rows of all points and finish with them, in the order of the points: also with
+        those that are there when Ctrl-C or an error ends it, which is raised again after that."""
+        stopped: BaseException | None = None
+        try:
+            for row in self.new_rows(make_row):
+                rows.append(row)
+        except (KeyboardInterrupt, InputError) as error:
+            stopped = error  # what is done is shown all the same
+        rows.sort(key=lambda row: int(row["point"]))
+        finish(rows)
+        if stopped is not None:
+            if args.output is not None:
+                print(f"{args.output} has these points; resume with --resume", file=sys.stderr)
+            raise stopped
 
     def begin_row(self, number: int) -> Row:
         """The columns of a point that are known before the search."""

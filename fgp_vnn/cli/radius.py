@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +21,9 @@ from fgp_vnn.cli.point_runs import (
     check_point_arguments,
     fixed_columns,
 )
-from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES
+from fgp_vnn.engine.settings import GAP, RADIUS_ENGINES, make_settings
 
 if TYPE_CHECKING:
-    from fgp_vnn.api.points import Points
     from fgp_vnn.base.radius import Radius
 
 EXACT = 1e-6  # the relative gap of an exact answer
@@ -40,21 +38,27 @@ EXAMPLE = "fgp-vnn radius model.onnx points.npz --norm l2 --max 2 --output radii
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn radius`."""
     add_point_arguments(parser)
-    parser.add_argument("--max", type=positive, default=1.0, help="the largest radius of interest")
+    parser.add_argument(
+        "--max", type=positive, default=1.0, help="the largest radius of interest (%(default)g)"
+    )
     parser.add_argument(
         "--gap", type=positive, help="stop when upper - lower <= GAP * upper (0.01)"
     )
-    parser.add_argument("--exact", action="store_true", help="stop only when the bounds meet")
+    parser.add_argument(
+        "--exact", action="store_true", help=f"a gap of {EXACT:g} (default: that of --gap)"
+    )
     parser.add_argument(
         "--engine",
         choices=RADIUS_ENGINES,
         default="auto",
-        help="bounds: linear bounds alone, the cheap baseline",
+        help="the one search to use; bounds: linear bounds alone, the cheap baseline (%(default)s)",
     )
     add_limits(parser, "the bounds of a point")
     add_device(parser)
     parser.add_argument(
-        "--plot", type=Path, help=f"histogram and certified accuracy, {' '.join(PLOTS)}"
+        "--plot",
+        type=Path,
+        help=f"histogram and certified accuracy, {' '.join(PLOTS)} (default: none)",
     )
     add_report(parser)
 
@@ -64,28 +68,23 @@ def run(args: argparse.Namespace) -> int:
     check_arguments(args)
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
+        make_settings("radius", chosen)
         run = PointRun.of(args, chosen)
-        check_points(args, run.points)
+        run.check_points(args, args.max)
         options = ball_options(args) | {
             "maximum": args.max,
             "gap": EXACT if args.exact else args.gap,
         }
         settings = run_settings(args, options)
         rows = run.open(args, COLUMNS, settings)
-    stopped: BaseException | None = None
-    try:
-        for row in run.new_rows(lambda number, note: point_row(run, number, options, note)):
-            rows.append(row)
-            if not args.json:
-                print(line(row), flush=True)
-    except (KeyboardInterrupt, InputError) as error:
-        stopped = error  # what is done is shown all the same
-    rows.sort(key=lambda row: int(row["point"]))
-    finish(args, rows, run, settings)
-    if stopped is not None:
-        if args.output is not None:
-            print(f"{args.output} has these points; resume with --resume", file=sys.stderr)
-        raise stopped
+
+    def show(number: int, note: Callable[[str], None]) -> dict[str, Any]:
+        row = point_row(run, number, options, note)
+        if not args.json:
+            print(line(row), flush=True)
+        return row
+
+    run.collect(args, rows, show, lambda rows: finish(args, rows, run, settings))
     return 0
 
 
@@ -106,17 +105,6 @@ def check_arguments(args: argparse.Namespace) -> None:
         from fgp_vnn.report.libraries import check_libraries
 
         check_libraries()
-
-
-def check_points(args: argparse.Namespace, points: Points) -> None:
-    """Refuse a file with a point that no ball can be drawn around."""
-    from fgp_vnn.attack.ball_judge import check_ball
-
-    for number, x in enumerate(points.x):
-        try:
-            check_ball(x.astype("float64"), args.max, args.norm, args.clip)
-        except InputError as error:
-            raise InputError(f"{args.points}: point {number}: {error}") from None
 
 
 def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="the --out of bench or compare")
     parser.add_argument("--ours", metavar="TOOL", help="whose times the plots compare (the first)")
     add_rules(parser)
-    parser.add_argument("--open", action="store_true", help="show it in a browser")
+    parser.add_argument("--open", action="store_true", help="show it in a browser (default: no)")
 
 
 def run(args: argparse.Namespace) -> int:

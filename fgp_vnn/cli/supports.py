@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
@@ -16,11 +16,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn supports`."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print the answer as JSON (default: as text)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read both files and say whether they can be verified, or only attacked; the exit code."""
+    """Read both files and say whether they can be verified, or only attacked; the exit code, which
+    is 2 for what is refused."""
+    try:
+        return _run(args)
+    except InputError as error:
+        if not args.json:
+            raise
+        print(json.dumps({"supported": False, "answer": f"refused: {error}"}))
+        return 2
+
+
+def _run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
         from fgp_vnn.api.refused import check_program

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
+from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
     add_limits,
@@ -38,11 +39,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn verify`."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    parser.add_argument("--results", type=Path, help="write the verdict here, as VNN-COMP reads it")
     parser.add_argument(
-        "--certificate", type=Path, help="write the proof of an unsat here, for check-certificate"
+        "--results",
+        type=Path,
+        help="write the verdict here, as VNN-COMP reads it (default: nowhere)",
     )
-    parser.add_argument("--json", action="store_true", help="print everything known, as JSON")
+    parser.add_argument(
+        "--certificate",
+        type=Path,
+        help="write the proof of an unsat here, for check-certificate (default: nowhere)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print everything known, as JSON (default: as text)"
+    )
     add_verbose(parser)
     add_limits(parser)
     parser.add_argument(
@@ -135,19 +144,20 @@ def _report_certificate(verdict: Verdict) -> int:
     why = (
         verdict.reason
         if missing
-        else f"no certificate: only an unsat has one, not {verdict.status}"
+        else f"{NO_CERTIFICATE}: only an unsat has one, not {verdict.status}"
     )
     print(f"fgp-vnn: {why}", file=sys.stderr, flush=True)
     return 1 if missing else 0
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the status, what decided it, seconds, or why nothing was decided."""
+    """One line: the status, what decided it, seconds, or why nothing was decided; why there is no
+    certificate is said apart."""
     parts: list[str] = [verdict.status]
     if verdict.decided_by:
         parts.append(f"by {verdict.decided_by}")
     parts.append(f"in {verdict.seconds.get('total', 0.0):.3f} s")
-    if verdict.reason:
+    if verdict.reason and not verdict.reason.startswith(NO_CERTIFICATE):
         parts.append(f"({verdict.reason})")
     if verdict.certificate:
         parts.append(f"with a proof in {verdict.certificate}")

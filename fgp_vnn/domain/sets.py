@@ -91,6 +91,8 @@ class Domain(ABC):
 def along(sizes: Tensor, radius: Tensor) -> Tensor:
     """sum sizes_i radius_i for both at least 0, with all that underflow may have taken from it."""
     lost = unit(sizes.dtype).lost
+    if sizes.dim() == 2 and radius.dim() == 3:  # the same rows in each box of a batch
+        return (radius.squeeze(-2) + lost) @ sizes.T + lost * sizes.shape[-1]
     return (sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]
 
 
@@ -143,6 +145,10 @@ class Box(Domain):
 
     def box(self) -> Box:
         return self
+
+    def at(self, index: Tensor) -> Box:
+        """Some of a batch of boxes [batch, inputs]."""
+        return Box(self.lower[index], self.upper[index])
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
         """Rounded outwards where the precision is lower, and where a bound is not normal."""

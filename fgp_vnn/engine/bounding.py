@@ -23,6 +23,7 @@ from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.slopes import Rows, ascend, start
+from fgp_vnn.bounds.worth import worthwhile
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, rows_at_once
 from fgp_vnn.domain.sets import Box
@@ -43,7 +44,7 @@ def bound_root(problem: Problem) -> Tensor:
     known, worth = None, None
     if not query.network.piecewise_linear:
         least = _by_intervals(problem)
-        if not open_disjuncts(problem, least):
+        if is_large(problem) or not open_disjuncts(problem, least):
             return least
     elif _few_columns(problem):
         found = condense_columns(query, budget, problem.strategy.shrinking)
@@ -73,14 +74,50 @@ def _by_intervals(problem: Problem) -> Tensor:
 
     Seconds of one core on vit_2023 (about 60,000 neurons): 1 with intervals, over 100 without.
     """
-    query, slopes = problem.query, problem.strategy.slopes
+    query = problem.query
     problem.bounds = root_bounds(
         query.network, query.domain, backward_pass=False, budget=problem.budget
     )
-    least = bound_outputs(problem, None)
-    if query.network.neurons < slopes.intervals_first or not open_disjuncts(problem, least):
-        return least
-    return torch.fmax(least, bound_outputs(problem, slopes.rows))
+    if is_large(problem):
+        return tighten(problem, problem.budget.share(problem.strategy.hidden.worth_share))
+    return bound_outputs(problem, None)
+
+
+def is_large(problem: Problem) -> bool:
+    """Whether a smooth network has so many neurons that few of them get more than intervals."""
+    network = problem.query.network
+    return (
+        not network.piecewise_linear and network.neurons >= problem.strategy.slopes.intervals_first
+    )
+
+
+def tighten(problem: Problem, patience: Budget) -> Tensor:
+    """Lower bounds [rows] of the outputs, with tighter bounds of the hidden neurons at which open
+    rows lose most: of twice as many at each turn, as long as that pays. The problem is reduced to
+    what stays open."""
+    count, pays = problem.strategy.hidden.worthwhile, problem.strategy.hidden.worth_gain
+    least, missing = bound_outputs(problem, None), torch.inf
+    while count < 2 * problem.query.network.neurons and not patience.expired():
+        left = open_disjuncts(problem, least)
+        if not left:
+            break
+        problem.only(left)
+        query, bounds = problem.query, problem.bounds
+        network, depth = query.network, len(query.network.layers)
+        rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device)
+        passed = backward(network, query.domain, depth, rows.unsqueeze(0), bounds.lines())
+        worth = worthwhile(network, bounds, passed.coefficients, count)
+        problem.bounds = root_bounds(
+            network, query.domain, prior=bounds, worth=worth, budget=patience
+        )
+        least = bound_outputs(problem, None)
+        if open_disjuncts(problem, least):
+            least = torch.fmax(least, bound_outputs(problem, problem.strategy.slopes.rows))
+        before, missing = missing, -float(least.min())
+        if missing > (1 - pays) * before:
+            break
+        count *= 2
+    return least
 
 
 def _condensable(problem: Problem) -> bool:
@@ -163,6 +200,8 @@ def _bound_rows(
 def optimise(problem: Problem) -> list[int]:
     """The disjuncts that optimised slopes leave open: of the output rows first; then, if that is
     not enough, of the hidden layers."""
+    if is_large(problem):  # done already
+        return list(range(problem.query.disjuncts))
     left = _by_slopes(problem)
     if not left or len(problem.bounds.lower) < 2 or by_inputs(problem):
         return left

@@ -4,79 +4,141 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from fgp_vnn.base.rounding import below
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import Backward, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once, parts
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.property.model import Case
 from fgp_vnn.strategy import Strategy
 
+Doubles = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
 
 def proved_at_once(
     network: Network, cases: Sequence[Case], budget: Budget, strategy: Strategy
-) -> list[bool]:
-    """Which cases plain linear bounds prove, a batch of boxes at a time; none after the deadline.
+) -> list[Doubles | None]:
+    """Which cases plain linear bounds prove, a batch of boxes at a time, none after the deadline:
+    the weights [rows] of their rows that show it, 1 for one row of each conjunction and else 0.
 
     The cases share the rows of their unsafe sets, each of which is bounded once in each box, and
-    differ in limits: a row of at least `least` is not met where least > limit.
+    differ in limits: a row of at least `least` is not met where least > limit. Where activations
+    are smooth, hidden neurons have intervals only, and boxes that are not proved are halved.
     """
     rows = np.concatenate([c.rows for case in cases for c in case.unsafe] or [np.zeros((0, 1))])
     directions, place = np.unique(rows, axis=0, return_inverse=True)
-    most = max((sum(len(c.rows) for c in case.unsafe) for case in cases), default=0)
-    if not len(rows) or len(directions) > 2 * most:  # others' rows would cost more than they save
-        return [False] * len(cases)
+    counts = [sum(len(c.rows) for c in case.unsafe) for case in cases]
+    if not len(rows) or len(directions) > 2 * max(counts):  # others' rows would cost more
+        return [None] * len(cases)
+    ends = np.cumsum([0, *counts])
+    places = [place.reshape(-1)[begin:end] for begin, end in pairwise(ends)]
     matrix = torch.from_numpy(directions).to(network.device, network.dtype)
     output = Combination(network.output, matrix, torch.zeros_like(matrix[:, 0]))
     asked = replace(network, output=output)
-    forward = Forward(asked) if pays(asked, strategy.slopes.forward_factor) else None
-    fit = min(strategy.inputs.batch, boxes_at_once(asked, budget.at_once))
-    result: list[bool] = []
-    used = 0
-    for some in parts(len(cases), fit):
-        if budget.expired():
+    sides = (np.stack([getattr(c, side) for c in cases]) for side in ("lower", "upper"))
+    boxes = _Boxes(np.arange(len(cases)), *sides)
+    halvings = 0 if network.piecewise_linear else strategy.inputs.halvings
+    found: dict[int, Doubles | None] = {}
+    for turn in range(halvings + 1):
+        least, pull = _least(asked, boxes, budget, strategy)
+        shown = [_proving(cases[i], y[places[i]]) for i, y in zip(boxes.case, least, strict=True)]
+        found |= dict(zip(boxes.case.tolist(), shown, strict=True))
+        left = np.array([i for i, weights in enumerate(shown) if weights is None], dtype=np.int64)
+        boxes = boxes.at(left)
+        if not 0 < len(left) <= strategy.inputs.halves * len(cases) or turn == halvings:
             break
-        batch = cases[some]
-        least = _least(asked, batch, forward, budget).double().cpu().numpy()
-        for case, bound in zip(batch, least, strict=True):
-            count = sum(len(c.rows) for c in case.unsafe)
-            result.append(_proves(case, bound[place.reshape(-1)[used : used + count]]))
-            used += count
-    return result + [False] * (len(cases) - len(result))
+        boxes = boxes.halved(pull[left].argmax(-1))
+    still_open = set(boxes.case.tolist())
+    return [None if case in still_open else found[case] for case in range(len(cases))]
+
+
+class _Boxes(NamedTuple):
+    """Parts of the boxes of some cases."""
+
+    case: Numbers  # [boxes] which case each is a part of
+    lower: Doubles  # [boxes, inputs]
+    upper: Doubles  # [boxes, inputs]
+
+    def at(self, some: slice | Numbers) -> _Boxes:
+        return _Boxes(self.case[some], self.lower[some], self.upper[some])
+
+    def halved(self, dimension: Numbers) -> _Boxes:
+        """The lower halves of all boxes along one input [boxes] each, then the upper ones."""
+        count, number = len(self.case), (np.arange(len(self.case)), dimension)
+        case, lower, upper = (np.concatenate([part, part]) for part in self)
+        middle = self.lower[number] / 2 + self.upper[number] / 2
+        upper[:count][number] = middle
+        lower[count:][number] = middle
+        return _Boxes(case, lower, upper)
 
 
 def _least(
-    network: Network, cases: Sequence[Case], forward: Forward | None, budget: Budget
-) -> Tensor:
-    """Lower bounds [cases, outputs] of the outputs in each box."""
-    lower, upper = (np.stack([getattr(c, side) for c in cases]) for side in ("lower", "upper"))
-    box = Box(torch.from_numpy(lower), torch.from_numpy(upper)).to(network.device, network.dtype)
-    with torch.no_grad():
-        if forward is not None:
-            bounds = forward.bounds(box)
-        else:
-            bounds = root_bounds(network, box, budget=budget)
-        rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device)
-        rounding = Rounding(network, box, bounds)
-        last = len(network.layers)
-        passed = backward(network, box, last, rows[None], bounds.lines(), rounding=rounding)
-    return below(passed.least).expand(len(cases), -1)
+    network: Network, boxes: _Boxes, budget: Budget, strategy: Strategy
+) -> tuple[Doubles, Doubles]:
+    """Lower bounds [boxes, outputs] of the outputs in each box, -infinity when time is up, and how
+    far each input [boxes, inputs] moves them."""
+    forward = Forward(network) if pays(network, strategy.slopes.forward_factor) else None
+    fit = min(strategy.inputs.batch, boxes_at_once(network, budget.at_once))
+    least = np.full((len(boxes.case), network.outputs), -np.inf)
+    pull = np.zeros_like(boxes.lower)
+    for some in parts(len(boxes.case), fit):
+        if budget.expired():
+            break
+        lower, upper = (torch.from_numpy(side[some]) for side in boxes[1:])
+        box = Box(lower, upper).to(network.device, network.dtype)
+        with torch.no_grad():
+            passed = _pass(network, box, forward, budget)
+        least[some] = below(passed.least).double().cpu().numpy()
+        pull[some] = (passed.weight.abs().sum(-2) * box.radius).cpu().nan_to_num().numpy()
+    return least, pull
 
 
-def _proves(case: Case, least: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
-    """Whether lower bounds [rows] of all rows of a case shut out each of its conjunctions."""
-    begin = 0
+def _pass(network: Network, box: Box, forward: Forward | None, budget: Budget) -> Backward:
+    """A backward pass of all outputs in each box."""
+    if forward is not None:
+        bounds = forward.bounds(box)
+    else:
+        every = network.piecewise_linear
+        bounds = root_bounds(network, box, backward_pass=every, budget=budget)
+    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
+    rounding = Rounding(network, box, bounds)
+    return backward(network, box, len(network.layers), rows, bounds.lines(), rounding=rounding)
+
+
+def _proving(case: Case, least: Doubles) -> Doubles | None:
+    """The rows that lower bounds [rows] of all rows of a case show not to be met, one of each of
+    its conjunctions: 1 for these, else 0; None where a conjunction has no such row."""
+    weights, begin = np.zeros(len(least)), 0
     for conjunction in case.unsafe:
         own = least[begin : begin + len(conjunction.limits)]
-        begin += len(own)
         unmet = np.where(conjunction.strict, own >= conjunction.limits, own > conjunction.limits)
+        unmet &= own < np.inf  # a bound that overflowed, or is none, proves nothing
         if not unmet.any():
-            return False
-    return True
+            return None
+        weights[begin + np.where(unmet, own - conjunction.limits, -1.0).argmax()] = 1
+        begin += len(own)
+    return weights
+
+
+def box_of(case: Case) -> Box:
+    """The box of a case, in float64."""
+    return Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper))
+
+
+def log_box(log: NullLog, case: Case, weights: Doubles) -> None:
+    """Log that the box of a case is proved as a whole, by the rows with weights [rows]."""
+    box, every = box_of(case), torch.ones(1, dtype=torch.bool)
+    rows = torch.from_numpy(weights).unsqueeze(0)
+    log.boxes(box.lower.unsqueeze(0), box.upper.unsqueeze(0), rows, every)
+    log.ended(proved=True, in_time=True)

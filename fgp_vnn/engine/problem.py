@@ -62,7 +62,7 @@ class Problem:
     def spread(self) -> Spread:
         """What does independent pieces of work: several processes, once it has taken a while."""
         numbers = self.strategy.crew
-        tiny = time.perf_counter() - self.begun < numbers.alone
+        tiny = time.perf_counter() - self.begun < numbers.alone[0]
         if self.jobs < 2 or tiny or not can_fork():
             return ALONE
         return ForkedSpread(self.jobs, numbers.worth)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from fgp_vnn.base.outcome import Outcome
+from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.search.forecast import Forecast, Left
 from fgp_vnn.search.hidden_neurons import sharpen_layers
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
@@ -81,10 +87,27 @@ def split(problem: Problem) -> Verdict:
 
 
 def _split_smooth(problem: Problem) -> Verdict:
-    """Splits of inputs, where these are a box."""
-    if not isinstance(problem.query.domain, Box):
-        return problem.verdict("unknown", reason="linear bounds leave it open")
-    return problem.report("split", _split_inputs(problem, problem.budget))
+    """Splits of ReLUs, if there are any, and of inputs, where these are a box: one after the other,
+    that of fewer dimensions first."""
+    unstable = zip(problem.bounds.unstable(), problem.bounds.activations, strict=True)
+    relus = any(f is RELU and bool(mask.any()) for mask, f in unstable)
+    boxes = isinstance(problem.query.domain, Box)
+    few = problem.query.network.inputs <= problem.strategy.inputs.some
+    ways: list[Callable[[Budget], Outcome]] = []
+    if boxes:
+        ways.append(lambda budget: _split_inputs(problem, budget))
+    if relus:
+        neurons = problem.strategy.neurons
+        ways.insert(int(few), lambda budget: _split_neurons(problem, neurons, budget))
+    verdict = problem.verdict("unknown", reason="linear bounds leave it open")
+    for number, way in enumerate(ways):
+        share = problem.strategy.inputs.smooth_share
+        last = number == len(ways) - 1
+        budget = problem.budget if last else problem.budget.share(share)
+        verdict = problem.report("split", way(budget))
+        if verdict.status in ("sat", "unsat") or problem.budget.expired():
+            break
+    return verdict
 
 
 def _sharpen(problem: Problem) -> bool:
@@ -154,8 +177,30 @@ def _split_inputs(problem: Problem, budget: Budget) -> Outcome:
         return _run(problem, search)
 
 
+def _goes_on(problem: Problem, search: Divisible, left: Left, near: float) -> bool:
+    """Whether a search whose turn is over goes on: where it is expected to end soon, and sooner
+    than the last time. It gets twice the time that this is expected to take."""
+    if search.found is not None or not search.open or problem.budget.expired():
+        return False
+    remaining = problem.budget.share(1.0).left()
+    share = 2 * left.seconds / max(remaining, 1e-9)
+    soon = share <= problem.strategy.crew.soon and left.bounds < near
+    what = "it goes on" if soon else "its turn is over"
+    tell(Stage(f"split: {left}, {what}", search.open, left=remaining), logging.INFO)
+    if soon:
+        search.extend(problem.budget.share(share))
+    return soon
+
+
 def _run(problem: Problem, search: Divisible) -> Outcome:
-    run_shared(search, problem.jobs, problem.strategy.crew)
+    """Run a search to its end, or to where its turn is over and no end is near."""
+    forecast, near = Forecast(), math.inf
+    while True:
+        run_shared(search, problem.jobs, problem.strategy.crew, forecast)
+        left = forecast.left()
+        if not _goes_on(problem, search, left, near):
+            break
+        near = left.bounds
     outcome = search.outcome()
     problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome

@@ -15,6 +15,8 @@ from fgp_vnn.network.maps.affine import AffineMap as AffineMap
 from fgp_vnn.network.maps.affine import Lost as Lost
 from fgp_vnn.network.maps.matrix import Compressed, compressed
 
+_KEPT = 1 << 20  # entries of a map's matrices up to which they are kept in other forms as well
+
 
 @dataclass(frozen=True, eq=False)
 class Dense(AffineMap):
@@ -37,10 +39,20 @@ class Dense(AffineMap):
         return once if self.terms is None else 2 * once
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
-        *sizes, offset = self.terms or (*(weight.abs() for weight in self.weights), self.bias.abs())
+        *sizes, offset = self.terms or (*self._absolute, self.bias.abs())
         for value, size in zip(values, sizes, strict=True):
             offset = offset + value @ size.T
         return offset
+
+    @property
+    def _absolute(self) -> tuple[Tensor, ...]:
+        """|W| per source, kept where that takes little memory."""
+        few = sum(weight.numel() for weight in self.weights) <= _KEPT
+        return self._kept_absolute if few else tuple(weight.abs() for weight in self.weights)
+
+    @cached_property
+    def _kept_absolute(self) -> tuple[Tensor, ...]:
+        return tuple(weight.abs() for weight in self.weights)
 
     def lost(self, values: Sequence[Tensor]) -> Lost:
         """Two operations for each entry of a row, or of a column."""
@@ -51,9 +63,10 @@ class Dense(AffineMap):
         return Lost(2 * entries + read, (2 * self.outputs + 2) * read)
 
     def spread(self, radii: Sequence[Tensor]) -> Tensor:
-        result = radii[0] @ self.weights[0].abs().T
-        for radius, weight in zip(radii[1:], self.weights[1:], strict=True):
-            result = result + radius @ weight.abs().T
+        sizes = self._absolute
+        result = radii[0] @ sizes[0].T
+        for radius, size in zip(radii[1:], sizes[1:], strict=True):
+            result = result + radius @ size.T
         return result
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
@@ -66,8 +79,19 @@ class Dense(AffineMap):
         return result
 
     def adjoint(self, rows: Tensor) -> tuple[Tensor, ...]:
+        if (joined := self._joined) is not None:
+            return torch.split(rows @ joined, [weight.shape[1] for weight in self.weights], -1)
         pairs = zip(self.weights, self._compressed, strict=True)
         return tuple(rows @ w if sparse is None else sparse.pull(rows) for w, sparse in pairs)
+
+    @cached_property
+    def _joined(self) -> Tensor | None:
+        """The matrices of several sources side by side, where that takes little memory: rows
+        are pulled back by one product."""
+        few = sum(weight.numel() for weight in self.weights) <= _KEPT
+        if len(self.weights) < 2 or not few or any(c is not None for c in self._compressed):
+            return None
+        return torch.cat(self.weights, 1)
 
     @cached_property
     def _compressed(self) -> tuple[Compressed | None, ...]:
@@ -102,11 +126,11 @@ class Combination(AffineMap):
     def sources(self) -> tuple[int, ...]:  # type: ignore[override]
         return self.inner.sources
 
-    @property
+    @cached_property
     def bias(self) -> Tensor:  # type: ignore[override]
         return self.rows @ self.inner.bias + self.offset
 
-    @property
+    @cached_property
     def defect(self) -> Tensor | None:  # type: ignore[override]
         return None if self.inner.defect is None else self.rows.abs() @ self.inner.defect
 

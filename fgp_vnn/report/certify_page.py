@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, number_cell, plural
+from fgp_vnn.base.words import plural
+from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, number_cell
 from fgp_vnn.report.point_page import POINT_TITLES, PointReport, point_cells
 
 TITLES = (*POINT_TITLES, "status", "decided by", "attack", "seconds")

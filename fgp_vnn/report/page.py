@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.words import plural
 from fgp_vnn.report.libraries import library
 
 _FOLDER = Path(__file__).parent / "page"
@@ -91,11 +92,6 @@ def render(page: Page) -> str:
     """Return the HTML text of a page; everything but SVG is escaped."""
     text: str = _environment().get_template("page.html").render(page=page)
     return text
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 point`, `2 points`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def facts_line(facts: Mapping[str, object]) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.facts import machine, versions
-from fgp_vnn.report.page import Cell, Page, Section, Table, facts_line, number_cell, plural, render
+from fgp_vnn.report.page import Cell, Page, Section, Table, facts_line, number_cell, render
 from fgp_vnn.report.pictures import Picture, pictures_section
 
 POINT_TITLES = ("point", "class", "true")

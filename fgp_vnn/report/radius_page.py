@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fgp_vnn.base.words import plural
 from fgp_vnn.report.figures import PAGE, plots_section
-from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, number_cell, plural
+from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, number_cell
 from fgp_vnn.report.point_page import POINT_TITLES, PointReport, point_cells
 from fgp_vnn.report.radius_plots import Radii, curve, histogram
 from fgp_vnn.report.radius_set import PointRadius, percent, summarise

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.report.page import plural
+from fgp_vnn.base.words import plural
 
 Shares = NDArray[np.float64]
 

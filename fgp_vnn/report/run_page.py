@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.comparison import (
     SINGLE,
     benchmark_of,
@@ -25,7 +26,7 @@ from fgp_vnn.bench.tables import Key
 from fgp_vnn.report.certificates import certificates_section
 from fgp_vnn.report.figures import PAGE, PAPER, plots_section, save
 from fgp_vnn.report.libraries import check_libraries
-from fgp_vnn.report.page import Page, Section, facts_line, plural, render
+from fgp_vnn.report.page import Page, Section, facts_line, render
 from fgp_vnn.report.pictures import (
     MAX_PICTURES,
     Picture,

@@ -15,9 +15,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, choose, halves
 from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.pace import Pace
 
 _PARTS = ("disjunct", "signs", "alpha", "beta", "weights")
 _OWN = ("key", *_PARTS, "neuron", "share")
@@ -58,6 +60,7 @@ class Goal(ABC):
 
     setting: Setting
     over: bool = False  # the answer is known, whatever is still open
+    again: bool = False  # `choose` may ask for bundles to be bounded once more
 
     @abstractmethod
     def visit(self, batch: Batch) -> Visited:
@@ -72,9 +75,9 @@ class Goal(ABC):
         """The bundles to split next, about `count` of them; none if that would lead nowhere."""
         return frontier.pop(count)
 
-    def done(self, batch: Batch) -> Tensor:
-        """Which bundles [bundles] have become closed while they waited."""
-        return torch.zeros_like(batch.level, dtype=torch.bool)
+    def done(self, batch: Batch) -> Tensor | None:
+        """Which bundles [bundles] have become closed while they waited; None if none can have."""
+        return None
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron at which to split each of the bundles numbered `at`; -1 for those that are to
@@ -126,6 +129,7 @@ class BestFirst:
     keep: Keep = forget  # takes bundles that are closed
     bundles: int = 0  # that were bounded
     closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
+    pace: Pace | None = None  # measures how large batches should be
 
     def begin(self, bundles: Bundles, held: Held) -> None:
         """Start with bundles that cover the domain together."""
@@ -148,7 +152,11 @@ class BestFirst:
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
             if not len(taken["key"]):
                 break
+            if self.pace is not None:
+                self.pace.begin()
             self._step(_restored(taken), taken["neuron"])
+            if self.pace is not None:
+                self.batch = self.pace.end(2 * len(taken["key"]))
 
     def waiting(self) -> list[Bundles]:
         """The open bundles."""
@@ -157,12 +165,16 @@ class BestFirst:
     def _step(self, batch: Batch, neuron: Tensor) -> None:
         """Split each bundle at its neuron [bundles], or bound it again where that is -1."""
         done = self.goal.done(batch)
-        if bool(done.any()):
-            self.closed += float(batch.share[done].sum())
-            self.keep(batch.bundles.at(torch.nonzero(done).flatten()))
-        again, split = (
-            torch.nonzero(~done & which).flatten() for which in (neuron < 0, neuron >= 0)
-        )
+        if done is None and not self.goal.again:
+            self._process(_halved(batch, neuron))
+            return
+        done = torch.zeros_like(neuron, dtype=torch.bool) if done is None else done
+        flags = done, ~done & (neuron < 0), ~done & (neuron >= 0)
+        closed, *counted = read((batch.share * done).sum(), *(flag.sum() for flag in flags))
+        gone, again, split = (places(*pair) for pair in zip(flags, counted, strict=True))
+        if len(gone):
+            self.closed += closed
+            self.keep(batch.bundles.at(gone))
         if len(again):
             self._process(batch.at(again))
         if len(split) and not self.goal.over:
@@ -176,12 +188,16 @@ class BestFirst:
             return
         bounded, level, closed, held = visited
         full = ~closed & ~bounded.crossing.any(-1)
-        if bool(closed.any()):
-            self.keep(bounded.bundles.at(torch.nonzero(closed).flatten()))
-        if bool(full.any()):
-            self.keep(self.goal.settle(visited, torch.nonzero(full).flatten()))
-        self.closed += float(batch.share[closed | full].sum())
-        at = torch.nonzero(~closed & ~full).flatten()
+        rest = ~closed & ~full
+        share, *counted = read(
+            (batch.share * ~rest).sum(), *(flag.sum() for flag in (closed, full, rest))
+        )
+        gone, regions, at = map(places, (closed, full, rest), counted)
+        if len(gone) and self.keep is not forget:
+            self.keep(bounded.bundles.at(gone))
+        if len(regions):
+            self.keep(self.goal.settle(visited, regions))
+        self.closed += share
         if not len(at) or self.goal.over:
             return
         kept = bounded.bundles.at(at)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward
+from fgp_vnn.bounds.joint_products import regain
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import RELU
@@ -67,17 +68,11 @@ def bound_boxes(
         bounds = forward.bounds(box, prior)
     else:
         bounds = root_bounds(network, box, prior=prior, budget=budget)
-    rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)
-    passed = backward(
-        network,
-        box,
-        len(network.layers),
-        rows.unsqueeze(0),
-        bounds.lines(),
-        rounding=Rounding(network, box, bounds),
-    )
-    passed = _whole(passed, len(parts.lower))
-    numbers = subdivision.strategy.inputs
+    numbers, rounding = subdivision.strategy.inputs, Rounding(network, box, bounds)
+    passed = _whole(_pass(query, box, bounds, rounding), len(parts.lower))
+    seen = passed
+    if box.lower.shape[-1] <= numbers.together:
+        passed, seen = regain(network, box, bounds, passed, rounding)
     combined = weigh_rows(query, box, passed, numbers)
     points = box.maximiser(-passed.weight)
     if combined.points is not None:
@@ -86,11 +81,24 @@ def bound_boxes(
     if subdivision.clip:
         left, closed = clip(query, box, passed, closed)
     rule: Pull = find_rule(input_rules, numbers.rule)
-    pull = rule(query, box, bounds, passed, combined.weights, numbers)
+    pull = rule(query, box, bounds, seen, combined.weights, numbers)
     signs = _signs(bounds, parts.signs)
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
     return Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
+
+
+def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
+    """A backward pass of all rows, each of which is taken once, however many disjuncts share it."""
+    network, (first, place) = query.network, query.distinct
+    rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)[first]
+    depth, lines = len(network.layers), bounds.lines()
+    passed = backward(network, box, depth, rows.unsqueeze(0), lines, rounding=rounding)
+    if len(first) == len(place):
+        return passed
+    coefficients = {k: part[:, place] for k, part in passed.coefficients.items()}
+    weight, constant, least, nominal = (part[:, place] for part in passed[:4])
+    return Backward(weight, constant, least, nominal, coefficients)
 
 
 def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:
@@ -105,21 +113,27 @@ def _whole(passed: Backward, count: int) -> Backward:
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
+def only_rounding(query: Query, bounded: Bounded) -> Tensor:
+    """Which boxes [boxes] are open by rounding, or by the range of float32, alone."""
+    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
+    return ~bounded.closed & shut
+
+
+def can_be_split(parts: Parts) -> Tensor:
+    """Which sides [boxes, inputs] have a number strictly between their ends."""
+    middle = (parts.lower + parts.upper) / 2
+    return (parts.lower < middle) & (middle < parts.upper)
+
+
 def bound_exactly(
     query: Query,
-    coarse: Query,
     parts: Parts,
     bounded: Bounded,
+    again: Tensor,
     budget: Budget,
     subdivision: Subdivision,
 ) -> Bounded:
-    """Bound again in float64 the boxes that only rounding, or the range of float32, kept open."""
-    if coarse is query:
-        return bounded
-    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
-    again = torch.nonzero(~bounded.closed & shut).flatten()
-    if not len(again):
-        return bounded
+    """The same with the boxes numbered `again` bounded in the query's own precision."""
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
     boxes = Parts(lower, upper, parts.signs[again])
     exact = bound_boxes(query, boxes, None, budget, subdivision)

@@ -12,6 +12,7 @@ from fgp_vnn.bounds.backward import LayerBounds, backward
 from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 from fgp_vnn.search import neuron_rules
@@ -40,6 +41,15 @@ class Setting:
         """The number of neurons in each layer."""
         return list(self.query.network.widths)
 
+    def multipliers(self, bundles: Bundles) -> Multipliers:
+        """What an ascent starts from."""
+        values = list(self.query.network.value_widths)
+        alpha, beta = (
+            tuple(part.unsqueeze(-2) for part in torch.split(side, sizes, -1))
+            for side, sizes in ((bundles.alpha, values), (bundles.beta, self.widths))
+        )
+        return Multipliers(alpha, beta, bundles.weights)
+
 
 @dataclass(frozen=True, eq=False)
 class Bundles:
@@ -47,7 +57,7 @@ class Bundles:
 
     disjunct: Tensor  # [bundles]
     signs: Tensor  # [bundles, neurons] int8: -1, +1, 0 for open
-    alpha: Tensor  # [bundles, neurons]
+    alpha: Tensor  # [bundles, values of all layers]
     beta: Tensor  # [bundles, neurons]
     weights: Tensor  # [bundles, most rows] of the disjunct's rows in the sum that is bounded
 
@@ -64,14 +74,6 @@ class Bundles:
         """Several batches as one."""
         parts = zip(*(bundles.parts() for bundles in some), strict=True)
         return Bundles(*(torch.cat(part) for part in parts))
-
-    def multipliers(self, widths: list[int]) -> Multipliers:
-        """What an ascent starts from."""
-        alpha, beta = (
-            tuple(part.unsqueeze(-2) for part in torch.split(side, widths, -1))
-            for side in (self.alpha, self.beta)
-        )
-        return Multipliers(alpha, beta, self.weights)
 
 
 def set_out(
@@ -96,7 +98,9 @@ def set_out(
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
     disjunct = torch.arange(len(numbers), device=rows.device)
     weights = rows.new_full((len(numbers), most), 1 / most)
-    return setting, Bundles(disjunct, signs, alpha, torch.zeros_like(alpha), weights)
+    return setting, Bundles(
+        disjunct, signs, alpha, torch.zeros_like(signs, dtype=alpha.dtype), weights
+    )
 
 
 def halves(bundles: Bundles, neuron: Tensor) -> Bundles:
@@ -113,7 +117,7 @@ class Bounded:
     bundles: Bundles  # with the multipliers that were found
     bounds: LayerBounds
     result: Ascended
-    crossing: Tensor  # [bundles, neurons] still open and unstable
+    crossing: Tensor  # [bundles, neurons] still open and unstable, of those that have signs
 
     def regions(self, at: Tensor) -> Tensor:
         """The patterns [at, neurons] of the bundles numbered `at`, if nothing in them is open."""
@@ -132,10 +136,11 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
     rows = setting.rows[bundles.disjunct]
     result = ascend(
         Rows(query.network, query.domain, len(widths), rows, bounds, signs),
-        begin=bundles.multipliers(widths),
+        begin=setting.multipliers(bundles),
         coarse=setting.coarse,
         ascent=setting.ascent,
-        done=lambda least: bool((least > 0).all()) or setting.budget.expired(),
+        # To look at what is closed and end early stalls a device, and hardly ever pays in a batch.
+        done=lambda least: setting.budget.expired(),
     )
     alpha, beta, weights = result.multipliers
     found = replace(
@@ -145,7 +150,8 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
         weights=bundles.weights if weights is None else weights,
     )
     none = torch.zeros_like(bundles.signs[:, :0], dtype=torch.bool)
-    masks = (mask.expand(len(none), -1) for mask in bounds.unstable())
+    pairs = zip(bounds.unstable(), bounds.activations, strict=True)
+    masks = ((mask & (f is RELU)).expand(len(none), -1) for mask, f in pairs)
     crossing = torch.cat([none, *masks], -1)
     return Bounded(found, bounds, result, crossing)
 
@@ -175,7 +181,7 @@ def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:
     widths, dtype = setting.widths, network.dtype
     children = halves(bundles, neuron)
     signs = torch.split(children.signs, widths, -1)
-    begin = children.multipliers(widths).to(dtype)
+    begin = setting.multipliers(children).to(dtype)
     beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
     lines = setting.bounds.to(dtype).within(signs).lines(begin.alpha)
     rows = begin.mix(setting.rows[children.disjunct].to(dtype))

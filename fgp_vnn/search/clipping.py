@@ -25,12 +25,10 @@ def clip(query: Query, box: Box, passed: Backward, closed: Tensor) -> tuple[Box,
     `closed` [boxes, disjuncts] comes back with the disjuncts for which nothing is left.
     """
     lower, upper = _limits(box, passed)  # [boxes, rows, inputs]
-    lows, highs = [], []
-    for disjunct in range(query.disjuncts):
-        rows = query.disjunct == disjunct
-        lows.append(torch.maximum(lower[:, rows].amax(1), box.lower))
-        highs.append(torch.minimum(upper[:, rows].amin(1), box.upper))
-    low, high = torch.stack(lows, 1), torch.stack(highs, 1)  # [boxes, disjuncts, inputs]
+    index = query.disjunct[:, None].expand_as(lower)
+    shape = (len(lower), query.disjuncts, lower.shape[-1])  # [boxes, disjuncts, inputs]
+    low = box.lower.unsqueeze(1).expand(shape).scatter_reduce(1, index, lower, "amax")
+    high = box.upper.unsqueeze(1).expand(shape).scatter_reduce(1, index, upper, "amin")
     closed = closed | (low > high).any(-1)
     gone = closed.unsqueeze(-1)
     low = torch.where(gone, torch.inf, low).amin(1)

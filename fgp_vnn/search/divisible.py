@@ -8,6 +8,7 @@ on the way is handed out again.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,7 @@ class Divisible(ABC):
     batch: int  # records that are bounded at once
     found: Counterexample | None = None
     handed_out: int = 0  # records that copies of the search have
+    lowest_out: float = math.inf  # the lowest level of these
 
     @property
     @abstractmethod
@@ -45,6 +47,20 @@ class Divisible(ABC):
     @abstractmethod
     def enough(self) -> bool:
         """Whether the time or the work that was allowed is spent."""
+
+    @abstractmethod
+    def extend(self, budget: Budget) -> None:
+        """Go on within another budget, and without a limit on the work."""
+
+    @property
+    def open(self) -> int:
+        """Bundles or boxes that are open, here or elsewhere."""
+        return len(self.frontier) + self.handed_out
+
+    @property
+    def lowest(self) -> float:
+        """The lowest level of all that is open; infinity where nothing is."""
+        return min(self.frontier.lowest, self.lowest_out)
 
     @abstractmethod
     def copy(self, confirm: Confirm, budget: Budget) -> Divisible:

@@ -70,12 +70,17 @@ class Frontier:
         return {name: held[: self._size] for name, held in self._fields.items()}
 
     def _remove(self, chosen: Tensor) -> None:
-        """Fill the holes with the records at the end."""
-        kept = self._size - len(chosen)
-        tail = torch.ones(len(chosen), dtype=torch.bool, device=chosen.device)
-        tail[chosen[chosen >= kept] - kept] = False
-        movers = torch.nonzero(tail).flatten() + kept
-        holes = chosen[chosen < kept]
+        """Fill the holes with the records at the end.
+
+        Of the places from `kept` on, as many were not chosen as there are holes before it: these
+        come first in both lists, and what is copied after them lies beyond the end.
+        """
+        count = len(chosen)
+        kept = self._size - count
+        holes = chosen.sort().values
+        taken = torch.zeros(count + 1, dtype=torch.int8, device=chosen.device)
+        taken = taken.index_fill(0, (holes - kept).clamp(min=-1) + 1, 1)  # the first is for holes
+        movers = taken[1:].argsort(stable=True) + kept
         for held in self._fields.values():
             held[holes] = held[movers]
         self._size = kept

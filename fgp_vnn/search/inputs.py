@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import descend, offer
+from fgp_vnn.attack.descent import Near, descend
 from fgp_vnn.base.outcome import Confirm, Outcome
+from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.forward import Forward, pays
@@ -23,10 +24,19 @@ from fgp_vnn.budget.capacity import boxes_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
-from fgp_vnn.search.boxes import Bounded, Subdivision, bound_boxes, bound_exactly, score
+from fgp_vnn.search.boxes import (
+    Bounded,
+    Subdivision,
+    bound_boxes,
+    bound_exactly,
+    can_be_split,
+    only_rounding,
+    score,
+)
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
+from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.walk.walk import WalkOptions
 
 # Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
@@ -68,7 +78,8 @@ class InputSplits(Divisible):
         self.query, self.confirm, self.budget = query, confirm, budget
         self.frontier = Frontier(budget.waiting)
         fit = boxes_at_once(query.network, budget.at_once)
-        self.batch = min(how.strategy.inputs.batch, fit)
+        self._pace = Pace(how.strategy.inputs.batch, fit, query.network.device)
+        self.batch = self._pace.size
         self.statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
         self._how, self._keep, self._kept = how, keep, list[tuple[Tensor, ...]]()
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
@@ -115,9 +126,10 @@ class InputSplits(Divisible):
                 known = None if left == torch.inf else left
                 told = len(self.frontier), self.frontier.lowest, known
                 tell(Stage(f"split, {self.bounded} boxes bounded", *told))
+            self._pace.begin()
             parts, share = self._halved(self.frontier.pop(max(self.batch // 2, 1)))
-            if len(share):
-                self._visit(parts, share)
+            self._visit(parts, share)
+            self.batch = self._pace.end(len(share))
 
     def enough(self) -> bool:
         return self.budget.expired() or self._hopeless
@@ -126,6 +138,9 @@ class InputSplits(Divisible):
     def _hopeless(self) -> bool:
         """Whether only unsat is of use, and a box cannot be split further."""
         return self._how.whole and self.statistics["stuck"] > 0
+
+    def extend(self, budget: Budget) -> None:
+        self.budget = budget
 
     def copy(self, confirm: Confirm, budget: Budget) -> InputSplits:
         fresh = InputSplits(self.query, confirm, budget, self._how)
@@ -156,7 +171,7 @@ class InputSplits(Divisible):
 
     def outcome(self) -> Outcome:
         statistics, stuck = self.statistics, self.statistics["stuck"]
-        left = len(self.frontier) + self.handed_out
+        left = self.open
         if self.found is not None:
             return Outcome("sat", self.found, statistics=statistics)
         left = 0 if self._hopeless else left
@@ -180,11 +195,16 @@ class InputSplits(Divisible):
         coarse, how, attack = self._coarse, self._how, self._how.strategy.attack
         self.statistics["boxes"] += len(share)
         bounded = bound_boxes(coarse, parts, self._forward, self.budget, how)
-        bounded = bound_exactly(self.query, coarse, parts, bounded, self.budget, how)
-        self._keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
         points = bounded.points.flatten(0, 1)
-        outputs = coarse.network(points)
-        self.found = offer(coarse, self.confirm, points, outputs, attack.in_boxes.offer)
+        near = Near.of(coarse, points, coarse.network(points), attack.in_boxes.offer)
+        again = only_rounding(self.query, bounded)
+        offered, unsure, *known = read(near.flags.sum(), again.sum(), *_left(bounded, share))
+        if unsure and coarse is not self.query:
+            at = places(again, unsure)
+            bounded = bound_exactly(self.query, parts, bounded, at, self.budget, how)
+            known = read(*_left(bounded, share))
+        self._keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
+        self.found = near.confirmed(self.confirm, offered, attack.in_boxes.offer)
         self._batches += 1
         if self.found is None and self._batches % attack.box_batches == 0:
             # The centres of the lowest boxes are where an attack starts best.
@@ -192,9 +212,9 @@ class InputSplits(Divisible):
             self.found = descend(coarse, self.confirm, self.budget, attack.in_boxes, starts)
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
+            known = read(*_left(bounded, share))
         if self.found is None:
-            self._closed += float(share[bounded.closed].sum())
-            self._push_open(bounded, share)
+            self._push_open(bounded, share, known)
 
     def _walked(self, bounded: Bounded) -> tuple[Counterexample | None, Bounded]:
         """Walk through the boxes that splits do not decide, which are done with then."""
@@ -206,8 +226,12 @@ class InputSplits(Divisible):
         found = walk_boxes(self.query, boxes, self.confirm, budget, walk, statistics, reasons)
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
-    def _push_open(self, bounded: Bounded, share: Tensor) -> None:
-        open_ = torch.nonzero(~bounded.closed).flatten()
+    def _push_open(self, bounded: Bounded, share: Tensor, known: list[float]) -> None:
+        """Keep the boxes that are open and can be split, given what is `_left`."""
+        count, stuck, closed = known
+        self._closed += closed
+        self.statistics["stuck"] += int(stuck)
+        open_ = places(_open(bounded), count)
         self.frontier.push(
             score(self.query, bounded.nominal)[open_],
             lower=bounded.left.lower[open_],
@@ -218,16 +242,23 @@ class InputSplits(Divisible):
         )
 
     def _halved(self, taken: dict[str, Tensor]) -> tuple[Parts, Tensor]:
-        """Both halves of each box that can be halved, along the input that the relaxation loses
-        most by, and their shares."""
+        """Both halves of each box, along the input that the relaxation loses most by, and their
+        shares."""
         parts = Parts(taken["lower"], taken["upper"], taken["signs"])
-        middle = (parts.lower + parts.upper) / 2
-        splits = (parts.lower < middle) & (middle < parts.upper)  # [boxes, inputs]
-        able = splits.any(-1)
-        self.statistics["stuck"] += int((~able).sum())
-        parts = Parts(*(t[able] for t in parts))
-        pull = torch.where(splits, taken["pull"], -torch.inf)[able]
-        return _cut(parts, pull.argmax(-1)), taken["share"][able].repeat(2) / 2
+        pull = torch.where(can_be_split(parts), taken["pull"], -torch.inf)
+        return _cut(parts, pull.argmax(-1)), taken["share"].repeat(2) / 2
+
+
+def _open(bounded: Bounded) -> Tensor:
+    """Which boxes [boxes] are open and can be split."""
+    return ~bounded.closed & can_be_split(bounded.left).any(-1)
+
+
+def _left(bounded: Bounded, share: Tensor) -> tuple[Tensor, ...]:
+    """How many boxes are open and can be split, how many are open and cannot be, and the share
+    [boxes] of those that are closed."""
+    open_ = _open(bounded)
+    return open_.sum(), (~bounded.closed & ~open_).sum(), (share * bounded.closed).sum()
 
 
 def _cut(parts: Parts, dimension: Tensor) -> Parts:

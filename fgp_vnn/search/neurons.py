@@ -31,6 +31,7 @@ from fgp_vnn.search.clipped_neurons import clip_neurons, near
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
+from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.rebound import empty_ones, uncrossed
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
@@ -118,12 +119,15 @@ class Decide(Goal):
         return torch.where(crossing[at].any(-1), chosen, -1)
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """Those that a longer ascent closes are returned; the rest are decided by projections."""
+        """Those that a longer ascent closes are returned; the rest are decided by projections, but
+        not where activations are smooth: then they are no regions."""
         bundles = visited.bounded.bundles
         proved = bundles.at(at[:0])
         if self.setting.ascent.storable:
             proved, at = self._prove_by_slopes(bundles, at)
-        if len(at):
+        if not self.setting.query.network.piecewise_linear:
+            self.unsettled += len(at)
+        elif len(at):
             decided = decide_regions(
                 self.setting.query,
                 visited.bounded.regions(at),
@@ -205,7 +209,8 @@ class NeuronSplits(Divisible):
         clipped = neurons.clipped if some else 0
         goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
         fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
-        search = BestFirst(goal, Frontier(budget.waiting), min(neurons.batch, fit), keep)
+        pace = Pace(neurons.batch, fit, query.network.device)
+        search = BestFirst(goal, Frontier(budget.waiting), pace.size, keep, pace=pace)
         search.begin(root, goal.first(len(root.signs)))
         return cls(goal, search, neurons)
 
@@ -229,7 +234,12 @@ class NeuronSplits(Divisible):
         if neurons.trial is None or bounded < neurons.trial:
             return False
         # About half of all bundles are leaves of the tree so far; the rest were split.
-        return len(self.frontier) + self.handed_out > neurons.hardly * bounded / 2
+        return self.open > neurons.hardly * bounded / 2
+
+    def extend(self, budget: Budget) -> None:
+        self.budget = budget
+        self.goal.setting = replace(self.goal.setting, budget=budget)
+        self.neurons = replace(self.neurons, most=None, trial=None)
 
     def copy(self, confirm: Confirm, budget: Budget) -> NeuronSplits:
         setting = replace(self.goal.setting, budget=budget)
@@ -263,7 +273,7 @@ class NeuronSplits(Divisible):
             search.keep(proved)
 
     def outcome(self) -> Outcome:
-        goal, lp, left = self.goal, self.goal.effort.lp, len(self.frontier) + self.handed_out
+        goal, lp, left = self.goal, self.goal.effort.lp, self.open
         statistics = {"bundles": self.bounded}
         statistics |= {"lps": goal.lps} if lp else {}
         statistics |= {"leaves": goal.leaves} if goal.leaves else {}
@@ -279,5 +289,7 @@ class NeuronSplits(Divisible):
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
         if goal.unsettled:
             reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
+            if smooth := goal.setting.query.network.smooth:
+                reason = f"{goal.unsettled} bundles are open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)
         return Outcome("unsat", statistics=statistics)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.attack.lowest import Lowest
+from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.rounding import below
 from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.regions.extreme_points import LinearPrograms, lowest_points
@@ -50,7 +51,7 @@ class Value(Goal):
         self.look(bounded.result.points.flatten(0, 1))
         row = batch.bundles.disjunct
         closed = level > self.enough()[row]
-        self._close(row[closed], level[closed])
+        self._close(row, torch.where(closed, level, torch.inf))
         return Visited(bounded, level, closed, {})
 
     def look(self, points: Tensor) -> None:
@@ -66,14 +67,19 @@ class Value(Goal):
         """The lowest bundles of each row in which no closed one is as low, as many of each."""
         waiting = frontier.everything()
         row, level = waiting["disjunct"], waiting["key"]
-        useful = torch.nonzero(level < self._closed[row]).flatten()
-        useful = useful[level[useful].argsort(stable=True)]
-        useful = useful[row[useful].argsort(stable=True)]  # by row, and by level in each
-        counts = torch.bincount(row[useful], minlength=len(self._closed))
-        first = counts.cumsum(0) - counts
-        rank = torch.arange(len(useful), device=row.device) - first[row[useful]]
-        each = max(1, count // max(1, int((counts > 0).sum())))
-        return frontier.take(useful[rank < each])
+        useful = level < self._closed[row]
+        order = torch.where(useful, level, torch.inf).argsort(stable=True)
+        order = order[row[order].argsort(stable=True)]  # by row, and by level in each
+        waiting_in, useful_in = (
+            torch.zeros_like(self._closed, dtype=torch.long).index_add(0, row, flags.long())
+            for flags in (torch.ones_like(useful), useful)
+        )
+        first = waiting_in.cumsum(0) - waiting_in
+        rank = torch.arange(len(row), device=row.device) - first[row[order]]
+        each = (count // (useful_in > 0).sum().clamp(min=1)).clamp(min=1)
+        chosen = useful_in.clamp(max=each)  # of each row
+        (total,) = read(chosen.sum())
+        return frontier.take(order[places(rank < chosen[row[order]], total)])
 
     def least(self, frontier: Frontier) -> Tensor:
         """The lowest level of each row [rows]."""
@@ -105,7 +111,7 @@ class Least(Value):
     def done(self, batch: Batch) -> Tensor:
         row = batch.bundles.disjunct
         done = batch.level > self.enough()[row]
-        self._close(row[done], batch.level[done])
+        self._close(row, torch.where(done, batch.level, torch.inf))
         return done
 
     def look(self, points: Tensor) -> None:

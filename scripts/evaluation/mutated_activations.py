@@ -20,11 +20,25 @@ _POLE = tested(
     "network/test_activations::an_interval_outside_of_the_domain_has_no_bounds",
 )
 _LINES = tested(
-    "bounds/lines.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
+    "bounds/lines.py",
+    "bounds/test_lines",
+    "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points",
 )
 _LAYERS = tested(
     "bounds/layers.py", "engine/test_smooth::bounds_of_smooth_networks_hold_at_sampled_points"
 )
+_JOINT = tested(
+    "bounds/joint_products.py",
+    "bounds/test_joint_products::no_sampled_value_is_below_the_linear_bounds",
+    "bounds/test_joint_products::no_sampled_value_is_below_where_factors_bend",
+    "bounds/test_joint_products::what_overflows_regains_nothing",
+)
+_QUADRATIC = tested("network/onnx/quadratic.py", "network/test_quadratic")
+_NEURONS = tested(
+    "search/neurons.py",
+    "engine/test_smooth_splits::what_a_sample_meets_stays_open_when_no_relu_is_left",
+)
+_MANY = tested("engine/many.py", "engine/test_many")
 
 # The name, where, the text that is there, and what takes its place.
 ACTIVATIONS: tuple[Change, ...] = (
@@ -92,8 +106,60 @@ ACTIVATIONS: tuple[Change, ...] = (
     (
         "offsets of the other side",
         _LINES,
-        "torch.where(coefficient > 0, floor,",
-        "torch.where(coefficient < 0, floor,",
+        "_offsets(positive, floor) + _offsets(negative, intercept)",
+        "_offsets(positive, intercept) + _offsets(negative, floor)",
+    ),
+    ("infinite offsets count as 0", _LINES, "used != 0, -torch.inf,", "used > 2, -torch.inf,"),
+    (
+        "what is regained is not proved",
+        _JOINT,
+        "lost[:, rows] - spare[:, rows] - kept",
+        "lost[:, rows]",
+    ),
+    (
+        "lines of factors are exact",
+        _JOINT,
+        "error = torch.maximum(*sides).clamp(min=0) + spare",
+        "error = 0 * spare",
+    ),
+    (
+        "one line of a factor",
+        _JOINT,
+        "torch.maximum(*sides).clamp(min=0)",
+        "torch.minimum(*sides).clamp(min=0)",
+    ),
+    ("forms only curve up", _JOINT, "values.clamp(max=0).abs() * spread", "0 * values * spread"),
+    (
+        "eigenvectors of length 1 along axes",
+        _JOINT,
+        "vectors.abs().sum(-2).square()",
+        "vectors.square().sum(-2)",
+    ),
+    ("factors by the wrong radius", _JOINT, "first = e * t[:, right] +", "first = e * 0 +"),
+    (
+        "concave forms are convex",
+        _QUADRATIC,
+        "Squares(sign, factor, rest)",
+        "Squares(1, factor, rest)",
+    ),
+    ("a rest that is rounded", _QUADRATIC, "if Fraction(result[i, j]) != exact:", "if False:"),
+    (
+        "smooth bundles are regions",
+        _NEURONS,
+        "self.unsettled += len(at)\n        elif",
+        "self.unsettled += 0\n        elif",
+    ),
+    (
+        "halves that were not bounded are proved",
+        _MANY,
+        "least = np.full((len(boxes.case), network.outputs), -np.inf)",
+        "least = np.full((len(boxes.case), network.outputs), 1e9)",
+    ),
+    (
+        "upper halves are forgotten",
+        _MANY,
+        "lower[count:][number] = middle",
+        "upper[count:][number] = middle",
     ),
     (
         "values of smooth layers like ReLUs",

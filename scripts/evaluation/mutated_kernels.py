@@ -97,8 +97,8 @@ KERNELS: tuple[Change, ...] = (
     (
         "negative weights of rows",
         _ASCENT,
-        "grown = weights * torch.exp(4 * rate * value / size)",
-        "grown = weights + 4 * rate * value / size",
+        "grown = weights * torch.exp(rate * value / size)",
+        "grown = weights + rate * value / size",
     ),
     (
         "the coarse bound taken for the proved one",

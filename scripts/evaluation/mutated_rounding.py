@@ -62,7 +62,7 @@ ROUNDING: tuple[Change, ...] = (
         "torch.where(bound > -inf, bound, inf)",
         "bound",
     ),
-    ("rounding: overflow as a proof", _THEOREM, "(bound > 0) & (bound < inf)", "bound > 0"),
+    ("rounding: overflow as a proof", _THEOREM, "or_zero) & (bound < inf)", "or_zero)"),
     (
         "rounding: casts to the nearest",
         _THEOREM,

@@ -148,14 +148,14 @@ TERMS: tuple[Change, ...] = (
     (
         "term: errors of weighed rows",
         _CONJUNCTIONS,
-        "(passed.nominal - passed.least)[:, rows] +",
-        "0 * passed.least[:, rows] +",
+        "(passed.nominal - passed.least)[boxes, rows]",
+        "0 * passed.least[boxes, rows]",
     ),
     (
         "term: errors of rows are not flushed",
         _CONJUNCTIONS,
-        "[:, rows] + size_of.lost",
-        "[:, rows]",
+        "rounding = error + size_of.lost",
+        "rounding = error",
     ),
     (
         "term: weighed rows do not round",
@@ -166,7 +166,7 @@ TERMS: tuple[Change, ...] = (
     (
         "term: weighed rows are not flushed",
         _CONJUNCTIONS,
-        "size_of.lost * (6 * len(rows) + 8) * (1 + widths)",
+        "size_of.lost * (6 * count + 8) * (1 + widths)",
         "0 * widths",
     ),
     (

@@ -23,10 +23,19 @@ from rich.progress import track
 
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.settings import Settings
+from fgp_vnn.strategy import Hidden, Inputs, Slopes, Strategy
 from tests.helpers.smooth_networks import smooth_case
 from tests.helpers.solving import solve
 
 _ROUNDED = 1e-9  # of a sample in float64
+_WAYS = {
+    "auto": Strategy(),
+    "bounds": Strategy(),
+    "neurons": Strategy(inputs=Inputs(few=-1, some=-1)),  # these are split first
+    "worthwhile": Strategy(  # as if the network were large
+        slopes=Slopes(intervals_first=0), hidden=Hidden(worthwhile=1, worth_gain=-1.0)
+    ),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,10 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     numbers = range(chosen.seed, chosen.seed + chosen.cases)
     for number in track(numbers, description="deciding", console=console):
         case = smooth_case(number)
-        for engine in ("auto", "bounds"):
-            settings = Settings(engine=engine, attack=False)
+        for engine, strategy in _WAYS.items():
+            settings = Settings(engine="bounds" if engine == "bounds" else "auto", attack=False)
             budget = Budget.of(chosen.limit, None)
-            verdict = solve(case.query, lambda points: None, settings, budget)
+            verdict = solve(case.query, lambda points: None, settings, budget, strategy)
             seen[engine, case.seen <= 0, verdict.status] += 1
             if verdict.status == "unsat" and case.seen < -_ROUNDED:
                 bad.append(f"case {number} ({', '.join(case.names)}): {engine} says unsat")

@@ -70,6 +70,49 @@ def test_the_attack_on_what_stays_open_is_within_the_time_of_its_point(
     assert 0 < given["certify"] < 8 and 0 < given["attack"] <= 8
 
 
+def test_an_interrupt_shows_what_is_done(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[int] = []
+
+    def certify(self: Certifier, x: Doubles, **rest: Any) -> Robustness:
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(1)
+        return Robustness("robust", 0, decided_by="bounds")
+
+    monkeypatch.setattr(Certifier, "certify", certify)
+    points, output = write_points(tmp_path, ".npz"), tmp_path / "out.csv"
+    words = ["certify", str(model), str(points), "--epsilon", "0.1", "--output", str(output)]
+    assert main(words) == 130
+    said = capsys.readouterr()
+    assert said.out.startswith("2 points: 2 robust,") and "--resume" in said.err
+
+
+def test_a_point_outside_of_the_clip_box_is_refused_before_the_work_and_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = tmp_path / "points.npy"
+    np.save(points, np.array([[0.5] * 4, [0.5, 2.0, 0.5, 0.5]]))
+    said = []
+    for command in (["certify", "--epsilon", "0.1"], ["radius", "--max", "0.1"]):
+        words = [command[0], str(model), str(points), *command[1:], "--clip", "0", "1"]
+        assert main([*words, "--norm", "linf"]) == 2
+        said.append(capsys.readouterr())
+    assert said[0] == said[1] and "point 1: " in said[0].err and said[0].out == ""
+
+
+def test_why_points_are_not_decided_is_said(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = write_points(tmp_path, ".npz")
+    words = ["certify", str(model), str(points), "--epsilon", "0.8", "--engine", "bounds"]
+    assert main([*words, "--first", "1"]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("1 point: ") and "1 unknown" in first
+    assert second == "not decided, 1 point: linear bounds leave it open"
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".json"])
 def test_an_interrupted_run_goes_on_where_it_was(
     model: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]

@@ -67,3 +67,21 @@ def test_the_bundled_benchmark_is_part_of_the_package() -> None:
     assert len(instances) >= 40
     files = [name for instance in instances for name in (instance.onnx, instance.vnnlib)]
     assert all((BENCHMARK / name).is_file() for name in files)
+
+
+def test_files_to_try_the_commands_with_are_written_and_nothing_is_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "example"
+    assert main(["demo", "--files", str(folder)]) == 0
+    for network, prop in (("model", "property"), ("controller", "pushes_back")):
+        files = [str(folder / f"{network}.onnx"), str(folder / f"{prop}.vnnlib")]
+        assert main(["supports", *files]) == 0
+    answers = {instance.expected for instance in read_instances(folder / "benchmark")}
+    assert answers == {"sat", "unsat"}
+    (folder / "mine.txt").touch()
+    assert main(["demo", "--files", str(folder)]) == 0  # again, beside what a user has made
+    (folder / "model.onnx").write_text("my own")
+    capsys.readouterr()
+    assert main(["demo", "--files", str(folder)]) == 2
+    assert "model.onnx is there already with other content" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import vnnlib
 
@@ -87,7 +88,11 @@ def test_json_of_supports_networks_check_and_the_points_of_certify(
     prop = next((tmp_path / "p" / "vnnlib").iterdir())
     capsys.readouterr()
     assert answer(capsys, "supports", network, prop, "--json")["supported"] is True
-    capsys.readouterr()
+    bad = tmp_path / "bad.vnnlib"
+    bad.write_text("(assert (>= X_0 X_1))")
+    assert main(["supports", str(network), str(bad), "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert told["supported"] is False and told["answer"].startswith("refused: ")
     results = tmp_path / "out.txt"
     assert main(["verify", str(network), str(prop), "--results", str(results)]) == 0
     capsys.readouterr()
@@ -95,6 +100,21 @@ def test_json_of_supports_networks_check_and_the_points_of_certify(
         "valid": True,
         "fault": None,
     }
+
+
+def test_a_folder_has_the_weights_that_lie_beside_the_network(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network, points = files
+    model = onnx.load(network)
+    (tmp_path / "big").mkdir()
+    beside = tmp_path / "big" / "net.onnx"
+    onnx.save(model, beside, save_as_external_data=True, size_threshold=0)
+    assert len(list((tmp_path / "big").iterdir())) > 1
+    out = tmp_path / "folder"
+    assert main(["property", str(beside), str(points), "--epsilon", "0.1", "--out", str(out)]) == 0
+    assert main(["networks", str(out / "onnx")]) == 0
+    assert "1 can be read" in capsys.readouterr().out
 
 
 def test_a_plain_name_stands_for_the_packed_file_beside_it(
@@ -118,6 +138,11 @@ def test_help_has_a_sentence_for_every_option_and_an_example(command: str) -> No
     assert f"fgp-vnn {command}" in str(chosen.epilog)
     for action in chosen._actions:
         assert action.help, action.dest
+        if action.option_strings and not action.required and action.dest != "help":
+            words = action.help % {"default": action.default}
+            assert "(" in words and ")" in words, f"{action.dest}: what is its default?"
+            told = words.rpartition("(")[2]
+            assert "default" in told or "needed" in told or told[0].isalnum(), action.dest
 
 
 def test_verify_tells_its_story_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:

@@ -231,7 +231,7 @@ def test_the_page_holds_the_numbers_of_the_table(command: list[str], tmp_path: P
     text = page.read_text()
     for row in read(output):
         assert f">{float(row['lower']):.6g}<" in text
-    for words in ("net.onnx", "points.npz", "ReLU layers", "2 (6, 5)", "Certified accuracy"):
+    for words in ("net.onnx", "points.npz", "hidden layers", "2 (6, 5)", "Certified accuracy"):
         assert words in text
 
 

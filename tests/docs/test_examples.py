@@ -1,7 +1,8 @@
-"""The first steps of the documentation, taken as a newcomer takes them: from top to bottom."""
+"""The pages of the documentation, followed as a newcomer does: from top to bottom."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -12,39 +13,115 @@ import pytest
 
 from tests.helpers.places import ROOT
 
-pytestmark = pytest.mark.slow
+DOCS = ROOT / "docs"
+# What a page that is followed leaves behind and says, besides ending without an error.
+FOLLOWED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "README.md": (
+        ("unsat by bounds", "certificate accepted", "50 points:", "9 of 9 solved", "unsat bounds"),
+        ("example/robust.html", "example/radii.html", "example/runs/compare/report.html"),
+    ),
+    "docs/start.md": (
+        ("verified robust accuracy", "10 points:", "unsat bounds", "5 of 5 solved"),
+        ("radii.html", "runs/first/report.html"),
+    ),
+    "docs/howto/model.md": (("supported\n", "2 networks: 2 can be read", "sat"), ()),
+    "docs/howto/property.md": (("6 instances in", "1 of 1 solved"), ("example/robust/onnx",)),
+    "docs/howto/python.md": ((), ("example/proof.vnnlib",)),
+    "docs/howto/radius.md": (
+        ("20 points:", "5 points:"),
+        ("example/out.html", "example/radii.png", "example/radii.svg"),
+    ),
+    "docs/howto/folders.md": (
+        ("9 of 9 solved", "valid\n"),
+        ("example/runs/first/report.html", "example/runs/compare/repeat.sh"),
+    ),
+    "docs/howto/certificates.md": (
+        ("certificate accepted", "unsat safe.npz"),
+        ("example/runs/proved/certificates",),
+    ),
+}
+# Command lines that no test runs as they stand, and what does instead.
+NOT_RUN = {
+    "--cluster": "tests/bench/test_cluster.py, on a cluster inside the machine",
+    "fgp-vnn demo": "tests/vnncomp/test_benchmark.py and scripts/demo.sh",
+}
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """Return the blocks of a page that are meant to be run: language and text."""
+    """The blocks of a page that are meant to be run: language and text."""
     return re.findall(r"^```(python|bash)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def test_the_first_page_does_what_it_says(tmp_path: Path) -> None:
-    """Python blocks are one session, shell blocks run between them."""
-    pytest.importorskip("sklearn", reason="needs pip install 'fgp-vnn[train]'")
-    pytest.importorskip("jinja2", reason="needs pip install 'fgp-vnn[report]'")
-    lines = ["import subprocess"]
-    for language, text in blocks(ROOT / "docs" / "start.md"):
-        run = f"subprocess.run(['bash', '-euc', {text!r}], check=True)"
-        lines.append(text if language == "python" else run)
-    tools = tmp_path / "bin"
-    tools.mkdir()
+def script(page: str) -> str:
+    """A page as one Python session; its shell blocks run in between, and a cd holds."""
+    lines = [
+        "import os, subprocess",
+        "def shell(text):",
+        "    subprocess.run(['bash', '-euc', text + '\\npwd > \"$WHERE\"'], check=True)",
+        "    os.chdir(open(os.environ['WHERE']).read().strip())",
+    ]
+    if page == "README.md":
+        lines.append("shell('fgp-vnn demo --files example; cd example')")
+    for language, text in blocks(ROOT / page):
+        lines.append(text if language == "python" else f"shell({text!r})")
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
+    """The folder is like a clone: the competition's scripts are in it."""
+    for module in ("sklearn", "jinja2", "matplotlib", "onnxscript"):
+        pytest.importorskip(module, reason="the pages use all that can be installed")
+    tools, clone = tmp_path / "bin", tmp_path / "clone"
+    for folder in (tools, clone):
+        folder.mkdir()
     for name, words in (("fgp-vnn", "-m fgp_vnn "), ("python", "")):
         (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n')
         (tools / name).chmod(0o755)
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    (clone / "vnncomp").symlink_to(ROOT / "vnncomp")
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": path},
+        [sys.executable, "-c", script(page)],
+        cwd=clone,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "FGP_VNN": str(tools / "fgp-vnn"),
+            "WHERE": str(tmp_path / "where"),
+        },
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    assert "verified robust accuracy" in done.stdout
-    assert "10 points:" in done.stdout
-    assert "unsat bounds" in done.stdout
-    assert "5 of 5 solved" in done.stdout
-    assert (tmp_path / "radii.html").exists()
-    assert (tmp_path / "runs" / "first" / "report.html").exists()
+    assert done.returncode == 0, done.stdout + done.stderr
+    said, left = FOLLOWED[page]
+    for words in said:
+        assert words in done.stdout, done.stdout
+    for name in left:
+        assert (clone / name).exists(), name
+
+
+def test_every_command_of_the_pages_is_in_a_block_that_is_run() -> None:
+    """All lines that begin with the program's name; the reference is made from the program."""
+    own = ("reference", "results.md")  # which are written by programs that run them
+    written = [page for page in DOCS.rglob("*.md") if not {*page.parts} & {*own}]
+    pages = [ROOT / "README.md", *written]
+    for page in pages:
+        name = page.relative_to(ROOT).as_posix()
+        run = {line.strip() for _, text in blocks(page) for line in text.splitlines()}
+        for line in re.findall(r"^ *(?:\$ )?(fgp-vnn .*)$", page.read_text(), re.MULTILINE):
+            followed = name in FOLLOWED and line.strip() in run
+            assert followed or any(words in line for words in NOT_RUN), f"{name}: {line}"
+
+
+def test_the_page_of_results_is_written_by_the_commands_that_it_names(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("results", DOCS / "results.py")
+    assert spec is not None and spec.loader is not None
+    results = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(results)
+    text = results.PAGE.read_text()
+    commands = [command for command, _ in results.BLOCK.findall(text)]
+    assert len(commands) >= 4 and len(commands) == text.count("fgp-vnn ") - text.count("`fgp-vnn ")
+    assert results.renewed(text, tmp_path, "no command has these words") == text
+    small = "```text\n$ fgp-vnn --version\nan old line\n```\n"
+    assert results.renewed(small, tmp_path).splitlines()[2].startswith("fgp-vnn ")

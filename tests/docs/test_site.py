@@ -89,6 +89,15 @@ def test_every_link_leads_somewhere_in_plain_markdown(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
+def test_every_figure_is_drawn_by_a_script_and_shown() -> None:
+    scripts = " ".join(path.read_text() for path in (DOCS / "figures").glob("*.py"))
+    pages = " ".join(path.read_text() for path in PAGES)
+    figures = [path.name for path in (DOCS / "figures").glob("*.svg")]
+    assert len(figures) >= 3
+    for name in figures:
+        assert f'"{name}"' in scripts and f"figures/{name}" in pages
+
+
 def test_every_command_and_option_is_in_the_reference() -> None:
     """Written anew by: python docs/commands.py"""
     spec = importlib.util.spec_from_file_location("commands", DOCS / "commands.py")

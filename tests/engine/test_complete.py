@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +15,10 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings
 from tests.engine.decisions import ENGINES, make_query, truth
-from tests.helpers.random_cases import FAMILIES, Case, exact_confirm, random_case, tie
+from tests.helpers.random_cases import FAMILIES, exact_confirm, random_case, tie
 from tests.helpers.solving import solve
 
 CLEAR = [f for f in FAMILIES if f not in ("tie", "strict tie")]
-
-
-@cache
-def case_number(number: int) -> Case:
-    """Its truth takes longer to find than any verdict."""
-    return random_case(number)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -35,7 +28,7 @@ def test_every_random_case_is_decided_as_the_oracle_has_it(name: str) -> None:
     for number in range(64):
         if FAMILIES[number % len(FAMILIES)] not in CLEAR:
             continue
-        case = case_number(number)
+        case = random_case(number)
         if case.truth == "unclear" or (name == "inputs" and not isinstance(case.query.domain, Box)):
             continue
         outcome = ENGINES[name](case.query)

@@ -21,6 +21,7 @@ from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.search.forecast import Forecast
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Crew as Numbers
@@ -30,7 +31,7 @@ from tests.helpers.random_networks import random_domain, random_network, sample
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 SMALL = Strategy(inputs=Inputs(batch=8), neurons=Neurons(batch=8))
-HASTY = Numbers(alone=0.0, turn=0.0, pause=0.01)
+HASTY = Numbers(alone=(0.0, 0.0), turn=0.0, pause=0.01)
 Begin = Callable[[Query, Confirm, Budget], Divisible]
 
 
@@ -162,7 +163,7 @@ def test_what_fails_in_a_process_is_done_in_the_first_one(
     monkeypatch.setattr(kind, "run", fail_elsewhere)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     with torch.no_grad():
-        run_shared(search, 2, HASTY)
+        run_shared(search, 2, HASTY, Forecast())
     assert search.outcome().status == "unsat"
     assert search.closed == pytest.approx(1)
     assert not children()
@@ -175,5 +176,5 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.Crew", refuse)
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
-    run_shared(search, 2, Numbers(alone=1e9))
+    run_shared(search, 2, Numbers(alone=(1e9, 1e9)), Forecast())
     assert search.outcome().status == "unsat"

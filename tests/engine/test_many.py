@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from fgp_vnn.api.verify import solve_property
+from fgp_vnn.api.verify import solve_property, verify
 from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.certificate.checker.check import check_files
 from fgp_vnn.engine.many import proved_at_once
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network import Network, load_network
+from fgp_vnn.network.activations.table import ACTIVATIONS
+from fgp_vnn.network.model import Dense
 from fgp_vnn.property.model import Array, Case, Conjunction, Property
+from fgp_vnn.property.write import write_property
 from fgp_vnn.strategy import Inputs, Strategy
 from tests.helpers.command_line import small_model
 from tests.helpers.network_models import Builder
@@ -54,6 +59,31 @@ def cases_of(network: Network, slack: float, seed: int = 0) -> tuple[Case, ...]:
     return tuple(found)
 
 
+def proved(
+    network: Network, cases: Sequence[Case], budget: Budget, strategy: Strategy
+) -> list[bool]:
+    return [w is not None for w in proved_at_once(network, cases, budget, strategy)]
+
+
+def test_a_case_is_proved_by_one_row_of_each_conjunction(tmp_path: Path) -> None:
+    network = load_network(small_model(tmp_path)).network
+    for weights in proved_at_once(network, cases_of(network, 1.0), UNLIMITED, FEW):
+        assert weights is not None and weights.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("slack", [1.0, 0.01])
+def test_boxes_that_are_bounded_together_have_a_certificate(tmp_path: Path, slack: float) -> None:
+    path = small_model(tmp_path)
+    cases = cases_of(load_network(path).network, slack)
+    prop, proof = tmp_path / "p.vnnlib", tmp_path / "proof.npz"
+    write_property(prop, Property(cases, 4, 2))
+    verdict = verify(path, prop, certificate=proof)
+    assert verdict.status == "unsat" and verdict.certificate
+    assert verdict.statistics["boxes"] >= COUNT  # all of them were bounded together
+    network = Path(path).read_bytes()
+    assert check_files(proof.read_bytes(), network, prop.read_bytes()).cases == COUNT
+
+
 @pytest.mark.parametrize("strategy", [Strategy(), FEW], ids=["one batch", "several"])
 def test_cases_that_are_met_are_not_proved_and_clear_ones_are(
     tmp_path: Path, strategy: Strategy
@@ -61,14 +91,13 @@ def test_cases_that_are_met_are_not_proved_and_clear_ones_are(
     network = load_network(small_model(tmp_path)).network
     clear, met = cases_of(network, 1.0), cases_of(network, 0.0)
     mixed = [(clear if i % 3 else met)[i] for i in range(COUNT)]
-    proved = proved_at_once(network, mixed, UNLIMITED, strategy)
-    assert proved == [i % 3 > 0 for i in range(COUNT)]
+    assert proved(network, mixed, UNLIMITED, strategy) == [i % 3 > 0 for i in range(COUNT)]
 
 
 def test_time_that_is_up_proves_nothing(tmp_path: Path) -> None:
     network = load_network(small_model(tmp_path)).network
     over = Budget(0.0, 1 << 30)
-    assert proved_at_once(network, cases_of(network, 1.0), over, FEW) == [False] * COUNT
+    assert proved(network, cases_of(network, 1.0), over, FEW) == [False] * COUNT
 
 
 def test_forms_carried_forward_prove_the_same(tmp_path: Path) -> None:
@@ -82,8 +111,8 @@ def test_forms_carried_forward_prove_the_same(tmp_path: Path) -> None:
     clear, met = cases_of(network, 500.0), cases_of(network, 0.0)
     for factor in (0, 1 << 40):
         strategy = Strategy(slopes=replace(Strategy().slopes, forward_factor=factor))
-        assert proved_at_once(network, clear, UNLIMITED, strategy) == [True] * COUNT
-        assert proved_at_once(network, met, UNLIMITED, strategy) == [False] * COUNT
+        assert proved(network, clear, UNLIMITED, strategy) == [True] * COUNT
+        assert proved(network, met, UNLIMITED, strategy) == [False] * COUNT
 
 
 @pytest.mark.parametrize("slack", [1.0, 0.01, 0.0])
@@ -106,3 +135,27 @@ def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
     prop = Property(cases_of(loaded.network, 1.0), 4, 2)
     verdict = solve_property(loaded, prop, Settings(), Budget(0.0, 1 << 30), strategy=APART)
     assert verdict.status == "timeout" and "before box" in verdict.reason
+
+
+def wave() -> Network:
+    """sin(3 x_0) + x_1 / 10, of which intervals of width 1 say little."""
+    first = Dense((0,), (torch.tensor([[3.0, 0.0]]).double(),), torch.zeros(1).double())
+    weights = torch.tensor([[0.0, 0.1]]).double(), torch.ones(1, 1).double()
+    last = Dense((0, 1), weights, torch.zeros(1).double())
+    return Network((first,), last, 2, (ACTIVATIONS["Sin"]({}),))
+
+
+def test_boxes_of_a_smooth_network_are_halved_until_they_are_proved() -> None:
+    """Whether the output reaches a limit a little above, or below, its greatest value."""
+    network = wave()
+    found: list[Case] = []
+    for slack in (0.02, -0.02) * 10:
+        low = np.array([0.1 * len(found) - 1, -1.0])
+        high = low + np.array([1.0, 0.5])
+        x = np.linspace(low[0], high[0], 2001)
+        most = np.sin(3 * x).max() + 0.1 * high[1] + slack
+        found.append(Case(low, high, (Conjunction(np.array([[-1.0]]), np.array([-most]), NONE),)))
+    expected = [True, False] * 10
+    assert proved(network, found, UNLIMITED, Strategy()) == expected
+    once = proved(network, found, UNLIMITED, Strategy(inputs=Inputs(halvings=0)))
+    assert sum(once) < 10 and not any(once[1::2])

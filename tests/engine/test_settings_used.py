@@ -15,12 +15,12 @@ from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.verify import solve_property
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import read_benchmark
-from fgp_vnn.budget.budget import Budget
 from fgp_vnn.cli.main import main
 from fgp_vnn.engine.settings import ENGINES, ROUTES, Settings, make_settings
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
 from tests.helpers.places import BENCHMARK
+from tests.helpers.ticking import Ticking
 
 # Another value than the usual one of every setting.
 UNUSUAL: dict[str, Any] = {
@@ -93,7 +93,7 @@ def read_by_verify(engine: str) -> set[str]:
         model, prop = instance(name)
         loaded, asked, now = load_network(model), load_property(prop), set[str]()
         settings = watched(Settings(engine=engine, attack=attack), now)
-        solve_property(loaded, asked, settings, Budget.of(30, None))
+        solve_property(loaded, asked, settings, Ticking(80))
         seen |= now
     return seen
 

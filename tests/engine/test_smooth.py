@@ -10,13 +10,14 @@ from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.robustness import Norm
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.slopes import Rows, ascend, start
-from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.activations.sigmoids import SIGMOID
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.strategy import Ascent
 from tests.helpers.smooth_networks import sampled, smooth_case, smooth_network
 from tests.helpers.solving import solve
+from tests.helpers.ticking import Ticking
 
 
 def _never(least: torch.Tensor) -> bool:
@@ -49,14 +50,17 @@ def test_bounds_of_smooth_networks_hold_at_sampled_points(part: int, dtype: torc
             assert float(found) <= least + slack * (1 + abs(least)), (number, names)
 
 
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(4))
 def test_no_verdict_on_a_smooth_network_contradicts_a_sample(part: int) -> None:
+    proved = 0
     for number in range(1000 + 20 * part, 1000 + 20 * part + 20):
         case = smooth_case(number)
         for engine in ("auto", "bounds"):
             settings = Settings(engine=engine, attack=False)
-            verdict = solve(case.query, lambda points: None, settings, Budget.of(0.2, None))
+            verdict = solve(case.query, lambda points: None, settings, Ticking(20))
             assert not (verdict.status == "unsat" and case.seen < -1e-9), (number, case.names)
+            proved += verdict.status == "unsat"
+    assert proved > 3
 
 
 def test_slopes_of_smooth_networks_only_raise_bounds() -> None:

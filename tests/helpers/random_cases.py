@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import torch
@@ -43,8 +44,9 @@ class Case:
     truth: str
 
 
+@cache
 def random_case(seed: int) -> Case:
-    """Case number `seed`: the families take turns."""
+    """Case number `seed`: the families take turns. Its truth takes long to find."""
     family = FAMILIES[seed % len(FAMILIES)]
     if family == "sliver":
         return Case(family, sliver(seed), "sat")

@@ -10,6 +10,7 @@ import pytest
 
 from fgp_vnn.cli.main import main
 from fgp_vnn.report.certify_page import CertifyReport
+from tests.helpers.network_models import Builder
 from tests.helpers.small_networks import random_network, save_onnx
 
 HOSTILE = "<script>alert(1)</script>"
@@ -34,6 +35,18 @@ def test_the_page_holds_the_numbers_and_the_pictures(command: list[str], tmp_pat
     broken = len(re.findall(r'data-results="not_robust"', text))
     assert broken and f"{broken} of {broken} counterexample" in text
     assert text.count("data:image/png;base64,") == 3 * broken
+
+
+def test_the_page_names_the_activations_of_the_network(tmp_path: Path) -> None:
+    builder = Builder([1, 4])
+    hidden = builder.op("Sigmoid", builder.op("Gemm", "x", builder.random(4, 5)))
+    last = builder.op("Gemm", hidden, builder.random(5, 2))
+    model = builder.save(tmp_path / "net.onnx", last)
+    np.save(tmp_path / "p.npy", np.zeros((1, 4)))
+    page = tmp_path / "page.html"
+    words = ["certify", str(model), str(tmp_path / "p.npy"), "--epsilon", "0.01", "--norm", "linf"]
+    assert main([*words, "--report", str(page)]) == 0
+    assert "Sigmoid" in page.read_text() and "ReLU" not in page.read_text()
 
 
 def test_the_page_is_made_again_from_a_finished_file(command: list[str], tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def made_up(model: Path, prop: Path, options: Options) -> Answer:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_answer_is_wrong(kind: str, tmp_path: Path) -> None:
-    arguments = ["--kind", kind, "--cases", "10", "--out", str(tmp_path)]
+    arguments = ["--kind", kind, "--cases", "5", "--out", str(tmp_path)]
     assert hostile.main(arguments, fgp_vnn_tool(0.1)) == 0
 
 

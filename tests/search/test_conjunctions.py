@@ -94,6 +94,8 @@ def test_each_disjunct_is_weighed_by_itself() -> None:
     """x <= -0.1 and -x <= -0.1 would exclude each other, but belong to different disjuncts."""
     query = linear_query([[1.0], [-1.0]], [-0.1, -0.1], 1, 1)
     assert combine_linear(query).closed.tolist() == [[False, False]]
+    pairs = linear_query([[1.0], [-1.0]] * 2, [-0.1, -0.1, 0.1, 0.1], 2, 2)
+    assert combine_linear(pairs).closed.tolist() == [[True, False]]
 
 
 def test_a_row_that_is_not_finite_closes_nothing() -> None:

@@ -116,7 +116,7 @@ def test_other_domains_are_refused() -> None:
 @pytest.mark.parametrize("coarse", [True, False])
 def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> None:
     decided = 0
-    cases = [random_case(seed) for seed in range(1000, 1120)]
+    cases = [random_case(seed) for seed in range(1000, 1060)]
     for case in cases:
         if not isinstance(case.query.domain, Box):
             continue
@@ -128,7 +128,7 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
         )
         assert not wrong(outcome.status, case.truth)
         decided += outcome.status in ("sat", "unsat")
-    assert decided > 30
+    assert decided > 15
 
 
 def test_a_counterexample_in_a_sliver_is_never_missed() -> None:

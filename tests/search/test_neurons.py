@@ -53,14 +53,14 @@ def hard_query(seed: int, *counts: int) -> Query:
 @pytest.mark.parametrize("part", range(len(FAMILIES)), ids=FAMILIES)
 def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
     decided = 0
-    for turn in range(18):
+    for turn in range(12):
         case = random_case(part + turn * len(FAMILIES))
         outcome = split(case.query)
         assert not wrong(outcome.status, case.truth)
         assert (outcome.counterexample is not None) == (outcome.status == "sat")
         assert bool(outcome.reason) == (outcome.status in ("unknown", "timeout"))
         decided += outcome.status in ("sat", "unsat")
-    assert decided >= 6 or FAMILIES[part] in ("strict tie", "sliver")
+    assert decided >= 4 or FAMILIES[part] in ("strict tie", "sliver")
 
 
 @pytest.mark.parametrize(

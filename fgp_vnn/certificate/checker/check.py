@@ -36,7 +36,7 @@ BATCH = 256
 class Checked:
     """What a certificate was found to prove, counted."""
 
-    watch: Callable[[], None]  # called after each batch of bounds
+    watch: Callable[[], None] = field(repr=False)  # called after each batch of bounds
     cases: int = 0
     disjuncts: int = 0
     lemmas: int = 0  # bounds of hidden neurons

@@ -8,6 +8,7 @@ failed, or time is up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,7 +44,7 @@ class Crew:
     ) -> None:
         self._searches, self._budget, self._numbers = searches, budget, numbers
         self._tasks: dict[Process, _Task | None] = {}
-        self._given, self._restarts = 0, numbers.restarts
+        self._given, self._restarts, self._jobs = 0, numbers.restarts, jobs
         # A quarter is for what waits here, as ever; the rest is for batches.
         self._share = replace(budget, memory=max(1, 3 * (budget.memory // 4) // jobs))
         try:
@@ -63,6 +64,7 @@ class Crew:
         """End all processes; what they have goes back to their searches."""
         for process in list(self._tasks):
             self._dismiss(process)
+        self._note_levels()
 
     def work(self, over: Callable[[], bool]) -> None:
         """Hand out, and take back, until `over` says so, time is up, nothing is open, or nobody is
@@ -82,7 +84,7 @@ class Crew:
 
     def _hire(self) -> None:
         worker = partial(_serve, self._searches, self._share, self._numbers.turn)
-        self._tasks[fork(worker, list(self._tasks))] = None
+        self._tasks[fork(worker, list(self._tasks), self._jobs + 1)] = None
 
     def _dismiss(self, process: Process) -> None:
         """End a process; what it has goes back to its search."""
@@ -105,11 +107,19 @@ class Crew:
         for left, process in zip(range(len(idle), 0, -1), idle, strict=True):
             open_ = [n for n, search in enumerate(self._searches) if len(search.frontier)]
             if not open_:
-                return
+                break
             number = open_[0]
             search = self._searches[number]
             count = min(max(search.batch // 2, 1), -(-len(search.frontier) // left))
             self._give(process, number, search.frontier.pop(count))
+        self._note_levels()
+
+    def _note_levels(self) -> None:
+        """Let each search know the lowest level of what is handed out."""
+        tasks = [task for task in self._tasks.values() if task is not None]
+        for number, search in enumerate(self._searches):
+            own = (float(task.records["key"].min()) for task in tasks if task.search == number)
+            search.lowest_out = min(own, default=math.inf)
 
     def _give(self, process: Process, number: int, records: Records) -> None:
         self._given += 1
@@ -181,9 +191,8 @@ class Crew:
         left = self._budget.left()
         for search in self._searches:
             step = f"split on {len(self._tasks)} processes, {search.bounded} bounded"
-            waiting = len(search.frontier) + search.handed_out
             known = None if left == float("inf") else left
-            tell(Stage(step, waiting, search.frontier.lowest, known))
+            tell(Stage(step, search.open, search.lowest, known))
 
 
 def _serve(

@@ -7,6 +7,7 @@ fork does not take along. Between the two goes a socket; whoever sees its end en
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -22,6 +23,7 @@ import torch
 
 from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import only_watched
+from fgp_vnn.budget.host import share_limits
 from fgp_vnn.engine.parallel.messages import packed, unpacked
 
 
@@ -56,8 +58,9 @@ class Process:
             os.waitpid(self.number, 0)
 
 
-def fork(work: Callable[[Connection], None], others: Sequence[Process]) -> Process:
-    """A copy of this process that does some work and ends; `others` are not its business."""
+def fork(work: Callable[[Connection], None], others: Sequence[Process], parts: int) -> Process:
+    """A copy of this process that does some work and ends, in one of so many parts of the memory
+    that limits leave; what `others` are told is not its business."""
     ours, theirs = Pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads
@@ -68,7 +71,7 @@ def fork(work: Callable[[Connection], None], others: Sequence[Process]) -> Proce
     try:
         for connection in (ours, *(other.connection for other in others)):
             connection.close()
-        _settle_in()
+        _settle_in(parts)
         work(theirs)
     finally:
         os._exit(0)
@@ -81,8 +84,10 @@ def end_with(connection: Connection) -> None:
     os._exit(0)
 
 
-def _settle_in() -> None:
+def _settle_in(parts: int) -> None:
     """Leave alone what belongs to the process that this is a copy of."""
+    gc.freeze()  # looking through what is shared would copy it
+    share_limits(parts)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -23,21 +24,22 @@ class ForkedSpread(Spread):
     def __init__(self, ways: int, worth: float) -> None:
         self.ways = ways
         self._worth = worth  # seconds of a part from which on a process pays
-        self._last = worth  # seconds of a part, the last time
+        self._rate = math.inf  # seconds of one thing of a piece, the last time
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
     ) -> Iterable[Result]:
-        begin = time.monotonic()
-        ways = min(self.ways, len(pieces)) if self._last >= self._worth else 1
+        begin, size = time.monotonic(), sum(len(piece) for piece in pieces)
+        pays = size and self._rate * size / self.ways >= self._worth
+        ways = min(self.ways, len(pieces)) if pays else 1
         results: dict[int, Result] = {}
         processes: list[Process] = []
         try:
             for way in range(1, ways):
                 part = [pieces[i] for i in range(way, len(pieces), ways)]
-                processes.append(fork(partial(_do, work, part), processes))
-            results |= {i: work(pieces[i]) for i in range(0, len(pieces), max(ways, 1))}
-            self._last = (time.monotonic() - begin) * max(ways, 1) / self.ways
+                processes.append(fork(partial(_do, work, part), processes, ways))
+            results |= {i: work(pieces[i]) for i in range(0, len(pieces), ways)}
+            self._rate = (time.monotonic() - begin) * ways / max(size, 1)
             for way, process in enumerate(processes, 1):
                 results |= zip(range(way, len(pieces), ways), process.receive(), strict=True)
         except (EOFError, OSError) as error:

@@ -68,9 +68,10 @@ class Product(Activation):
         upper = torch.maximum(lower, upper)
         u, v = ((lower[..., i], upper[..., i]) for i in (self.left, self.right))
         sides = []
+        centre = middle(lower, upper, dtype).double()
         for sign, (first, last) in ((1, (0, 1)), (-1, (1, 0))):
-            p = torch.stack([v[first], v[0] / 2 + v[1] / 2, v[last]]).to(dtype).double()
-            q = torch.stack([u[0], u[0] / 2 + u[1] / 2, u[1]]).to(dtype).double()
+            p = torch.stack([v[first], centre[..., self.right], v[last]]).to(dtype).double()
+            q = torch.stack([u[0], centre[..., self.left], u[1]]).to(dtype).double()
             none = torch.zeros_like(p[:1])
             p, q = (torch.cat([part, none]).clamp(-1e100, 1e100) for part in (p, q))
             offsets = rounded_down(below(_least(u, v, p, q, sign)), dtype)
@@ -78,6 +79,11 @@ class Product(Activation):
             sides.append((slopes, sign * offsets[:-1], sign * offsets[-1]))
         (low, floor, least), (high, ceiling, greatest) = sides
         return _or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)))
+
+
+def middle(lower: Tensor, upper: Tensor, dtype: torch.dtype) -> Tensor:
+    """The slopes of the planes in the middle: half of the sum, rounded to a precision once."""
+    return (lower.double() / 2 + upper.double() / 2).to(dtype)
 
 
 def _least(

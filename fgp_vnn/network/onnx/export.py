@@ -138,7 +138,7 @@ def _failing(module: nn.Module, arguments: Arguments) -> str:
             lambda layer, given, name=name: seen.append((name, layer, given))
         )
         for name, layer in module.named_modules()
-        if not any(layer.children()) and not isinstance(layer, torch.jit.ScriptModule)
+        if name and not any(layer.children()) and not isinstance(layer, torch.jit.ScriptModule)
     ]
     try:
         with torch.no_grad():

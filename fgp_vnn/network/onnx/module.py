@@ -48,6 +48,20 @@ def load_module(
     return replace(loaded, note=note)
 
 
+def export_module(module: nn.Module, x: Any | None = None) -> bytes:
+    """The ONNX file of a module in evaluation mode, in float32, for inputs in the shape of x."""
+    ready, _ = _ready(module)
+    arguments = arguments_of(ready, x if x is not None else _guess(ready))
+    exported = export(ready, arguments)
+    _compare(ready, arguments, exported)
+    return exported.content
+
+
+def weights_note(module: nn.Module) -> str:
+    """How the weights that are verified differ from the module's own, if they do."""
+    return _ready(module)[1]
+
+
 def _ready(module: nn.Module) -> tuple[nn.Module, str]:
     """A copy for evaluation on the CPU in float32, and how its weights differ."""
     module = getattr(module, "_orig_mod", module)  # what torch.compile was given

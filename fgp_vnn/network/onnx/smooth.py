@@ -23,6 +23,7 @@ from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.activations.table import ACTIVATIONS
 from fgp_vnn.network.onnx.clean import axes_of
 from fgp_vnn.network.onnx.graph import Graph, attributes, label, make_node
+from fgp_vnn.network.onnx.quadratic import squares_of
 from fgp_vnn.network.onnx.writer import Writer
 
 _OWN = {"Power", "Product"}  # that no ONNX file has: z^p, and products of pairs of entries
@@ -139,6 +140,26 @@ def _matmul(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
     return w.reshape(summed, w.graph.shape(node.output[0]))
 
 
+def _reduce_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+    """The sum of x_i (x M)_i over i as one of squares."""
+    product = _maker(w, node.input[0], "Mul")
+    if product is None or axes_of(w.graph, node, given) != [len(w.shape(node.input[0])) - 1]:
+        return None
+    for x, moved in (product.input, reversed(product.input)):
+        image = _maker(w, moved, "MatMul")
+        if image is None or image.input[0] != x or _varies(w, image.input[1]):
+            continue
+        found = squares_of(w.graph.constants[image.input[1]])
+        if found is None or w.shape(x) != w.shape(moved):
+            continue
+        last, sign = [len(w.shape(x)) - 1], float(found.sign)
+        squares = w.curve("Square", w.put("MatMul", x, found.factor.T, shape=w.shape(x)))
+        rest = w.multiply(x, w.put("MatMul", x, found.rest, shape=w.shape(x)))
+        both = w.add(w.mean(squares, last, "ReduceSum"), w.mean(rest, last, "ReduceSum"))
+        return w.reshape(w.add(both, sign, "Mul"), w.graph.shape(node.output[0]))
+    return None
+
+
 def _softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
     """1 / sum_j exp(z_j - z_i): no product, and between 0 and 1 by itself.
 
@@ -223,6 +244,7 @@ _RULES: dict[str, Rule] = {
     "Mul": _mul,
     "Pow": _pow,
     "ReduceL2": _root_of_squares,
+    "ReduceSum": _reduce_sum,
     "ReduceSumSquare": _root_of_squares,
     "Softmax": _softmax,
 }

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.slopes import carry
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.bundles import Bounded, Setting
 
 
@@ -19,7 +20,7 @@ def gains(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     kept = bounded.bundles.at(at)
     network, _ = setting.coarse or (setting.query.network, setting.query.domain)
     dtype, depth = network.dtype, len(setting.widths)
-    alpha = kept.multipliers(setting.widths).to(dtype).alpha
+    alpha = setting.multipliers(kept).to(dtype).alpha
     lines = bounded.bounds.at(at).to(dtype).lines(alpha)
     found = bounded.result.coefficients.items()
     coefficients = {k: coefficient[at].to(dtype) for k, coefficient in found}
@@ -27,10 +28,10 @@ def gains(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     arrived, passed_on, _ = carry(network, depth, points, lines, coefficients)
     gains = [kept.alpha[:, :0].to(dtype)]
     for k, width in enumerate(setting.widths, 1):
-        if k in arrived:
+        if k in arrived and network.activations[k - 1] is RELU:
             gain = coefficients[k] * (arrived[k] - 2 * passed_on[k])
             gains.append(gain.squeeze(-2))
-        else:  # nothing after this layer reads it
+        else:  # nothing after this layer reads it, or it has no signs
             gains.append(points.new_zeros(len(at), width))
     return torch.cat(gains, -1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.bundles import Bounded, Setting
 
 
@@ -17,7 +18,8 @@ def heights(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
         lower, upper = (side.expand(count, -1)[at] for side in (low, up))
         height = -lower * upper / (upper - lower)
         coefficient = bounded.result.coefficients.get(k)
-        if coefficient is None:  # nothing after this layer reads it
+        if coefficient is None or bounded.bounds.activations[k - 1] is not RELU:
+            # Nothing after this layer reads it, or it has no signs.
             scores.append(torch.zeros_like(height))
         else:
             scores.append(coefficient[at].squeeze(-2).to(height.dtype).abs() * height)

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.reading import cells, counts
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import regions_at_once
@@ -63,14 +64,13 @@ class Ground:
         on = self.patterns.unpack(words)
         return Regions(words, on * 2 - 1, self.system.forms(on))
 
-    def pairs(self, meets: Tensor) -> tuple[Tensor, Tensor]:
-        """(disjunct, region) [pairs] where all rows of a disjunct are met [outputs, regions]."""
+    def disjuncts_met(self, meets: Tensor) -> Tensor:
+        """Which disjuncts [disjuncts, regions] have all of their rows met [outputs, regions]."""
         if self.query.disjuncts != len(self.query.disjunct):  # not one row each, in order
             shape = (self.query.disjuncts, meets.shape[1])
             missed = torch.zeros(shape, dtype=torch.int32, device=meets.device)
             meets = missed.index_add(0, self.query.disjunct, (~meets).int()) == 0
-        disjunct, region = torch.nonzero(meets, as_tuple=True)
-        return disjunct, region
+        return meets
 
     def spaces(self, regions: Regions, disjunct: Tensor, region: Tensor) -> HalfSpaces:
         """The part of each pair's region that meets its disjunct."""
@@ -120,10 +120,10 @@ def explore(ground: Ground, order: Order[Measured]) -> int:
         explored += len(words)
         regions = ground.regions(words)
         met = order.measure(regions)
-        disjunct, region = ground.pairs(met.boundaries)
-        if len(disjunct):
-            order.meet(regions, disjunct, region, met)
-        neighbours = ground.patterns.neighbours(words, met.crossed)
-        if len(neighbours.words):
-            order.add(neighbours, met)
+        meets, crossed = ground.disjuncts_met(met.boundaries), ground.patterns.free(met.crossed)
+        pairs, flips = counts(meets, crossed)
+        if pairs:
+            order.meet(regions, *cells(meets, pairs), met)
+        if flips:
+            order.add(ground.patterns.neighbours(words, *cells(crossed, flips)), met)
     return explored

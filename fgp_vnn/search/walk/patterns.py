@@ -52,11 +52,12 @@ class Patterns:
         full[self._neurons] = bits
         return full
 
-    def neighbours(self, words: Tensor, crossed: Tensor) -> Neighbours:
-        """One neighbour for each neuron that is crossed [neurons, regions]."""
-        if self._neurons is not None:
-            crossed = crossed[self._neurons]
-        parent, place = torch.nonzero(crossed.T, as_tuple=True)
+    def free(self, crossed: Tensor) -> Tensor:
+        """Of the crossed neurons [neurons, regions], those that may flip [regions, unstable]."""
+        return (crossed if self._neurons is None else crossed[self._neurons]).T
+
+    def neighbours(self, words: Tensor, parent: Tensor, place: Tensor) -> Neighbours:
+        """The neighbours of regions [neighbours], each across one of the neurons that may flip."""
         flipped = words[parent] ^ self._flips[place]
         neuron = place if self._neurons is None else self._neurons[place]
         return Neighbours(parent, neuron, flipped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.reading import counts, first_places, places
 from fgp_vnn.strategy import HashTable
 
 WORD = 62  # sign bits per int64 word; the sign of the word itself is left alone
@@ -53,10 +54,10 @@ class SeenRegions:
 
     def fits(self, patterns: int, limit: int) -> bool:
         """Whether so many more patterns take at most `limit` bytes, while the table grows too."""
-        slots = len(self._table)
+        slots = self._slots
         while 4 * (self._count + patterns) > slots:
             slots = self._grown(slots)
-        held = 0 if slots == len(self._table) else len(self._table)
+        held = 0 if slots == self._slots else self._slots
         return (slots + held) * 8 * (self._words + 1) <= limit
 
     def add(self, patterns: Tensor) -> Tensor:
@@ -71,7 +72,7 @@ class SeenRegions:
             self._few = None
             if len(before):
                 self._insert(self._mark(before.reshape(-1, self._words)))
-        while 4 * (self._count + len(patterns)) > len(self._table):
+        while 4 * (self._count + len(patterns)) > self._slots:
             self._grow()
         fresh = self._insert(self._mark(patterns))
         self._count += len(fresh)
@@ -97,26 +98,45 @@ class SeenRegions:
         return marked
 
     def _insert(self, marked: Tensor) -> Tensor:
-        slot = self._hash(marked)
-        # Most patterns of a long walk are known, and most of those are found at once.
-        waiting = torch.nonzero(~_same(self._table[slot], marked)).flatten()
-        won: list[Tensor] = []
-        while len(waiting):
-            at = slot[waiting]
-            free = self._is_free(at)
-            claims, places = waiting[free], at[free]
-            self._owner[places] = claims  # one of those that claim a slot gets it
-            winners = self._owner[places] == claims
-            claims = claims[winners]
-            self._table[places[winners]] = marked[claims]
-            won.append(claims)
-            waiting = waiting[~_same(self._table[at], marked[waiting])]
-            slot[waiting] = (slot[waiting] + 1) & (len(self._table) - 1)
-        return torch.cat(won) if won else waiting
+        """Put marked patterns in; the positions of those that were not there.
 
-    def _is_free(self, slots: Tensor) -> Tensor:
-        held = self._table[slots]
-        return (held if self._words == 1 else held[:, 0]) == 0
+        Most patterns of a long walk are known, and most of those are found at once: there is room
+        for half of them to be tried further before a look at how many that are.
+        """
+        slot = self._hash(marked)
+        waiting = ~_same(self._table[slot], marked)
+        room = max(-(-len(marked) // 2), min(len(marked), self._numbers.whole))
+        at = first_places(waiting, room)
+        open_ = torch.arange(room, device=self._device) < waiting.sum()
+        marked_part, slot, won = marked[at], slot[at], list[Tensor]()
+        while True:
+            fresh, open_, slot = self._try(marked_part, slot, open_)
+            new, left, every = counts(fresh, open_, waiting)
+            won.append(at[places(fresh, new)])
+            if not left:
+                break
+            again = places(open_, left)
+            at, marked_part, slot = at[again], marked_part[again], slot[again]
+            open_ = torch.ones_like(again, dtype=torch.bool)
+        if every > room:
+            rest = places(waiting, every)[room:]
+            won.append(rest[self._insert(marked[rest])])
+        return torch.cat(won) if len(won) > 1 else won[0]
+
+    def _try(self, marked: Tensor, slot: Tensor, open_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Try a few slots for the patterns that are open; which ones got one, which ones are known
+        nowhere yet, and the slots to be tried next."""
+        number, fresh = torch.arange(len(marked), device=self._device), torch.zeros_like(open_)
+        for _ in range(self._numbers.tries):
+            claims = open_ & self._is_free(slot)
+            # One of those that claim a slot gets it; what claims none writes to the last one.
+            self._owner[torch.where(claims, slot, self._slots)] = number
+            winners = claims & (self._owner[slot] == number)
+            self._table[torch.where(winners, slot, self._slots)] = marked
+            fresh = fresh | winners
+            open_ = open_ & ~_same(self._table[slot], marked)
+            slot = torch.where(open_, (slot + 1) & (self._slots - 1), slot)
+        return fresh, open_, slot
 
     def _hash(self, marked: Tensor) -> Tensor:
         words = [marked] if self._words == 1 else list(marked.unbind(1))
@@ -124,17 +144,26 @@ class SeenRegions:
         for position, word in enumerate(words):
             mixed = (mixed ^ word) * _MIX[position % len(_MIX)]
             mixed = mixed ^ (mixed >> 29)
-        return mixed & (len(self._table) - 1)
+        return mixed & (self._slots - 1)
+
+    @property
+    def _slots(self) -> int:
+        return len(self._owner) - 1
+
+    def _is_free(self, slots: Tensor) -> Tensor:
+        held = self._table[slots]
+        return (held if self._words == 1 else held[:, 0]) == 0
 
     def _allocate(self, slots: int) -> None:
-        shape = (slots,) if self._words == 1 else (slots, self._words)
+        """An empty table, with one slot more that is written to and never read."""
+        shape = (slots + 1,) if self._words == 1 else (slots + 1, self._words)
         self._table = torch.zeros(shape, dtype=torch.int64, device=self._device)
-        self._owner = torch.empty(slots, dtype=torch.int64, device=self._device)
+        self._owner = torch.empty(slots + 1, dtype=torch.int64, device=self._device)
 
     def _grow(self) -> None:
-        held = self._table if self._words == 1 else self._table[:, 0]
-        old = self._table[held != 0]
-        self._allocate(self._grown(len(self._table)))
+        table = self._table[:-1]
+        old = table[places((table if self._words == 1 else table[:, 0]) != 0, self._count)]
+        self._allocate(self._grown(self._slots))
         if len(old):
             self._insert(old)
 

@@ -11,6 +11,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import ask
 from fgp_vnn.search.walk.walk import WalkOptions
+from fgp_vnn.strategy import Projections
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
 from tests.helpers.random_networks import KINDS, grid_weights, random_domain, random_network
 from tests.search.walk.test_walk import walk
@@ -43,7 +44,8 @@ def test_a_counterexample_beyond_a_boundary_is_not_lost_to_rounding_on_it() -> N
 def test_a_tie_on_the_boundary_is_told_from_a_strict_one(strict: bool, low: float) -> None:
     """|x_0| <= 0 is met at x_0 = 0, which lies on region boundaries; |x_0| < 0 is not."""
     row = Conjunction(np.array([[1.0, 0.0]]), np.zeros(1), np.array([strict]))
-    outcome = walk(ask(exact_unit_network(), unit_box(low, 1.0), [row]))
+    few = WalkOptions(projections=Projections(long=200))
+    outcome = walk(ask(exact_unit_network(), unit_box(low, 1.0), [row]), few)
     if strict:
         assert outcome.status != "sat" and outcome.statistics["regions"] > 1
     else:

@@ -67,7 +67,7 @@ def confirmed(query: Query, outcome: Outcome) -> None:
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -> None:
     seen: set[str] = set()
-    for seed in range(40):
+    for seed in range(24):
         query = random_query(seed, domain_kind, shift=shift)
         outcome = walk(query)
         check(query, outcome, least_worst(query, polytope(query.domain)))
@@ -79,7 +79,7 @@ def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -
 def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> None:
     """Unsafe in a polygon inside of the disc is unsafe, safe in one around it is safe."""
     seen: set[str] = set()
-    for seed in range(40):
+    for seed in range(24):
         query = random_query(seed, "l2", shift=shift)
         assert isinstance(query.domain, L2Ball)
         outcome = walk(query)
@@ -96,7 +96,7 @@ def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> 
 @pytest.mark.parametrize("domain_kind", ["clipped l2", "clipped l1"])
 def test_clipped_balls_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
     seen: set[str] = set()
-    for seed in range(40):
+    for seed in range(24):
         query = random_query(seed, domain_kind, shift=0.5)
         outcome = walk(query)
         broken = is_met(query, query.network(sample(query.domain, 400, seed))).any()
@@ -134,7 +134,7 @@ def test_a_clipped_ball_around_a_corner_is_walked_to_its_far_side() -> None:
 )
 def test_no_variant_says_the_opposite_of_the_oracle(options: WalkOptions) -> None:
     decided = 0
-    for seed in range(25):
+    for seed in range(16):
         query = random_query(seed, "box", shift=0.5)
         outcome = walk(query, options)
         exact = least_worst(query, polytope(query.domain))
@@ -142,7 +142,7 @@ def test_no_variant_says_the_opposite_of_the_oracle(options: WalkOptions) -> Non
         assert not (outcome.status == "unsat" and exact < -TOLERANCE)
         assert not (outcome.status == "sat" and exact > TOLERANCE)
         decided += outcome.status != "unknown"
-    assert decided >= 8
+    assert decided >= 5
 
 
 @pytest.mark.parametrize(

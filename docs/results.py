@@ -1,0 +1,62 @@
+"""Run the commands of docs/results.md anew, and put what they print under them.
+
+    python docs/results.py            # about ten minutes on one core
+    python docs/results.py radius     # only the commands with this word
+
+A block of the page begins with `$ ` and a command; below it stand the last lines of what it
+printed, as many as before. The commands run in `example`, which `fgp-vnn demo --files example`
+makes in a folder with the scripts of a clone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+PAGE = HERE / "results.md"
+BLOCK = re.compile(r"(?<=```text\n)\$ (fgp-vnn [^\n]*)\n(.*?)(?=\n```)", re.DOTALL)
+
+
+def run(command: str, folder: Path) -> list[str]:
+    """The lines that a command prints."""
+    words = [sys.executable, "-m", "fgp_vnn", *shlex.split(command)[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{command}: {done.stdout}{done.stderr}")
+    return [line.rstrip() for line in done.stdout.rstrip().splitlines()]
+
+
+def renewed(text: str, folder: Path, word: str = "") -> str:
+    """The text of the page with what its commands print when they are run in a folder."""
+
+    def again(block: re.Match[str]) -> str:
+        command, shown = block.groups()
+        if word not in command:
+            return block.group()
+        lines = run(command, folder)[-len(shown.splitlines()) :]
+        return "\n".join([f"$ {command}", *lines])
+
+    return BLOCK.sub(again, text)
+
+
+def main(word: str = "") -> None:
+    """Write the page."""
+    with tempfile.TemporaryDirectory() as temporary:
+        clone = Path(temporary)
+        (clone / "vnncomp").symlink_to(ROOT / "vnncomp")
+        run("fgp-vnn demo --files example", clone)
+        text = renewed(PAGE.read_text(encoding="utf-8"), clone / "example", word)
+    PAGE.write_text(text, encoding="utf-8")
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

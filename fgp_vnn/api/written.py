@@ -1,0 +1,81 @@
+"""A model and a property from Python as two files, for what is about files: proofs, other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
+from fgp_vnn.base.model_file import read_model
+from fgp_vnn.network.onnx.load import parse
+from fgp_vnn.network.onnx.module import export_module, weights_note
+from fgp_vnn.property import Property
+from fgp_vnn.property.write import format_property
+
+
+def onnx_of(model: Any, x: Any = None) -> onnx.ModelProto:
+    """The ONNX of a path, of bytes, of a model in memory, or of a torch module, whose inputs have
+    the shape of x."""
+    if isinstance(model, onnx.ModelProto):
+        return model
+    if isinstance(model, torch.nn.Module):
+        return parse(export_module(model, x))
+    if isinstance(model, (str, Path)):
+        return parse(read_model(Path(model)))
+    if isinstance(model, bytes):
+        return parse(model)
+    raise InputError(
+        "this needs the network's file, ONNX in memory or a torch module, not "
+        f"{type(model).__name__}"
+    )
+
+
+def note_of(model: Any) -> str:
+    """How the network that is written differs from the model, if it does."""
+    return weights_note(model) if isinstance(model, torch.nn.Module) else ""
+
+
+@contextmanager
+def as_files(
+    model: Any, prop: str | Path | Property, stem: Path
+) -> Iterator[tuple[Path, Path, list[Path]]]:
+    """Both as files, and those of them that were not there: a model as `stem`.onnx, a property as
+    `stem`.vnnlib. An error takes these away again."""
+    wanted: list[tuple[Path, bytes, str]] = []
+    network, text = stem.with_suffix(".onnx"), stem.with_suffix(".vnnlib")
+    if isinstance(model, (str, Path)):
+        network = Path(model)
+    else:
+        data = onnx_of(model).SerializeToString(deterministic=True)
+        wanted.append((network, data, "network"))
+    if isinstance(prop, Property):
+        wanted.append((text, format_property(prop).encode("ascii"), "property"))
+    else:
+        text = Path(prop)
+    made = []
+    try:
+        for path, data, what in wanted:
+            if _write_new(path, data, what):
+                made.append(path)
+        yield network, text, made
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _write_new(path: Path, data: bytes, what: str) -> bool:
+    """Write a file, if it is not there with this content already; another content is refused."""
+    check_writable(path, what)
+    if not path.exists():
+        write_bytes(path, data, what)
+        return True
+    if read_bytes(path, what) != data:
+        raise InputError(f"{path} is there already with another {what}: choose another name")
+    return False

@@ -1,0 +1,179 @@
+"""What the products of a layer lose together, where inputs are few.
+
+Between its planes each product u v is off by up to r s, for radii r and s of its factors around the
+middles q and p. With lines u = q + U y + e and v = p + V y + f over a box, y in [-1, 1]^n, the sum
+that a row makes of all of them is
+
+    sum A (u - q)(v - p) = y' Q y + sum A (e (v - p) + f U y),    Q = sum A U' V,
+
+and in Q much cancels: what makes a controller stable makes Q negative in all directions, and then
+the planes above lose nothing but what e and f cost. Where Q = sum_k d_k w_k w_k' + E, y' Q y is at
+least the sum of d_k |w_k|_1^2 over the negative d_k, less that of |E_ij|: any d, w will do, so that
+those of an eigenvalue routine need no proof.
+
+*Rounding*, by the theorem in `base.rounding`: each bound below is a sum of terms whose sizes are
+added up beside it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.activations.product import Product, middle
+from fgp_vnn.network.model import Network
+
+_WORTH = 1e-4  # of a row's bound: what its products lose, from which on it is looked at
+
+
+class _Lines(NamedTuple):
+    """z_j = middle + U_j y + e_j with |e_j| <= error, for y in [-1, 1]^n, in each box."""
+
+    slope: Tensor  # [boxes, m, n]
+    error: Tensor  # [boxes, m]
+    reach: Tensor  # [boxes, m] at least |U_j y|
+    radius: Tensor  # [boxes, m] at least |z_j - middle|
+
+
+def regain(
+    network: Network, box: Box, bounds: LayerBounds, passed: Backward, rounding: Rounding
+) -> tuple[Backward, Backward]:
+    """The pass with bounds raised by what products do not lose together; and for a split rule the
+    same with coefficients of products that are as much smaller as what these lose."""
+    if not any(isinstance(activation, Product) for activation in network.activations):
+        return passed, passed
+    total, seen = torch.zeros_like(passed.least), dict(passed.coefficients)
+    for k, activation in enumerate(network.activations):
+        coefficient = passed.coefficients.get(k + 1)
+        if coefficient is None or not isinstance(activation, Product):
+            continue
+        coefficient = coefficient.expand(len(total), -1, -1)
+        used = torch.where(_parallel(activation, bounds, k), coefficient, 0.0)
+        lost, spare = _lost(bounds, k, used)
+        rows = torch.nonzero((lost > _WORTH * passed.least.abs()).any(0)).flatten()
+        if not len(rows):
+            continue
+        lines = _operands(network, box, bounds, k, rounding)
+        kept = _kept(activation, lines, used[:, rows])
+        gain = lost[:, rows] - spare[:, rows] - kept
+        gain = torch.where((gain > 0) & (gain < torch.inf), gain, 0.0)
+        total = total.index_add(1, rows, gain)
+        left = (1 - gain / lost[:, rows].clamp(min=1e-30)).clamp(0, 1).unsqueeze(-1)
+        seen[k + 1] = coefficient.index_copy(1, rows, coefficient[:, rows] * left)
+    # Three sums of what is here, and the difference of two of them that others take.
+    sizes = passed.constant.abs() + passed.nominal.abs() + passed.least.abs()
+    total = total - unit(total.dtype).share(8) * (sizes + total)
+    total = torch.where((total > 0) & (total < torch.inf), total, 0.0)
+    better = passed._replace(
+        constant=passed.constant + total,
+        least=passed.least + total,
+        nominal=passed.nominal + total,
+    )
+    return better, better._replace(coefficients=seen)
+
+
+def _parallel(activation: Product, bounds: LayerBounds, k: int) -> Tensor:
+    """Which products [boxes, 1, n] have planes with the slopes of the middle, below and above."""
+    fan, centre = bounds.fans[k], _centre(bounds, k)
+    if fan is None:
+        raise AssertionError("products have planes")
+    wanted = torch.cat([centre[:, activation.right], centre[:, activation.left]], -1)
+    same = (fan.low[1] == wanted) & (fan.high[1] == wanted)
+    return same.view(len(same), 2, -1).all(-2).unsqueeze(-2)
+
+
+def _centre(bounds: LayerBounds, k: int) -> Tensor:
+    lower, upper = bounds.lower[k], bounds.upper[k]
+    return middle(lower, torch.maximum(lower, upper), lower.dtype)
+
+
+def _lost(bounds: LayerBounds, k: int, coefficient: Tensor) -> tuple[Tensor, Tensor]:
+    """A (-p q - c) for the planes p u + q v + c that a pass has taken, added up, and its
+    rounding."""
+    fan = bounds.fans[k]
+    if fan is None:
+        raise AssertionError("products have planes")
+    first, second = fan.low[1].chunk(2, -1)
+    corner = (first * second).unsqueeze(-2)
+    offset = torch.where(coefficient > 0, fan.floor[1].unsqueeze(-2), fan.ceiling[1].unsqueeze(-2))
+    offset = torch.where(coefficient == 0, 0.0, offset)
+    size_of, count = unit(coefficient.dtype), coefficient.shape[-1]
+    lost = (coefficient * (-corner - offset)).sum(-1)
+    sizes = (coefficient.abs() * (corner.abs() + offset.abs())).sum(-1)
+    spare = size_of.lost * (8 * count + _sum(coefficient.abs()))
+    return lost, size_of.share(count + 8) * sizes + spare
+
+
+def _operands(
+    network: Network, box: Box, bounds: LayerBounds, k: int, rounding: Rounding
+) -> _Lines:
+    """Lines around the neurons of a layer, halfway between those of two backward passes."""
+    width, dtype = network.widths[k], box.lower.dtype
+    eye = torch.eye(width, dtype=dtype, device=box.lower.device)
+    rows = torch.cat([eye, -eye]).unsqueeze(0)
+    passed = backward(network, box, k, rows, bounds.lines(), rounding=rounding)
+    count, size_of = len(box.lower), unit(dtype)
+    weight, constant, least, nominal = (p.expand(count, *p.shape[1:]) for p in passed[:4])
+    (low, high), (under, over) = weight.chunk(2, 1), constant.chunk(2, 1)
+    slope = (low - high) / 2  # the rows of the second half are those of -z
+    centre = _centre(bounds, k)
+    sides = []
+    for part, value, off, sign in zip(
+        (low, high), (under, over), (nominal - least).chunk(2, 1), (1, -1), strict=True
+    ):
+        apart = box.support(part - sign * slope)
+        sides.append(apart - (value - sign * centre) + off)
+    scaled = slope * box.radius.unsqueeze(-2)
+    reach = scaled.abs().sum(-1)
+    sizes = box.support(low) + box.support(high) + under.abs() + over.abs() + centre.abs() + reach
+    steps, inputs = box.lower.shape[-1] + 16, box.lower.shape[-1]
+    spare = size_of.share(steps) * (sizes + nominal.abs().amax(-1, keepdim=True))
+    lost = size_of.lost * (8 * inputs + 16 + _sum(box.radius).unsqueeze(-1))
+    error = torch.maximum(*sides).clamp(min=0) + spare + lost
+    radius = torch.maximum(bounds.upper[k] - centre, centre - bounds.lower[k]).clamp(min=0)
+    radius = radius + size_of.share(4) * (radius + centre.abs()) + lost
+    return _Lines(scaled, error, size_of.grow(steps) * reach + lost, radius.expand_as(error))
+
+
+def _kept(activation: Product, lines: _Lines, coefficient: Tensor) -> Tensor:
+    """An upper bound of what the products lose together, [boxes, rows]."""
+    left, right = activation.left, activation.right
+    size_of, (count, inputs) = unit(coefficient.dtype), (len(left), lines.slope.shape[-1])
+    u, v = lines.slope[:, left], lines.slope[:, right]  # [boxes, t, n]
+    weighed = coefficient.unsqueeze(-1) * u.unsqueeze(1)  # [boxes, rows, t, n]
+    form = weighed.transpose(-1, -2) @ v.unsqueeze(1)
+    form = form / 2 + form.transpose(-1, -2) / 2
+    e, f, s, t = (lines.error[:, left], lines.error[:, right], lines.reach, lines.radius)
+    first = e * t[:, right] + f * s[:, left]
+    second = f * t[:, left] + e * s[:, right]
+    size, both = coefficient.abs(), s[:, left] * s[:, right]
+    rest = torch.minimum(first, second).unsqueeze(-2)
+    grow, share = size_of.grow(count + inputs + 16), size_of.share(count + 16)
+    kept = grow * (size * (rest + share * both.unsqueeze(-2))).sum(-1)
+    lost = size_of.lost * (8 * count * inputs * inputs) * (1 + _sum(size) + _sum(s).unsqueeze(-1))
+    return grow * (kept - _least(form)) + lost
+
+
+def _least(form: Tensor) -> Tensor:
+    """A lower bound of y' Q y over [-1, 1]^n for each form Q [..., n, n]; at most 0."""
+    size_of, count = unit(form.dtype), form.shape[-1]
+    fine = form.isfinite().all(-1).all(-1)
+    form = torch.where(fine[..., None, None], form, 0.0)
+    values, vectors = torch.linalg.eigh(form)
+    columns = vectors.transpose(-1, -2)
+    made = (vectors * values.unsqueeze(-2)) @ columns
+    sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + form.abs()
+    error = (form - made).abs() + size_of.share(count + 8) * sizes + size_of.lost * 8 * count
+    spread = vectors.abs().sum(-2).square()  # |w_k|_1^2
+    loss = (values.clamp(max=0).abs() * spread).sum(-1) + error.sum(-1).sum(-1)
+    loss = size_of.grow(count * count + 8) * loss + size_of.lost * 8 * count * count
+    return torch.where(fine, -loss, -torch.inf)
+
+
+def _sum(vectors: Tensor) -> Tensor:
+    return vectors.sum(-1)

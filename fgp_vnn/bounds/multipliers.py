@@ -1,0 +1,112 @@
+"""Slopes and multipliers of linear bounds, and the steps of an ascent on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Multipliers(NamedTuple):
+    """Slopes of open neurons and multipliers of closed ones, [batch, rows, n_k] per layer."""
+
+    alpha: tuple[Tensor, ...]  # in [0, 1]
+    beta: tuple[Tensor, ...]  # nonnegative
+    weights: Tensor | None = None  # [batch, m] nonnegative, of rows that are bounded as one sum
+
+    def to(self, dtype: torch.dtype) -> Multipliers:
+        """In another precision; slopes stay in [0, 1], the others nonnegative."""
+        return Multipliers(
+            tuple(a.to(dtype) for a in self.alpha),
+            tuple(b.to(dtype) for b in self.beta),
+            None if self.weights is None else self.weights.to(dtype),
+        )
+
+    def storable(self) -> Multipliers:
+        """Rounded to what a certificate holds: slopes to 1/255, the others to float32."""
+        return Multipliers(
+            tuple((255 * a).round() / 255 for a in self.alpha),
+            tuple(b.float().to(b.dtype) for b in self.beta),
+            None if self.weights is None else self.weights.float().to(self.weights.dtype),
+        )
+
+    def mix(self, rows: Tensor) -> Tensor:
+        """The rows [batch, m, outputs] as they are, or their weighed sum [batch, 1, outputs]."""
+        return rows if self.weights is None else self.weights.unsqueeze(-2) @ rows
+
+
+class State(NamedTuple):
+    """Slopes and multipliers of all layers below a target, side by side."""
+
+    alpha: Tensor  # [batch, rows, values]
+    beta: Tensor  # [batch, rows, neurons]
+    weights: Tensor | None
+
+
+class Layout:
+    """Where each layer lies among all of them: a step is then a few operations, however many
+    layers there are."""
+
+    def __init__(self, like: Multipliers, target: int) -> None:
+        self._alpha, self._beta = like.alpha[:target], like.beta[:target]
+        self._rest = like.alpha[target:], like.beta[target:]
+        self._widths = [[part.shape[-1] for part in side] for side in (self._alpha, self._beta)]
+
+    def joined(self, now: Multipliers) -> State:
+        """As one tensor each."""
+        count = len(self._alpha)
+        alpha, beta = (_cat(side[:count]) for side in (now.alpha, now.beta))
+        return State(alpha, beta, now.weights)
+
+    def apart(self, state: State) -> Multipliers:
+        """As one tensor per layer."""
+        alpha, beta = (
+            torch.split(part, widths, -1) if widths else ()
+            for part, widths in zip((state.alpha, state.beta), self._widths, strict=True)
+        )
+        return Multipliers((*alpha, *self._rest[0]), (*beta, *self._rest[1]), state.weights)
+
+    def of_values(self, parts: Sequence[Tensor | None]) -> Tensor:
+        """What is known of each layer's values, 0 where it is None."""
+        return _cat([_or_zero(*pair) for pair in zip(parts, self._alpha, strict=True)])
+
+    def of_neurons(self, parts: Sequence[Tensor | None]) -> Tensor:
+        """The same of each layer's neurons."""
+        return _cat([_or_zero(*pair) for pair in zip(parts, self._beta, strict=True)])
+
+    def sizes(self, coefficients: dict[int, Tensor]) -> Tensor:
+        """The mean size of a layer's coefficients, for each of its neurons."""
+        found = {k: part.abs().mean(-1, keepdim=True) for k, part in coefficients.items()}
+        return self.of_neurons(
+            [
+                found[k].expand(*found[k].shape[:-1], like.shape[-1]) if k in found else None
+                for k, like in enumerate(self._beta, 1)
+            ]
+        )
+
+
+def _cat(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat(list(parts), -1) if parts else torch.zeros(0)
+
+
+def _or_zero(part: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if part is None else part
+
+
+class Moments:
+    """Adam's running means of the gradients, without its graph and hooks."""
+
+    def __init__(self, like: Tensor, means: tuple[float, float]) -> None:
+        self._first, self._second = torch.zeros_like(like), torch.zeros_like(like)
+        self._means, self._step = means, 0
+
+    def direction(self, gradient: Tensor) -> Tensor:
+        """The next step for a gradient."""
+        self._step += 1
+        a, b = self._means
+        self._first.mul_(a).add_(gradient, alpha=1 - a)
+        self._second.mul_(b).addcmul_(gradient, gradient, value=1 - b)
+        scale = (self._second / (1 - b**self._step)).sqrt_().add_(1e-12)
+        return (self._first / (1 - a**self._step)) / scale

@@ -1,0 +1,104 @@
+"""A network at two inputs that differ in one entry, as one network: what monotonicity is about.
+
+The input v has an entry more than that of the network. Entries i and the last of v are the two
+values of entry i, in any order: the smaller one goes into one copy of the network and the larger
+one into the other, and the output is the second copy's less the first one's. Maxima and minima are
+exact in float32, so that both copies are run at inputs of the network itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.network.onnx.clean import raise_opset
+
+_LOW, _HIGH = "low_", "high_"
+
+
+def paired(model: ModelProto, input_shape: tuple[int, ...], outputs: int, entry: int) -> ModelProto:
+    """The network v [1, inputs + 1] -> outputs at the larger value less those at the smaller one
+    [1, outputs], for an entry of the flat input."""
+    result = ModelProto()
+    result.CopyFrom(raise_opset(model))
+    graph, count = result.graph, prod(input_shape)
+    constants = {tensor.name for tensor in graph.initializer}
+    given = [value.name for value in graph.input if value.name not in constants]
+    if len(given) != 1 or len(graph.output) != 1:
+        raise UnsupportedError("monotonicity is for networks with one input and one output")
+    ends = [_copy(graph, prefix, constants, given[0]) for prefix in (_LOW, _HIGH)]
+    nodes = [*_front(graph, input_shape, entry, given[0])]
+    nodes += [node for _, copies in ends for node in copies]
+    flat = _constant(graph, "flat_shape", np.array([1, outputs]))
+    for (end, _), prefix in zip(ends, (_LOW, _HIGH), strict=True):
+        nodes.append(helper.make_node("Reshape", [end, flat], [f"{prefix}flat"]))
+    nodes.append(helper.make_node("Sub", [f"{_HIGH}flat", f"{_LOW}flat"], ["difference"]))
+    kept = [value for value in graph.input if value.name in constants]
+    for field in ("node", "input", "output", "value_info", "quantization_annotation"):
+        graph.ClearField(field)
+    graph.node.extend(nodes)
+    vector = helper.make_tensor_value_info("pair", TensorProto.FLOAT, [1, count + 1])
+    graph.input.extend([vector, *kept])
+    graph.output.append(
+        helper.make_tensor_value_info("difference", TensorProto.FLOAT, [1, outputs])
+    )
+    return result
+
+
+def _front(graph: GraphProto, shape: tuple[int, ...], entry: int, given: str) -> list[NodeProto]:
+    """From v [1, inputs + 1] to the input of each copy; a maximum is that of a pool."""
+    count = prod(shape)
+    both = _constant(graph, "pair_places", np.array([entry, count]))
+    window = _constant(graph, "pair_window", np.array([1, 1, 2]))
+    column = _constant(graph, "pair_column", np.array([1, 1]))
+    whole = _constant(graph, "pair_shape", np.array(shape))
+    places = np.where(np.arange(count) == entry, count + 1, np.arange(count))
+    chosen = _constant(graph, "pair_chosen", places)
+    make = helper.make_node
+    nodes = [
+        make("Gather", ["pair", both], ["pair_values"], axis=1),
+        make("Reshape", ["pair_values", window], ["pair_row"]),
+        make("Neg", ["pair_row"], ["pair_negative"]),
+        make("GlobalMaxPool", ["pair_row"], ["pair_high"]),
+        make("GlobalMaxPool", ["pair_negative"], ["pair_low_negative"]),
+        make("Neg", ["pair_low_negative"], ["pair_low"]),
+    ]
+    for prefix, end in ((_LOW, "pair_low"), (_HIGH, "pair_high")):
+        nodes += [
+            make("Reshape", [end, column], [f"{prefix}entry"]),
+            make("Concat", ["pair", f"{prefix}entry"], [f"{prefix}all"], axis=1),
+            make("Gather", [f"{prefix}all", chosen], [f"{prefix}vector"], axis=1),
+            make("Reshape", [f"{prefix}vector", whole], [prefix + given]),
+        ]
+    return nodes
+
+
+def _copy(
+    graph: GraphProto, prefix: str, constants: set[str], given: str
+) -> tuple[str, list[NodeProto]]:
+    """The nodes once more with new names for all that they make; and the name of the output."""
+    made = {name for node in graph.node for name in node.output} | {given}
+    names = {name: prefix + name for name in made - constants if name}
+    copies = [_renamed(node, names, prefix) for node in graph.node]
+    return names[graph.output[0].name], copies
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str], prefix: str) -> NodeProto:
+    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+        raise UnsupportedError(f"{node.op_type}: monotonicity is for networks without branches")
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.name = f"{prefix}{node.name}" if node.name else ""
+    for field in (copy.input, copy.output):
+        field[:] = [names.get(name, name) for name in field]
+    return copy
+
+
+def _constant(graph: GraphProto, name: str, value: NDArray[np.int64]) -> str:
+    graph.initializer.append(numpy_helper.from_array(value.astype(np.int64), name))
+    return name

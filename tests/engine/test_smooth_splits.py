@@ -1,0 +1,82 @@
+"""Splits of ReLUs, and tighter bounds of few neurons, in networks that also have smooth layers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.activations.sigmoids import SIGMOID, TANH
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.query import Query
+from fgp_vnn.search.neurons import split_neurons
+from fgp_vnn.strategy import Hidden, Inputs, Slopes, Strategy
+from tests.helpers.random_networks import generator, normal
+from tests.helpers.smooth_networks import smooth_case
+from tests.helpers.solving import solve
+
+NEURONS = Strategy(inputs=Inputs(few=-1, some=-1))  # these are split before inputs are
+LARGE = Strategy(
+    slopes=Slopes(intervals_first=0), hidden=Hidden(worthwhile=1, worth_gain=-1.0)
+)  # as if each network were large
+OFF = Settings(attack=False)
+
+
+@pytest.mark.parametrize("strategy", [NEURONS, LARGE], ids=["neurons", "large"])
+@pytest.mark.parametrize("part", range(4))
+def test_no_verdict_contradicts_a_sample(part: int, strategy: Strategy) -> None:
+    for number in range(10 * part, 10 * part + 10):
+        case = smooth_case(number)
+        verdict = solve(case.query, lambda points: None, OFF, Budget.of(0.3, None), strategy)
+        if case.seen < -1e-9:
+            assert verdict.status != "unsat", (number, case.names)
+
+
+def mixed(seed: int, margin: float) -> Query:
+    """Four ReLUs behind a sigmoid layer, and the question whether their sum falls so far below its
+    least sampled value."""
+    random = generator(seed)
+    first = Dense((0,), (0.5 * normal(random, 3, 2),), normal(random, 3))
+    second = Dense((1,), (3 * normal(random, 4, 3),), normal(random, 4))
+    network = Network(
+        (first, second), Dense((2,), (normal(random, 1, 4),), torch.zeros(1).double()), 2
+    )
+    network = Network(network.layers, network.output, 2, (SIGMOID, RELU))
+    box = Box(-torch.ones(2).double(), torch.ones(2).double())
+    y = network(2 * torch.rand(4000, 2, generator=random).double() - 1)
+    last = Dense((2,), network.output.adjoint(torch.eye(1).double()), margin - y.min(0).values)
+    asked = Network(network.layers, last, 2, network.activations)
+    zero = torch.zeros(1)
+    return Query(asked, box, zero.long(), zero.bool(), 1)
+
+
+def search(query: Query) -> tuple[str, int, str]:
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    outcome = split_neurons(query, bounds, lambda points: None, UNLIMITED, Strategy())
+    return outcome.status, outcome.statistics["bundles"], outcome.reason
+
+
+def test_splits_of_relus_prove_what_bounds_leave_open() -> None:
+    found = [search(mixed(seed, 0.3)) for seed in range(12)]
+    assert any(status == "unsat" and bundles > 1 for status, bundles, _ in found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_a_sample_meets_stays_open_when_no_relu_is_left(seed: int) -> None:
+    """Of a bundle in which only sigmoids bend, nothing says that it is a region."""
+    status, _, reason = search(mixed(seed, -1e-3))
+    assert status == "unknown" and "Sigmoid" in reason
+
+
+def test_a_network_without_relus_has_nothing_to_split() -> None:
+    wave = Dense((0,), (5 * torch.ones(1, 1).double(),), torch.zeros(1).double())
+    last = Dense((0, 1), (-torch.ones(1, 1).double(), torch.ones(1, 1).double()), wave.bias - 0.1)
+    zero = torch.zeros(1)
+    box = Box(-torch.ones(1).double(), torch.ones(1).double())
+    query = Query(Network((wave,), last, 1, (TANH,)), box, zero.long(), zero.bool(), 1)
+    status, bundles, _ = search(query)
+    assert (status, bundles) == ("unknown", 1)
