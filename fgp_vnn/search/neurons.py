@@ -56,6 +56,10 @@ class Decide(Goal):
     def over(self) -> bool:  # type: ignore[override]
         return self.found is not None
 
+    @property
+    def again(self) -> bool:  # type: ignore[override]
+        return self.clipped > 0
+
     def first(self, count: int) -> Held:
         """What is remembered of so many bundles to begin with: their bounds, if these change."""
         if not self.clipped:
@@ -205,7 +209,8 @@ class NeuronSplits(Divisible):
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         effort = leaf_effort(strategy.projections, lp)
         # What holds at counterexamples only has no form in a certificate.
-        some = len(bounds.lower) > 1 and not slopes.bundles.storable
+        some = len(bounds.lower) > 1 and query.network.piecewise_linear
+        some = some and not slopes.bundles.storable
         clipped = neurons.clipped if some else 0
         goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
         fit = ascents_at_once(query.network, len(query.network.layers), budget.at_once)
