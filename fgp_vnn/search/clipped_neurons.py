@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import Backward, Rounding, backward_neurons
 from fgp_vnn.budget.capacity import rows_at_once
@@ -38,13 +39,13 @@ def _clipped(setting: Setting, bounded: Bounded, at: Tensor, most: int) -> tuple
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
     least = whole.topk(min(most, whole.shape[-1]), -1).values[:, -1:]
+    chosen = [torch.where(loss >= least, loss, 0.0) for loss in losses]
+    counts = read(*((loss > 0).sum(-1).amax() for loss in chosen))
     known, rounding = bounds.first(1), None
     lowers, uppers = list(bounds.lower), list(bounds.upper)
-    for k, loss in enumerate(losses[1:], 1):
-        chosen = torch.where((loss >= least) & (loss > 0), loss, 0.0)
-        count = int((chosen > 0).sum(-1).max())
-        if count and not setting.budget.expired():
-            neurons = chosen.topk(count, -1).indices
+    for k in range(1, len(losses)):
+        if counts[k] and not setting.budget.expired():
+            neurons = chosen[k].topk(int(counts[k]), -1).indices
             rounding = Rounding(network, caps, known, rounding)
             low, high = backward_neurons(
                 network, caps, k, neurons, known.lines(), rounding=rounding

@@ -15,6 +15,7 @@ from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near
 from fgp_vnn.search.leaves import leaf_effort
 from fgp_vnn.search.neurons import Decide, split_neurons
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
+from tests.helpers.random_cases import random_case
 from tests.helpers.small_networks import (
     balls,
     bounds_of,
@@ -23,6 +24,7 @@ from tests.helpers.small_networks import (
     robustness_query,
     sample,
 )
+from tests.helpers.ticking import Ticking
 
 KINDS = ("l2", "l1", "linf", "clipped")
 
@@ -100,6 +102,23 @@ def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> No
             assert found.status == "unsat"
             counts[clipping] += found.statistics["bundles"]
     assert counts[8] < 0.8 * counts[0]
+
+
+def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes() -> None:
+    """Counterexamples are not confirmed, so that only wrong proofs could end the search early."""
+    how = Strategy(
+        neurons=Neurons(clipped=8, near=1e9, most=60), slopes=Slopes(bundles=Ascent(steps=2))
+    )
+    counts = {"sat": 0, "unsat": 0}
+    for seed in range(150):
+        case = random_case(seed)
+        if case.truth not in counts or len(case.query.network.layers) < 2:
+            continue
+        bounds = bounds_of(case.query)
+        found = split_neurons(case.query, bounds, lambda points: None, Ticking(50), how)
+        assert not (found.status == "unsat" and case.truth == "sat")
+        counts[case.truth] += 1
+    assert min(counts.values()) > 10
 
 
 def test_bundles_far_from_being_closed_are_not_near() -> None:
