@@ -221,8 +221,8 @@ class Neurons:
     trial: int | None = None  # bundles, if hardly any is closed, to give up after [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
     # Neurons of an open bundle that are bounded over what its linear bound leaves. Bundles with 0 |
-    # 8 are 321 | 49, 1688 | 444, 4829 | 1743, over 7395 | 789 on four of oval21, and seconds
-    clipped: int = 8  # 0.6 | 0.4, 1.8 | 1.7, 5.9 | 8.1, over 6.1 | 3.2
+    # 8 are 321 | 49, 1688 | 444, 4829 | 1813, over 7395 | 789 on four of oval21, and seconds
+    clipped: int = 8  # 0.6 | 0.4, 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 
