@@ -87,12 +87,13 @@ def split(problem: Problem) -> Verdict:
 
 
 def _split_smooth(problem: Problem) -> Verdict:
-    """Splits of ReLUs, if there are any, and of inputs, where these are a box: one after the other,
-    that of fewer dimensions first."""
+    """Splits of ReLUs, if there are any, and of inputs, where these are a box and not too many: one
+    after the other, that of fewer dimensions first."""
     unstable = zip(problem.bounds.unstable(), problem.bounds.activations, strict=True)
     relus = any(f is RELU and bool(mask.any()) for mask, f in unstable)
-    boxes = isinstance(problem.query.domain, Box)
-    few = problem.query.network.inputs <= problem.strategy.inputs.some
+    inputs, numbers = problem.query.network.inputs, problem.strategy.inputs
+    boxes = isinstance(problem.query.domain, Box) and inputs <= numbers.many
+    few = inputs <= numbers.some
     ways: list[Callable[[Budget], Outcome]] = []
     if boxes:
         ways.append(lambda budget: _split_inputs(problem, budget))

@@ -151,7 +151,8 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
     )
     none = torch.zeros_like(bundles.signs[:, :0], dtype=torch.bool)
     pairs = zip(bounds.unstable(), bounds.activations, strict=True)
-    masks = ((mask & (f is RELU)).expand(len(none), -1) for mask, f in pairs)
+    kinds = (mask if f is RELU else torch.zeros_like(mask) for mask, f in pairs)
+    masks = (mask.expand(len(none), -1) for mask in kinds)
     crossing = torch.cat([none, *masks], -1)
     return Bounded(found, bounds, result, crossing)
 
