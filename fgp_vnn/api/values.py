@@ -51,6 +51,8 @@ def bounds(
     asked = _Asked.of(model, options, method, gap)
     network = asked.opened.network
     target = _layer(layer, len(network.layers))
+    if layer is None:
+        asked.check_outputs()
     count = network.maps[target].outputs
     unit = torch.eye(count, dtype=torch.float64, device=network.device)
     rows = ValueRows(network, target, torch.cat([unit, -unit]))
@@ -92,6 +94,7 @@ def maximise(
     keeps them farther apart, or when time is up: both hold at any moment.
     """
     asked = _Asked.of(model, options, "split", gap)
+    asked.check_outputs()
     network = asked.opened.network
     factors, constant = _objective(objective, asked.opened)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
@@ -156,6 +159,14 @@ class _Asked:
         opened = replace(opened, network=network)
         heard = limits.get("progress") or (lambda *ends: None)
         return cls(opened, method, gap, budget, settings, heard, begin)
+
+    def check_outputs(self) -> None:
+        """Refuse outputs behind a softmax: the network in normal form ends in front of it."""
+        if self.opened.loaded is not None and self.opened.loaded.comparisons_only:
+            raise UnsupportedError(
+                "bounds are for piecewise-linear networks; this ends in a softmax: leave it out to "
+                "bound what goes into it"
+            )
 
     def lows(
         self, rows: ValueRows, inputs: Any, hear: Callable[[Tensor, Tensor], None]

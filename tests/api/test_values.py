@@ -14,7 +14,7 @@ import torch
 
 import fgp_vnn
 import values_check
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network import Dense, Network
 from tests.helpers.small_networks import random_network, random_point, save_onnx
 
@@ -167,3 +167,14 @@ def test_several_boxes_are_one_set(tmp_path: Path) -> None:
 def test_what_is_no_question_is_refused(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(random_network((2, 3, 2), 0))
+
+
+@pytest.mark.parametrize("end", [torch.nn.Softmax(-1), torch.nn.LogSoftmax(-1)])
+def test_values_in_front_of_a_softmax_are_not_those_behind_it(end: torch.nn.Module) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2), end)
+    box = np.zeros(2), np.ones(2)
+    with pytest.raises(UnsupportedError, match="softmax"):
+        fgp_vnn.bounds(model, box)
+    with pytest.raises(UnsupportedError, match="softmax"):
+        fgp_vnn.maximise(model, box, [1.0, 0.0])
+    assert fgp_vnn.bounds(model, box, layer=0).lower.shape == (3,)
