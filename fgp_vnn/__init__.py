@@ -107,6 +107,11 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_HOMES[name]), name)
 
 
+def __dir__() -> list[str]:
+    """What a shell or a notebook offers to complete."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 class _Package(ModuleType):
     """The package, in which a public function stands before a room of the same name: importing
     `fgp_vnn.bounds.backward` leaves `fgp_vnn.bounds` the function that it is."""

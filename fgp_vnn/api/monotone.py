@@ -23,7 +23,8 @@ from fgp_vnn.property.normal import to_cases
 
 
 class Monotonicity(NamedTuple):
-    """A question about two inputs that differ in one entry, which `verify(*question)` decides."""
+    """A question about two inputs that differ in one entry, which
+    `verify(question.model, question.property)` decides."""
 
     model: onnx.ModelProto  # [1, inputs + 1] -> [1, outputs], the differences of the outputs
     property: Property

@@ -268,6 +268,7 @@ def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
 def test_the_public_names_are_there() -> None:
     for name in fgp_vnn.__all__:
         assert getattr(fgp_vnn, name) is not None
+    assert [name for name in dir(fgp_vnn) if not name.startswith("_")] == sorted(fgp_vnn.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):
         _ = fgp_vnn.nothing_like_it
 
