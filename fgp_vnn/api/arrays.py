@@ -65,7 +65,9 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
     if array.size == inputs:
         _check_layout(array.shape, shape, inputs)
         return Given([array.reshape(-1).astype(np.float64)], True, array.shape, dtype, device)
-    if array.ndim < 1 or not len(array) or array[0].size != inputs:
+    if not array.size:
+        raise InputError(f"there is no input in an array of shape {array.shape}")
+    if array.ndim < 1 or array[0].size != inputs:
         raise InputError(
             f"inputs of shape {array.shape} do not fit a network with {inputs} inputs, which takes "
             f"inputs of shape {shape}"

@@ -83,7 +83,7 @@ def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str
         if has != wants:
             raise InputError(
                 f"{path} is about a network with {wants} {what}, but {model} has {has}: "
-                "the two files do not belong together"
+                "the two do not belong together"
             )
 
 

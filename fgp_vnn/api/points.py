@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,10 @@ def read_points(path: Path, inputs: int) -> Points:
         x, y = readers[path.suffix](path)
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from None
+    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {one_line(error)}") from error
     if x.dtype.kind not in "fiu":
         raise InputError(f"{path}: points must be numbers, not {x.dtype}")
     x = x.reshape(1, -1) if x.size == inputs else x.reshape(len(x), -1)

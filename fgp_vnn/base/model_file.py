@@ -53,6 +53,16 @@ def read_model(path: Path) -> bytes:
     return whole
 
 
+def no_model(data: bytes) -> InputError:
+    """What is said of bytes that are no ONNX file."""
+    if data.startswith((b"PK\x03\x04", b"\x80")):  # of a zip archive, of a pickle
+        return InputError(
+            "not an ONNX file, but an archive or a pickle: a model of torch is written with "
+            "torch.onnx.export, not with torch.save"
+        )
+    return InputError("not an ONNX file, or a truncated one")
+
+
 def external_tensors(model: Any) -> list[Any]:
     """All tensors of a model whose values are in other files, wherever they are in it."""
     return [tensor for tensor in _tensors(model) if tensor.data_location == tensor.EXTERNAL]

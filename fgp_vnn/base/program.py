@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.model_file import external_tensors
+from fgp_vnn.base.model_file import external_tensors, no_model
 
 
 def open_program(data: bytes, *, as_written: bool = False) -> Any:
@@ -21,7 +21,7 @@ def open_program(data: bytes, *, as_written: bool = False) -> Any:
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
-        raise InputError("not an ONNX file, or a truncated one") from error
+        raise no_model(data) from error
     for tensor in external_tensors(model):  # onnxruntime would look for its file anywhere
         raise InputError(f"the weights of {tensor.name!r} are not in the model, but in a file")
     for graph in (model.graph, *model.functions):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import seconds
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
 def _describe(checked: Checked) -> str:
     """What was checked, in one line."""
     return (
-        f"checked: {checked.cases} input boxes, {checked.disjuncts} ways to break the property, "
-        f"{checked.lemmas} bounds of hidden neurons, {checked.leaves} leaves; every bound was "
+        f"checked: {checked.cases} input box{'' if checked.cases == 1 else 'es'}, "
+        f"{plural(checked.disjuncts, 'way')} to break the property, "
+        f"{plural(checked.lemmas, 'bound')} of hidden neurons, "
+        f"{checked.leaves} lea{'f' if checked.leaves == 1 else 'ves'}; every bound was "
         f"computed anew, the smallest that had to be above 0 is {checked.margin:.3g}"
     )

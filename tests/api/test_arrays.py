@@ -132,6 +132,7 @@ def test_numbers_may_be_written_as_fractions_and_for_each_channel_or_input() -> 
         (lambda: read_inputs(np.zeros((32, 32, 3)), (1, 3, 32, 32), 3072), "transpose"),
         (lambda: read_inputs(np.zeros((5, 32, 32, 3)), (1, 3, 32, 32), 3072), "transpose"),
         (lambda: read_inputs(np.zeros(7), SHAPE, 8), "do not fit"),
+        (lambda: read_inputs(np.zeros((0, 8)), SHAPE, 8), "no input"),
         (lambda: read_inputs(["a"] * 8, SHAPE, 8), "numbers"),
         (lambda: read_inputs(np.zeros(8, complex), SHAPE, 8), "real"),
         (lambda: read_number("8/0", "epsilon"), "must be a number"),

@@ -31,6 +31,11 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, name: str, content: bytes) -
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot be read: No such file or directory$"):
+        read_points(tmp_path / "points.npz", 4)
+
+
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_a_file_that_was_cut_off_is_one_line(tmp_path: Path, part: float) -> None:
     path = tmp_path / "points.npz"

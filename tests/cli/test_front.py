@@ -60,6 +60,18 @@ def test_property_writes_a_folder_that_bench_and_the_standard_read(
     assert len(capsys.readouterr().out.splitlines()) == 4
 
 
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04junk", b"\x00" * 50])
+def test_a_box_that_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    box = tmp_path / "box.npz"
+    if content is not None:
+        box.write_bytes(content)
+    assert main(["bounds", "model.onnx", str(box)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"fgp-vnn: {box}: ") and said.count("\n") == 1 and "Errno" not in said
+
+
 def test_bounds_prints_ranges_and_a_maximum(
     files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
@@ -48,10 +51,19 @@ def without_opset() -> bytes:
     return bytes(model.SerializeToString())
 
 
+def saved() -> bytes:
+    """What torch.save writes."""
+    file = io.BytesIO()
+    torch.save({"weight": torch.zeros(2)}, file)
+    return file.getvalue()
+
+
 FILES: list[tuple[str, bytes, str]] = [
     ("empty", b"", "not an ONNX file"),
     ("text", b"(assert (<= X_0 1))\n", "not an ONNX file"),
     ("half a network", content()[: len(content()) // 2], "not an ONNX file"),
+    ("torch.save", saved(), "torch.onnx.export"),
+    ("a pickle", pickle.dumps([1.0]), "torch.onnx.export"),
     ("half a gzip file", gzip.compress(content())[:-20], ""),
     ("external data", external(), "is not in the network's folder"),
     ("no opset", without_opset(), "version"),

@@ -18,7 +18,7 @@ from fgp_vnn.base.errors import (
     one_line,
     ran_out_of_memory,
 )
-from fgp_vnn.base.model_file import external_tensors, read_model
+from fgp_vnn.base.model_file import external_tensors, no_model, read_model
 from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.choose import Choice, choose
@@ -155,7 +155,7 @@ def parse(data: bytes) -> onnx.ModelProto:
     try:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
-        raise InputError("not an ONNX file, or a truncated one") from error
+        raise no_model(data) from error
     if not model.graph.node and not model.graph.input:
         raise InputError("not an ONNX file: it holds no graph")
     for tensor in external_tensors(model):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.model_file import read_model
-from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
+from fgp_vnn.network.onnx.load import LoadedNetwork, load_network, parse
 
 Array = NDArray[Any]
 
@@ -27,11 +27,7 @@ def load_normalised(
     if isinstance(source, onnx.ModelProto):
         return load_network(normalised(source, mean, std))
     data = source if isinstance(source, bytes) else read_model(Path(source))
-    try:
-        model = onnx.ModelProto.FromString(data)
-    except Exception:  # protobuf's DecodeError, whose module differs between versions
-        raise InputError("not an ONNX file, or a truncated one") from None
-    return load_network(normalised(model, mean, std))
+    return load_network(normalised(parse(data), mean, std))
 
 
 def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelProto:
