@@ -208,10 +208,9 @@ class NeuronSplits(Divisible):
         choice = neurons.candidates, neurons.rule
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         effort = leaf_effort(strategy.projections, lp)
+        network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # What holds at counterexamples only has no form in a certificate.
-        network = query.network
-        some = len(bounds.lower) > 1 and not slopes.bundles.storable and network.piecewise_linear
-        clipped = neurons.clipped if some else 0
+        clipped = neurons.clipped if some and network.piecewise_linear else 0
         goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
@@ -291,8 +290,7 @@ class NeuronSplits(Divisible):
             reason = f"{left} bundles are open"
             return Outcome("unknown", reason=reason, statistics=statistics, unfinished=True)
         if left or (goal.unsettled and expired):
-            where = f"with {left} bundles open" if left else "in the last regions"
-            reason = f"time is up {where}"
+            reason = f"time is up {f'with {left} bundles open' if left else 'in the last regions'}"
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
         if goal.unsettled:
             reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
