@@ -167,6 +167,8 @@ class Certifier(Classifier):
         """One input or a batch along the first axis, read as `certify` says."""
         timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
+        for name in asked.keys() - {"clip", "mask", "target"}:
+            raise InputError(f"there is no option {name!r} of a question about inputs")
         near = read_near(self.opened, norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
         seconds, classes = check_seconds(timeout), self.network.outputs

@@ -118,7 +118,11 @@ def _property(
         return property_of(inputs, unsafe)
     if prop is None or inputs is not None or unsafe is not None:
         raise InputError("verify takes a property, or both inputs and unsafe")
-    return prop if isinstance(prop, Property) else load_property(Path(prop), memory)
+    if isinstance(prop, Property):
+        return prop
+    if not isinstance(prop, (str, Path)):
+        raise InputError(f"a property is a path or a Property, not {type(prop).__name__}")
+    return load_property(Path(prop), memory)
 
 
 def _networks(

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any, TypeVar
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import plural
 
 Answer = TypeVar("Answer")
 
@@ -28,9 +29,9 @@ class Results(list[Answer]):
 
     def summary(self) -> str:
         """How many results there are of each kind, in one line."""
-        kinds = Counter(getattr(r, "status", getattr(r, "ended", "")) for r in self)
+        kinds = Counter(_kind(result) for result in self)
         counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-        return f"{len(self)} results: {counts}" if self else "no results"
+        return f"{plural(len(self), 'result')}: {counts}" if self else "no results"
 
     def _repr_html_(self) -> str:
         shown = "".join(result._repr_html_() for result in self[:10])  # type: ignore[attr-defined]
@@ -47,6 +48,13 @@ class Results(list[Answer]):
         shown = [f"  {number}: {result!r}" for number, result in enumerate(self[:10])]
         more = [f"  ... and {len(self) - 10} more"] if len(self) > 10 else []
         return "\n".join([self.summary(), *shown, *more])
+
+
+def _kind(result: Any) -> str:
+    """The answer in a word: a radius whose two bounds are close is tight."""
+    if getattr(result, "tight", False):
+        return "tight"
+    return str(getattr(result, "status", getattr(result, "ended", ""))).replace("_", " ")
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

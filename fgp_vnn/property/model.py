@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.base.words import plural
+
 Array = NDArray[np.float64]
 
 
@@ -104,7 +106,7 @@ class Variable:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Property:
     """Broken by x if some case contains x and its unsafe set contains the output at x."""
 
@@ -115,6 +117,10 @@ class Property:
     input_variables: tuple[Variable, ...] = ()  # 2.0 only, in the order of declaration
     output_variables: tuple[Variable, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        sizes = (self.inputs, "input"), (self.outputs, "output"), (len(self.cases), "case")
+        return f"Property({', '.join(plural(number, noun) for number, noun in sizes)})"
 
     def broken_by(self, x: Array, y: Array) -> bool:
         """Whether the input x [inputs] with the output y [outputs] is a counterexample."""

@@ -14,6 +14,7 @@ from torch import nn
 import fgp_vnn
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.attack.ball_judge import within
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Norm, Robustness
 from fgp_vnn.network import Dense, Network
 from fgp_vnn.strategy import Strategy, Walk
@@ -174,3 +175,11 @@ def test_what_the_walk_has_no_patience_for_is_decided_all_the_same(
         assert other.decided_by in ("bounds", "split")
         walked += usual.decided_by == "walk"
     assert walked
+
+
+@pytest.mark.parametrize("ask", ["certify", "radius", "attack"])
+def test_an_option_that_does_not_exist_is_refused_by_name(ask: str) -> None:
+    certifier = Certifier.of(random_network((2, 3, 2), 0))
+    size = {} if ask == "radius" else {"epsilon": 0.1}
+    with pytest.raises(InputError, match="clpi"):
+        getattr(certifier, ask)(np.zeros(2), **size, clpi=(0, 1))

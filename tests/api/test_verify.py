@@ -265,6 +265,12 @@ def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
         check_fit(loaded, prop, "model", "prop")
 
 
+@pytest.mark.parametrize("prop", [5, b"(assert (<= X_0 1))"])
+def test_what_is_no_property_is_refused_by_its_type(tmp_path: Path, prop: Any) -> None:
+    with pytest.raises(InputError, match=f"not {type(prop).__name__}"):
+        fgp_vnn.verify(identity_model(tmp_path), prop)
+
+
 def test_the_public_names_are_there() -> None:
     for name in fgp_vnn.__all__:
         assert getattr(fgp_vnn, name) is not None

@@ -13,10 +13,12 @@ from PIL import Image
 
 import fgp_vnn
 from fgp_vnn.base.images import png
+from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.results import Results
 from fgp_vnn.base.robustness import Robustness
 from fgp_vnn.base.story import LOG, Stage, Teller, listening, tell
 from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.property.model import Case, Property
 
 
 def broken(shape: tuple[int, ...]) -> Robustness:
@@ -36,7 +38,7 @@ def test_images_of_any_size_are_drawn(
     assert len(found) == 3
     for data in found:
         image = Image.open(io.BytesIO(base64.b64decode(data)))
-        assert image.size == (16, 16) if 16 in shape else (8, 8)
+        assert image.size == ((16, 16) if 16 in shape else (8, 8))
     result.show()
     assert "\u2580" in capsys.readouterr().out
 
@@ -81,3 +83,14 @@ def test_a_story_is_heard_only_where_somebody_listens() -> None:
         "bound",
     ]
     assert LOG.level == logging.NOTSET
+
+
+def test_a_list_counts_its_answers_in_words() -> None:
+    radii = [Radius(0.5, 0.501, 0, ended="gap"), Radius(0.1, 1.0, 0, ended="timeout")]
+    assert Results(radii).summary() == "2 results: 1 tight, 1 timeout"
+    assert Results([broken((8, 8))]).summary() == "1 result: 1 not robust"
+
+
+def test_a_property_says_its_size_in_a_line() -> None:
+    box = Case(np.zeros(64), np.ones(64), ())
+    assert repr(Property((box,), 64, 1)) == "Property(64 inputs, 1 output, 1 case)"
