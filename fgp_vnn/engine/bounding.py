@@ -2,9 +2,9 @@
 
 The first bounds come in two ways. A chain of matrices, or a network of which few inputs move, is
 bounded and condensed to its unstable neurons in one pass forward; any other network by a backward
-pass for each layer. Both give the same
-linear bounds up to rounding, and one pass is faster. Milliseconds per input on the paper's networks
-(l2 at 0.25 | linf at 0.02; mean of 20 inputs, one thread; stable neurons left out):
+pass for each layer. Both give the same linear bounds up to rounding, and one pass is faster.
+Milliseconds per input on the paper's networks (l2 at 0.25 | linf at 0.02; mean of 20 inputs, one
+thread; stable neurons left out):
 
     network            one pass        backward
     mnist20x3          1.9 |  2.7      2.5 |  3.1
