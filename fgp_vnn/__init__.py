@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fgp_vnn.api.monotone import Monotonicity as Monotonicity
     from fgp_vnn.api.monotone import monotonicity as monotonicity
     from fgp_vnn.api.properties import output_range as output_range
+    from fgp_vnn.api.properties import property_of as property_of
     from fgp_vnn.api.properties import robustness as robustness
     from fgp_vnn.api.properties import variables as variables
     from fgp_vnn.api.radius import radius as radius
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from fgp_vnn.property import Property as Property
     from fgp_vnn.property import load_property as load_property
     from fgp_vnn.property.conditions import any_of as any_of
-    from fgp_vnn.property.conditions import property_of as property_of
     from fgp_vnn.property.write import write_property as write_property
 
 __version__ = "0.1.0"
@@ -60,7 +60,7 @@ _HOMES = {
     "maximise": "fgp_vnn.api.values",
     "monotonicity": "fgp_vnn.api.monotone",
     "output_range": "fgp_vnn.api.properties",
-    "property_of": "fgp_vnn.property.conditions",
+    "property_of": "fgp_vnn.api.properties",
     "radius": "fgp_vnn.api.radius",
     "robustness": "fgp_vnn.api.properties",
     "variables": "fgp_vnn.api.properties",

@@ -10,8 +10,8 @@ from fgp_vnn.api.arrays import read_classes, read_inputs, read_numbers
 from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import Opened, open_model
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.property import Property
-from fgp_vnn.property.conditions import Condition, Space, any_of, property_of
+from fgp_vnn.property import Property, conditions
+from fgp_vnn.property.conditions import Condition, Space, any_of
 from fgp_vnn.property.expressions import Expression
 from fgp_vnn.property.expressions import variables as space_variables
 
@@ -52,13 +52,12 @@ def robustness(
     inputs, results = _flat(opened)
     others = range(outputs) if near.targets is None else near.targets
     reached = any_of([results[j] >= results[label] for j in others if j != label])
-    return property_of((lower <= inputs) & (inputs <= upper), reached)
+    return conditions.property_of((lower <= inputs) & (inputs <= upper), reached)
 
 
-def output_range(
-    model: Any, inputs: Condition, *, lower: Any = None, upper: Any = None
-) -> Property:
-    """Broken by an input whose outputs leave the range; its ends are numbers, or one for each."""
+def output_range(model: Any, inputs: Any, *, lower: Any = None, upper: Any = None) -> Property:
+    """Broken by an input whose outputs leave the range; its ends are numbers, or one for each.
+    `inputs` is a condition on x or a pair (lower, upper)."""
     if lower is None and upper is None:
         raise InputError("a range has a lower end, an upper end, or both")
     opened = open_model(model)
@@ -70,6 +69,23 @@ def output_range(
     if upper is not None:
         outside.append((results > read_numbers(upper, "upper", shape, count)).any())
     return property_of(inputs, any_of(outside))
+
+
+def property_of(inputs: Any, unsafe: Condition) -> Property:
+    """The property that is broken by the inputs of a set, a condition or a pair (lower, upper),
+    whose outputs are unsafe."""
+    pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
+    if not pair or not isinstance(unsafe, Condition):
+        return conditions.property_of(inputs, unsafe)
+    x, _ = space_variables(unsafe.space)
+    shape, count = unsafe.space.input_shape, unsafe.space.names.inputs
+    lower, upper = (
+        read_numbers(side, name, shape, count)
+        for side, name in zip(inputs, ("lower", "upper"), strict=True)
+    )
+    if not np.all(np.less_equal(lower, upper)):
+        raise InputError("inputs: a lower bound is above its upper bound")
+    return conditions.property_of((lower <= x.flatten()) & (x.flatten() <= upper), unsafe)
 
 
 def _flat(opened: Opened) -> tuple[Expression, Expression]:

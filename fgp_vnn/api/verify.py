@@ -15,6 +15,7 @@ import torch
 
 from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
 from fgp_vnn.api.opening import divide, load_asked
+from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.api.written import as_files, note_of
 from fgp_vnn.attack.confirm import Judge
@@ -36,7 +37,7 @@ from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
 from fgp_vnn.network.onnx.opaque import FLAT
 from fgp_vnn.property import Property, load_property
-from fgp_vnn.property.conditions import Condition, property_of
+from fgp_vnn.property.conditions import Condition
 from fgp_vnn.query import Query, ask
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.float32 import deployed, received
@@ -46,7 +47,7 @@ def verify(
     model: Any,
     prop: str | Path | Property | None = None,
     *,
-    inputs: Condition | None = None,
+    inputs: Any = None,
     unsafe: Condition | None = None,
     certificate: str | Path | None = None,
     progress: Callable[[Stage], None] | None = None,
@@ -55,8 +56,9 @@ def verify(
     """Decide whether a network can break a property.
 
     The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
-    which inputs are meant, and which outputs are unsafe. The model is an ONNX file, or what
-    `load_model` takes. Options are `timeout` in seconds and the fields of `Settings`.
+    which inputs are meant, also as a pair (lower, upper), and which outputs are unsafe. The model
+    is an ONNX file, or what `load_model` takes. Options are `timeout` in seconds and the fields of
+    `Settings`.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
     property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
@@ -109,7 +111,7 @@ def _verify_written(
 
 def _property(
     prop: str | Path | Property | None,
-    inputs: Condition | None,
+    inputs: Any,
     unsafe: Condition | None,
     memory: int,
 ) -> Property:

@@ -265,6 +265,23 @@ def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
         check_fit(loaded, prop, "model", "prop")
 
 
+def test_a_pair_of_arrays_is_the_box_between_them(tmp_path: Path) -> None:
+    model = identity_model(tmp_path)
+    _, y = fgp_vnn.variables(model)
+    for pair in (([0, 0], [1, 1]), (0, 1), (torch.zeros(1, 2), np.ones(2, np.float32))):
+        assert fgp_vnn.verify(model, inputs=pair, unsafe=y[0] >= 1.01).status == "unsat"
+        assert fgp_vnn.verify(model, inputs=pair, unsafe=y[0] >= 0.99).status == "sat"
+        for prop in (
+            fgp_vnn.output_range(model, pair, upper=0.5),
+            fgp_vnn.property_of(pair, y[0] >= 1),
+        ):
+            assert np.array_equal(prop.cases[0].upper, [1, 1])
+    with pytest.raises(InputError, match="above its upper bound"):
+        fgp_vnn.verify(model, inputs=(1, 0), unsafe=y[0] >= 1)
+    with pytest.raises(InputError, match=r"\(lower, upper\), not Ball"):
+        fgp_vnn.verify(model, inputs=fgp_vnn.Ball([0, 0], 1), unsafe=y[0] >= 1)
+
+
 @pytest.mark.parametrize("prop", [5, b"(assert (<= X_0 1))"])
 def test_what_is_no_property_is_refused_by_its_type(tmp_path: Path, prop: Any) -> None:
     with pytest.raises(InputError, match=f"not {type(prop).__name__}"):
