@@ -72,6 +72,8 @@ def verify(
     files = (Path(model), Path(str(prop))) if both else None
     if certificate is not None:
         check_certificate(chosen)
+        read = (Path(given) for given in (model, prop) if isinstance(given, (str, Path)))
+        check_writable(Path(certificate), "certificate", read)
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
     if files is None and (certificate is not None or chosen.float32_semantics):
         given = _property(prop, inputs, unsafe, limit().memory) if prop is None else prop
@@ -97,8 +99,6 @@ def _verify_written(
 ) -> Verdict:
     """The verdict on what is written to files first; what is needed to check a certificate stays
     beside it."""
-    if certificate is not None:
-        check_writable(Path(certificate), "certificate")
     with TemporaryDirectory() as folder:
         stem = Path(folder, "network") if certificate is None else Path(certificate)
         with as_files(model, prop, stem) as (network, text, made):

@@ -61,6 +61,8 @@ def as_files(
     made = []
     try:
         for path, data, what in wanted:
+            if path == stem:
+                raise InputError(f"{path} is where the {what} is written: choose another name")
             if _write_new(path, data, what):
                 made.append(path)
         yield network, text, made

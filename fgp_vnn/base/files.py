@@ -8,6 +8,7 @@ import os
 import stat
 import tempfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -58,10 +59,13 @@ def beside(path: Path) -> Path:
         return path
 
 
-def check_writable(path: Path, what: str) -> None:
-    """Say before the work, not after it, that its result could not be written."""
+def check_writable(path: Path, what: str, read: Iterable[Path] = ()) -> None:
+    """Say before the work, not after it, that its result could not be written, or that it would
+    take the place of a file that is read."""
     try:
         target = path.resolve()
+        if any(_is(target, beside(file)) for file in read):
+            raise InputError(f"{what} {path} would be written over a file that is read")
         if target.is_dir():
             raise InputError(f"{what} {path} is a directory")
         if not target.parent.is_dir():
@@ -77,6 +81,14 @@ def check_writable(path: Path, what: str) -> None:
     except (OSError, RuntimeError) as error:  # a name that is too long, a loop of links
         reason = getattr(error, "strerror", None) or one_line(error)
         raise InputError(f"{what} {path} cannot be written: {reason}") from None
+
+
+def _is(target: Path, file: Path) -> bool:
+    """Whether a file is there and is the target, by this or another name."""
+    try:
+        return target.exists() and file.exists() and target.samefile(file)
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def write_bytes(path: str | Path, data: bytes, what: str) -> None:

@@ -68,10 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Verify one property, write and print the verdict; the exit code."""
     ends = math.inf if args.timeout is None else time.monotonic() + args.timeout
+    read = args.model, args.property
     if args.results is not None:
-        check_writable(args.results, "results file")
+        check_writable(args.results, "results file", read)
     if args.certificate is not None:
-        check_writable(args.certificate, "certificate")
+        check_writable(args.certificate, "certificate", read)
     with leave_on_interrupt():
         from fgp_vnn.base.verdict import Verdict
         from fgp_vnn.property import load_property

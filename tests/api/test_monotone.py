@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from onnx import helper, numpy_helper
 from torch import nn
 
 import fgp_vnn
@@ -134,3 +135,25 @@ def test_the_command_line_writes_the_same_question(
     assert main([*words, "--out", str(out)]) == 2 and "--tolerance" in capsys.readouterr().err
     assert main([*words[:3], "--decreasing", "--epsilon", "0.1", "--out", str(out)]) == 2
     assert main([*words[:3], "--out", str(out)]) == 2
+
+
+@pytest.mark.parametrize("name", ["flat_shape", "pair_chosen", "pair_places", "low_d", "high_x"])
+def test_names_of_the_network_are_not_those_of_what_is_put_around_it(name: str) -> None:
+    """The network is x[1] - 3 x[0], by a constant that has a name we might want for our own."""
+    order = numpy_helper.from_array(np.array([1, 0]), name)
+    weight = numpy_helper.from_array(np.array([[1.0], [-3.0]], dtype=np.float32), "vector_low")
+    nodes = [
+        helper.make_node("Gather", ["x", name], ["d"], axis=1),
+        helper.make_node("MatMul", ["d", "vector_low"], ["difference"]),
+    ]
+    shapes = [
+        helper.make_tensor_value_info(value, onnx.TensorProto.FLOAT, [1, size])
+        for value, size in (("x", 2), ("difference", 1))
+    ]
+    graph = helper.make_graph(nodes, "g", shapes[:1], shapes[1:], [order, weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    found = []
+    for decreasing in (False, True):
+        asked = fgp_vnn.monotonicity(model, BOX, 0, tolerance=0.1, decreasing=decreasing)
+        found.append(fgp_vnn.verify(asked.model, asked.property, timeout=60).status)
+    assert found == ["sat", "unsat"]

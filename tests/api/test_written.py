@@ -101,3 +101,29 @@ def test_the_result_says_which_weights_were_verified(net: nn.Module, dtype: torc
         certifier.radius(np.zeros(3), maximum=0.1).note,
     ]
     assert all(str(dtype).removeprefix("torch.") in note for note in notes)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "prop.vnnlib", "link.npz"])
+def test_a_certificate_is_not_written_over_what_it_is_about(
+    net: nn.Module, tmp_path: Path, name: str
+) -> None:
+    model, prop = tmp_path / "model.onnx", tmp_path / "prop.vnnlib"
+    model.write_bytes(onnx_of(net).SerializeToString())
+    fgp_vnn.write_property(prop, safe(net))
+    (tmp_path / "link.npz").symlink_to(model)
+    before = model.read_bytes(), prop.read_bytes()
+    for given in ((model, prop), (str(model), str(prop))):
+        with pytest.raises(InputError, match="file that is read"):
+            fgp_vnn.verify(*given, certificate=tmp_path / name)
+    for option in ("--certificate", "--results"):
+        assert main(["verify", str(model), str(prop), option, str(tmp_path / name)]) == 2
+    assert (model.read_bytes(), prop.read_bytes()) == before
+
+
+@pytest.mark.parametrize("name", ["proof.onnx", "proof.vnnlib"])
+def test_a_certificate_has_another_name_than_what_is_written_beside_it(
+    net: nn.Module, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InputError, match="choose another name"):
+        fgp_vnn.verify(net, safe(net), certificate=tmp_path / name)
+    assert not list(tmp_path.iterdir())

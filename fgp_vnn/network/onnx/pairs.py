@@ -18,7 +18,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.clean import raise_opset
 
-_LOW, _HIGH = "low_", "high_"
+_STEM = "pair_"
 
 
 def paired(model: ModelProto, input_shape: tuple[int, ...], outputs: int, entry: int) -> ModelProto:
@@ -31,49 +31,70 @@ def paired(model: ModelProto, input_shape: tuple[int, ...], outputs: int, entry:
     given = [value.name for value in graph.input if value.name not in constants]
     if len(given) != 1 or len(graph.output) != 1:
         raise UnsupportedError("monotonicity is for networks with one input and one output")
-    ends = [_copy(graph, prefix, constants, given[0]) for prefix in (_LOW, _HIGH)]
-    nodes = [*_front(graph, input_shape, entry, given[0])]
+    stem = _new_stem(graph)
+    ends = [_copy(graph, f"{stem}{side}_", constants, given[0]) for side in ("low", "high")]
+    nodes = [*_front(graph, stem, input_shape, entry, given[0])]
     nodes += [node for _, copies in ends for node in copies]
-    flat = _constant(graph, "flat_shape", np.array([1, outputs]))
-    for (end, _), prefix in zip(ends, (_LOW, _HIGH), strict=True):
-        nodes.append(helper.make_node("Reshape", [end, flat], [f"{prefix}flat"]))
-    nodes.append(helper.make_node("Sub", [f"{_HIGH}flat", f"{_LOW}flat"], ["difference"]))
+    flat = _constant(graph, f"{stem}flat_shape", np.array([1, outputs]))
+    for (end, _), side in zip(ends, ("low", "high"), strict=True):
+        nodes.append(helper.make_node("Reshape", [end, flat], [f"{stem}flat_{side}"]))
+    both = [f"{stem}flat_high", f"{stem}flat_low"]
+    nodes.append(helper.make_node("Sub", both, [f"{stem}difference"]))
     kept = [value for value in graph.input if value.name in constants]
     for field in ("node", "input", "output", "value_info", "quantization_annotation"):
         graph.ClearField(field)
     graph.node.extend(nodes)
-    vector = helper.make_tensor_value_info("pair", TensorProto.FLOAT, [1, count + 1])
+    vector = helper.make_tensor_value_info(f"{stem}input", TensorProto.FLOAT, [1, count + 1])
     graph.input.extend([vector, *kept])
     graph.output.append(
-        helper.make_tensor_value_info("difference", TensorProto.FLOAT, [1, outputs])
+        helper.make_tensor_value_info(f"{stem}difference", TensorProto.FLOAT, [1, outputs])
     )
     return result
 
 
-def _front(graph: GraphProto, shape: tuple[int, ...], entry: int, given: str) -> list[NodeProto]:
-    """From v [1, inputs + 1] to the input of each copy; a maximum is that of a pool."""
+def _new_stem(graph: GraphProto) -> str:
+    """What no name of the graph begins with: all that is new does."""
+    stem, names = _STEM, {tensor.name for tensor in graph.initializer}
+    names |= {tensor.values.name for tensor in graph.sparse_initializer}
+    names |= {value.name for value in (*graph.input, *graph.output)}
+    names |= {name for node in graph.node for name in (node.name, *node.input, *node.output)}
+    while any(name.startswith(stem) for name in names):
+        stem = f"_{stem}"
+    return stem
+
+
+def _front(
+    graph: GraphProto, stem: str, shape: tuple[int, ...], entry: int, given: str
+) -> list[NodeProto]:
+    """From v [1, inputs + 1] to the input of each copy; a maximum is that of a pool.
+
+    No new name begins with those of the copies, which end like those of the network.
+    """
     count = prod(shape)
-    both = _constant(graph, "pair_places", np.array([entry, count]))
-    window = _constant(graph, "pair_window", np.array([1, 1, 2]))
-    column = _constant(graph, "pair_column", np.array([1, 1]))
-    whole = _constant(graph, "pair_shape", np.array(shape))
+    both = _constant(graph, f"{stem}places", np.array([entry, count]))
+    window = _constant(graph, f"{stem}window", np.array([1, 1, 2]))
+    column = _constant(graph, f"{stem}column", np.array([1, 1]))
+    whole = _constant(graph, f"{stem}shape", np.array(shape))
     places = np.where(np.arange(count) == entry, count + 1, np.arange(count))
-    chosen = _constant(graph, "pair_chosen", places)
-    make = helper.make_node
+    chosen = _constant(graph, f"{stem}chosen", places)
+    make, pair = helper.make_node, f"{stem}input"
     nodes = [
-        make("Gather", ["pair", both], ["pair_values"], axis=1),
-        make("Reshape", ["pair_values", window], ["pair_row"]),
-        make("Neg", ["pair_row"], ["pair_negative"]),
-        make("GlobalMaxPool", ["pair_row"], ["pair_high"]),
-        make("GlobalMaxPool", ["pair_negative"], ["pair_low_negative"]),
-        make("Neg", ["pair_low_negative"], ["pair_low"]),
+        make("Gather", [pair, both], [f"{stem}values"], axis=1),
+        make("Reshape", [f"{stem}values", window], [f"{stem}row"]),
+        make("Neg", [f"{stem}row"], [f"{stem}negative"]),
+        make("GlobalMaxPool", [f"{stem}row"], [f"{stem}end_high"]),
+        make("GlobalMaxPool", [f"{stem}negative"], [f"{stem}end_negative"]),
+        make("Neg", [f"{stem}end_negative"], [f"{stem}end_low"]),
     ]
-    for prefix, end in ((_LOW, "pair_low"), (_HIGH, "pair_high")):
+    for side in ("low", "high"):
+        entry_of, all_of, vector_of = (
+            f"{stem}{part}_{side}" for part in ("entry", "all", "vector")
+        )
         nodes += [
-            make("Reshape", [end, column], [f"{prefix}entry"]),
-            make("Concat", ["pair", f"{prefix}entry"], [f"{prefix}all"], axis=1),
-            make("Gather", [f"{prefix}all", chosen], [f"{prefix}vector"], axis=1),
-            make("Reshape", [f"{prefix}vector", whole], [prefix + given]),
+            make("Reshape", [f"{stem}end_{side}", column], [entry_of]),
+            make("Concat", [pair, entry_of], [all_of], axis=1),
+            make("Gather", [all_of, chosen], [vector_of], axis=1),
+            make("Reshape", [vector_of, whole], [f"{stem}{side}_{given}"]),
         ]
     return nodes
 
