@@ -220,9 +220,10 @@ class Neurons:
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
     trial: int | None = None  # bundles, if hardly any is closed, to give up after [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
-    # Neurons of an open bundle that are bounded over what its linear bound leaves. Bundles with 0 |
-    # 8 are 321 | 49, 1688 | 444, 4829 | 1813, over 7395 | 789 on four of oval21, and seconds
-    clipped: int = 8  # 0.6 | 0.4, 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2
+    # Neurons of an open bundle that are bounded over what its linear bound leaves. With 0 | 8 four
+    # of oval21 take 321 | 49, 1688 | 444, 4829 | 1813, over 7395 | 789 bundles, and 0.6 | 0.4,
+    # 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
+    clipped: int = 8
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 
@@ -266,8 +267,9 @@ class Inputs:
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
-    # proved rounding errors of a point that may stay between the ends of a least value: over 8
-    rounding: float = 2.0  # random networks a gap of 1e-14 took 15.7 s with 0, 3.9 s with 2
+    # Proved rounding errors of a point that may stay between the ends of a least value: over 8
+    # random networks a gap of 1e-14 took 15.7 s with 0, and 3.9 s with 2.
+    rounding: float = 2.0
     mixing: int = 16  # rounds of weighing a conjunction's rows by each other [a 1.01 1.08]
     # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
     mixing_rate: float = 4.0
