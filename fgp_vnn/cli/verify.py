@@ -73,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
         check_writable(args.results, "results file", read)
     if args.certificate is not None:
         check_writable(args.certificate, "certificate", read)
+        if args.results is not None and args.results.resolve() == args.certificate.resolve():
+            raise InputError(f"--results and --certificate are both {args.results}")
     with leave_on_interrupt():
         from fgp_vnn.base.verdict import Verdict
         from fgp_vnn.property import load_property

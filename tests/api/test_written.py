@@ -117,6 +117,8 @@ def test_a_certificate_is_not_written_over_what_it_is_about(
             fgp_vnn.verify(*given, certificate=tmp_path / name)
     for option in ("--certificate", "--results"):
         assert main(["verify", str(model), str(prop), option, str(tmp_path / name)]) == 2
+    both = str(tmp_path / "both.npz")
+    assert main(["verify", str(model), str(prop), "--certificate", both, "--results", both]) == 2
     assert (model.read_bytes(), prop.read_bytes()) == before
 
 
