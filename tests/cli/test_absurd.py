@@ -30,6 +30,7 @@ VALUES: dict[str, list[str]] = {
     "finite": ["", "nan", "inf", "-inf", "1e400", "x"],
     "count": NO_COUNT,
     "whole": [v for v in NO_COUNT if v != "0"],
+    "jobs": [*NO_COUNT, "1000000"],
     "threads": [*NO_COUNT, "99999999999", "1000"],
     "seed": ["", "nan", "1e3", "-1", "x", HUGE, "9" * 5000],
     "int": ["", "nan", "1e3", "x"],
