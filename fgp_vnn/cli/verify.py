@@ -68,13 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Verify one property, write and print the verdict; the exit code."""
     ends = math.inf if args.timeout is None else time.monotonic() + args.timeout
-    read = args.model, args.property
-    if args.results is not None:
-        check_writable(args.results, "results file", read)
-    if args.certificate is not None:
-        check_writable(args.certificate, "certificate", read)
-        if args.results is not None and args.results.resolve() == args.certificate.resolve():
-            raise InputError(f"--results and --certificate are both {args.results}")
+    _check_outputs(args)
     with leave_on_interrupt():
         from fgp_vnn.base.verdict import Verdict
         from fgp_vnn.property import load_property
@@ -126,6 +120,17 @@ def run(args: argparse.Namespace) -> int:
     if args.own_process:
         os._exit(code)  # half a second sooner than by unloading the libraries one by one
     return code
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Refuse what cannot be written, or would be written over another file of this run."""
+    read, results, certificate = (args.model, args.property), args.results, args.certificate
+    if results is not None:
+        check_writable(results, "results file", read)
+    if certificate is not None:
+        check_writable(certificate, "certificate", read)
+        if results is not None and results.resolve() == certificate.resolve():
+            raise InputError(f"--results and --certificate are both {results}")
 
 
 def say(text: str) -> None:
