@@ -123,14 +123,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """See that what is to be written can be, and is nothing that is read or written besides."""
-    read = args.model, args.property
-    if args.results is not None:
-        check_writable(args.results, "results file", read)
-    if args.certificate is not None:
-        check_writable(args.certificate, "certificate", read)
-        if args.results is not None and args.results.resolve() == args.certificate.resolve():
-            raise InputError(f"--results and --certificate are both {args.results}")
+    """Refuse what cannot be written, or would be written over another file of this run."""
+    read, results, certificate = (args.model, args.property), args.results, args.certificate
+    if results is not None:
+        check_writable(results, "results file", read)
+    if certificate is not None:
+        check_writable(certificate, "certificate", read)
+        if results is not None and results.resolve() == certificate.resolve():
+            raise InputError(f"--results and --certificate are both {results}")
 
 
 def say(text: str) -> None:
