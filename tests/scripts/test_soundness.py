@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import mutate
 import soundness
 from mutation import Mutation
 from mutations import MUTATIONS
+from oracle.milp import Program
 from tests.helpers.met import is_met
 from tests.helpers.places import PACKAGE, TESTS
 from tests.helpers.random_cases import (
@@ -20,6 +22,13 @@ from tests.helpers.random_cases import (
     tie,
 )
 from tests.helpers.random_networks import exact_preactivations, rationals, sample
+
+
+def test_a_program_without_constraints_is_solved_over_its_box() -> None:
+    """That of a network all of whose neurons are off is one."""
+    program = Program()
+    program.variables(np.array([-1.0, 2.0]), np.array([3.0, 4.0]))
+    assert program.minimise(np.array([1.0, -1.0])).fun == -5.0
 
 
 def test_a_comparison_without_mistakes_ends_well(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,12 +42,12 @@ class Program:
 
     def minimise(self, cost: Array, **options: float) -> OptimizeResult:
         """What HiGHS says of the least cost."""
-        sides = np.array(self.sides)
+        sides = np.array(self.sides).reshape(-1, 2)
         return milp(
             cost,
             integrality=self.whole,
             bounds=Bounds(self.low, self.high),
-            constraints=LinearConstraint(self.matrix(), sides[:, 0], sides[:, 1]),
+            constraints=LinearConstraint(self.matrix(), *sides.T) if len(sides) else (),
             options=options,
         )
 
