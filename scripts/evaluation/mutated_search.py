@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from mutation import Change, tested
 
-_CAPS = tested(
-    "domain/caps.py",
-    "domain/test_caps::no_point_of_a_cap_is_above_its_support_and_its_maximiser_reaches_it",
-    "domain/test_caps::a_cap_that_is_cut_once_more_holds_all_points_of_both_half_spaces",
-    "domain/test_caps::the_dual_norm_is_what_a_unit_ball_reaches",
-)
-_MULTIPLIERS = tested("domain/multipliers.py", "domain/test_multipliers")
-_LEFT = tested("domain/caps.py", "domain/test_multipliers")
-_CLIPPED_NEURONS = tested("search/clipped_neurons.py", "search/test_clipped_neurons")
-_WAITING = tested(
-    "search/neurons.py",
-    "search/test_clipped_neurons::bounds_that_wait_with_their_bundle_are_rounded_outwards",
-    "search/test_clipped_neurons::a_search_that_clips_never_proves_what_an_exact_oracle_refutes",
-)
 _NEAREST = tested("attack/boundary.py", "attack/test_minimum_norm")
 _DECOUPLED = tested(
     "attack/decoupled.py",
@@ -25,7 +11,6 @@ _DECOUPLED = tested(
     "attack/test_decoupled::a_start_comes_to_the_boundary_from_both_sides",
     "attack/test_minimum_norm",
 )
-_REBOUND = tested("search/rebound.py", "search/test_rebound")
 _CLIPPING = tested(
     "search/clipping.py",
     "search/test_clipping::one_row_cuts_each_input_where_the_others_cannot_make_up_for_it",
@@ -225,57 +210,6 @@ SEARCH: tuple[Change, ...] = (
         "or_zero=self.strict)",
         "or_zero=~self.strict)",
     ),
-    (
-        "a cap as narrow as its level is high",
-        _CAPS,
-        "((radius - self.level) * (radius + self.level))",
-        "((radius - self.level) * (radius - self.level))",
-    ),
-    (
-        "the level of a half-space not divided by its length",
-        _CAPS,
-        "level = value.unsqueeze(-1) / size",
-        "level = value.unsqueeze(-1)",
-    ),
-    (
-        "a multiplier below 0",
-        _MULTIPLIERS,
-        "torch.where(wanted & (at > 0), at, 0.0)",
-        "torch.where(wanted & (at > 0), -at, 0.0)",
-    ),
-    ("a level taken off twice", _MULTIPLIERS, "- at * level", "- 2 * at * level"),
-    (
-        "the rounding of a multiplier left out",
-        _MULTIPLIERS,
-        "return self._own + at * self._each + self._lost * (1 + at)",
-        "return 0 * at",
-    ),
-    (
-        "a level taken for one from the centre",
-        _LEFT,
-        "level = self.level + moved.sum(-1, keepdim=True)",
-        "level = self.level",
-    ),
-    ("a half-space that is no number cuts", _LEFT, "known & level.isfinite()", "known | True"),
-    (
-        "a linear bound with its rounding",
-        _CLIPPED_NEURONS,
-        "constant - slack - 8 * size_of.lost",
-        "constant",
-    ),
-    ("the other side of a half-space", _LEFT, "normal = -weight / size", "normal = weight / size"),
-    (
-        "bounds that wait rounded to nearest",
-        _WAITING,
-        "-rounded_down(-upper, single)",
-        "upper.to(single)",
-    ),
-    (
-        "bundles closed by bounds that do not contradict each other",
-        _WAITING,
-        "(low > high).any(-1))",
-        "(low > high - 0.5).any(-1))",
-    ),
     ("overflow taken for a distance", _OVERFLOW, "positive(gap) & reach.isfinite()", "gap > 0"),
     (
         "a row that is no number passed over",
@@ -283,20 +217,6 @@ SEARCH: tuple[Change, ...] = (
         "~positive(forms.values[count:] - reach[count:])",
         "(forms.values[count:] <= reach[count:])",
     ),
-    (
-        "levels measured in the wrong norm",
-        _CAPS,
-        "if isinstance(ball, Box):",
-        "if not isinstance(ball, Box):",
-    ),
-    (
-        "bounds of other bundles",
-        _REBOUND,
-        "old.index_copy(0, at, new)",
-        "old.index_copy(0, at.flip(0), new)",
-    ),
-    ("the upper side of a cap from below", _REBOUND, "caps.support(-rows)", "caps.support(rows)"),
-    ("an empty bundle kept open", _REBOUND, "(lower > upper)", "(lower > upper + 1e30)"),
     ("points of the same class", _NEAREST, "(outputs.amin(-1) <= 0) & (target", "(target"),
     (
         "a ball that does not shrink",

@@ -14,7 +14,6 @@ import fgp_vnn
 from fgp_vnn.api.cases import check_fit
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.engine.device import pick_device
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
 from tests.helpers.network_models import Builder
@@ -121,14 +120,6 @@ def test_a_bad_setting_is_named(settings: dict[str, object]) -> None:
     model, prop, _ = TRUTH[0]
     with pytest.raises(InputError, match=next(iter(settings))):
         fgp_vnn.verify(BENCHMARK / model, BENCHMARK / prop, **settings)  # type: ignore[arg-type]
-
-
-def test_a_device_that_is_not_there_is_refused() -> None:
-    assert pick_device("cpu", "float64") == torch.device("cpu")
-    if not torch.cuda.is_available():
-        assert pick_device("auto", "float64") == torch.device("cpu")
-        with pytest.raises(InputError, match="cuda"):
-            pick_device("cuda", "float64")
 
 
 def identity_model(
@@ -294,15 +285,3 @@ def test_the_public_names_are_there() -> None:
     assert [name for name in dir(fgp_vnn) if not name.startswith("_")] == sorted(fgp_vnn.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):
         _ = fgp_vnn.nothing_like_it
-
-
-def test_a_device_without_float64_is_refused_in_float64() -> None:
-    with pytest.raises(InputError, match="mps has no float64"):
-        pick_device("mps", "float64")
-
-
-def test_shortened_floats_are_switched_off() -> None:
-    torch.backends.cudnn.allow_tf32 = True
-    pick_device("cpu", "float64")
-    assert not torch.backends.cudnn.allow_tf32
-    assert not torch.backends.cuda.matmul.allow_tf32
