@@ -192,7 +192,7 @@ ROUNDING: tuple[Change, ...] = (
     (
         "windows: coefficients outside of a plane are kept",
         _WINDOWS,
-        "patch.rows * mask[:, None, None]",
+        "patch.rows * mask[:, None, :, :, None]",
         "patch.rows",
     ),
     (
