@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.verdict import Counterexample, Status, Verdict
 from fgp_vnn.property import Case, Conjunction, Property, load_property
+from fgp_vnn.property.numbers import snap
 from fgp_vnn.property.results import Array, write_results
 
 LEAST = MarabouCore.Equation.LE
@@ -48,14 +49,6 @@ def ask(model: str, case: Case, rows: Conjunction, seconds: float) -> tuple[Stat
     return ("unsat" if answer == "unsat" else "timeout" if answer == "TIMEOUT" else "unknown"), None
 
 
-def inside(x: Array, case: Case) -> Array:
-    """The float32 next to x [inputs] that lie in the box, if it has any there."""
-    low, high, near = (part.astype(np.float32) for part in (case.lower, case.upper, x))
-    low = np.where(low < case.lower, np.nextafter(low, np.float32(np.inf)), low)
-    high = np.where(high > case.upper, np.nextafter(high, np.float32(-np.inf)), high)
-    return np.clip(np.clip(near, low, high).astype(np.float64), case.lower, case.upper)
-
-
 def outputs_at(model: str, x: Array) -> NDArray[np.float32]:
     """The outputs [outputs] that onnxruntime gives at x [inputs]."""
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
@@ -73,7 +66,7 @@ def solve(model: str, prop: Property, seconds: float) -> Verdict:
         for rows in case.unsafe:
             status, x = ask(model, case, rows, end - time.monotonic())
             if x is not None:
-                x = inside(x, case)
+                x = snap(x, case.lower, case.upper)
                 y = outputs_at(model, x)
                 if prop.broken_by(x, y.astype(np.float64)):
                     return Verdict("sat", counterexample=Counterexample(x, y))
