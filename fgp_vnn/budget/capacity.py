@@ -65,6 +65,12 @@ def parts(count: int, some: int) -> Iterator[slice]:
         yield slice(start, min(start + max(some, 1), count))
 
 
+def cached_parts(count: int, entries: int, cached: int, device: torch.device) -> Iterator[slice]:
+    """The same for numbers with so many entries of 8 bytes each: on a CPU in parts of `cached`
+    bytes, on other devices all at once."""
+    return parts(count, cached // (8 * entries) if device.type == "cpu" else count)
+
+
 def _row_entries(network: Network, target: int) -> int:
     widths = (network.inputs, *network.widths[:target], network.maps[target].outputs)
     return sum(widths) + _COPIES * max(widths)
