@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
+from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, refuse_joint
 from fgp_vnn.api.opening import divide, load_asked
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
@@ -57,8 +58,8 @@ def verify(
 
     The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
     which inputs are meant, also as a pair (lower, upper), and which outputs are unsafe. The model
-    is an ONNX file, or what `load_model` takes. Options are `timeout` in seconds and the fields of
-    `Settings`.
+    is an ONNX file, or what `load_model` takes; for a property of several networks, a dict of them
+    by their names. Options are `timeout` in seconds and the fields of `Settings`.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
     property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
@@ -68,26 +69,33 @@ def verify(
     begin, moment = time.perf_counter(), time.monotonic()
     limits, settings = divide(options, ("timeout",))
     seconds, chosen = check_seconds(limits.get("timeout")), make_settings("verify", settings)
-    both = isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
+    several = networks_of(model) is not None
+    both = not several and isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
     files = (Path(model), Path(str(prop))) if both else None
     if certificate is not None:
         check_certificate(chosen)
         read = (Path(given) for given in (model, prop) if isinstance(given, (str, Path)))
         check_writable(Path(certificate), "certificate", read)
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
-    if files is None and (certificate is not None or chosen.float32_semantics):
+    about_files = certificate is not None or chosen.float32_semantics
+    if files is None and not several and about_files:
         given = _property(prop, inputs, unsafe, limit().memory) if prop is None else prop
         return _verify_written(model, given, certificate, progress, options)
     with listening(progress), memory_errors():
         asked = _property(prop, inputs, unsafe, limit().memory)
         try:
             with memory_errors():
+                if several or asked.joint is not None:
+                    if about_files:
+                        raise refuse_joint("certificates and --float32-semantics are")
+                    model, files = open_joint(model, asked), None
                 verdict = _verify(files or model, asked, certificate, chosen, limit)
         except (UnsupportedError, OutOfMemoryError) as error:
             if files is None:
                 raise
             verdict = attack_refused(files, asked, chosen, limit(), error)
-    return replace(verdict, seconds=verdict.seconds | {"total": time.perf_counter() - begin})
+    total = verdict.seconds | {"total": time.perf_counter() - begin}
+    return replace(declared_verdict(verdict, asked), seconds=total)
 
 
 def _verify_written(
@@ -124,7 +132,7 @@ def _property(
         return prop
     if not isinstance(prop, (str, Path)):
         raise InputError(f"a property is a path or a Property, not {type(prop).__name__}")
-    return load_property(Path(prop), memory)
+    return load_property(Path(prop), memory, joint=True)
 
 
 def _networks(
