@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, refuse_joint
 from fgp_vnn.api.opening import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
@@ -22,7 +23,6 @@ from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
-from fgp_vnn.engine.proof_log import ProofLog
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import check_certificate, make_settings
 from fgp_vnn.property import Property, load_property
@@ -43,8 +43,8 @@ def verify(
 
     The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
     which inputs are meant, also as a pair (lower, upper), and which outputs are unsafe. The model
-    is an ONNX file, or what `load_model` takes. Options are `timeout` in seconds and the fields of
-    `Settings`.
+    is an ONNX file, or what `load_model` takes; for a property of several networks, a dict of them
+    by their names. Options are `timeout` in seconds and the fields of `Settings`.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
     property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
@@ -54,14 +54,16 @@ def verify(
     begin, moment = time.perf_counter(), time.monotonic()
     limits, settings = divide(options, ("timeout",))
     seconds, chosen = check_seconds(limits.get("timeout")), make_settings("verify", settings)
-    both = isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
+    several = networks_of(model) is not None
+    both = not several and isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
     files = (Path(model), Path(str(prop))) if both else None
     if certificate is not None:
         check_certificate(chosen)
         read = (Path(given) for given in (model, prop) if isinstance(given, (str, Path)))
         check_writable(Path(certificate), "certificate", read)
     limit = partial(Budget.of, seconds, chosen.memory, since=moment)
-    if files is None and (certificate is not None or chosen.float32_semantics):
+    about_files = certificate is not None or chosen.float32_semantics
+    if files is None and not several and about_files:
         given = _property(prop, inputs, unsafe, limit().memory) if prop is None else prop
         return _verify_written(model, given, certificate, progress, options)
     with listening(progress), memory_errors():
@@ -69,18 +71,21 @@ def verify(
         boxes = Boxes(chosen, proof=certificate is not None)
         try:
             with memory_errors():
+                if several or asked.joint is not None:
+                    if about_files:
+                        raise refuse_joint("certificates and --float32-semantics are")
+                    model, files = open_joint(model, asked), None
                 for problem in boxes.of_model(files or model, asked, limit):
                     boxes.add(run(problem, "verify"))
                 verdict = boxes.verdict()
-                if certificate is not None and files is not None and verdict.status == "unsat":
-                    verdict = _with_certificate(
-                        verdict, boxes.logs, files, asked, certificate, limit()
-                    )
+                if certificate is not None and verdict.status == "unsat":
+                    verdict = _with_certificate(boxes, (model, prop), asked, certificate, limit())
         except (UnsupportedError, OutOfMemoryError) as error:
             if files is None:
                 raise
             verdict = attack_refused(files, asked, chosen, limit(), error)
-    return replace(verdict, seconds=verdict.seconds | {"total": time.perf_counter() - begin})
+    total = verdict.seconds | {"total": time.perf_counter() - begin}
+    return replace(declared_verdict(verdict, asked), seconds=total)
 
 
 def _verify_written(
@@ -117,16 +122,11 @@ def _property(
         return prop
     if not isinstance(prop, (str, Path)):
         raise InputError(f"a property is a path or a Property, not {type(prop).__name__}")
-    return load_property(Path(prop), memory)
+    return load_property(Path(prop), memory, joint=True)
 
 
 def _with_certificate(
-    verdict: Verdict,
-    logs: list[ProofLog],
-    files: tuple[Path, Path],
-    prop: Property,
-    path: str | Path,
-    budget: Budget,
+    boxes: Boxes, files: tuple[Any, Any], prop: Property, path: str | Path, budget: Budget
 ) -> Verdict:
     """The verdict with its proof written to a file, or with the reason why it is not."""
     from fgp_vnn.certificate.prove import NoCertificateError, prove
@@ -135,12 +135,12 @@ def _with_certificate(
         if budget.expired():
             raise NoCertificateError("time was up before the proof was checked")
 
-    begin = time.perf_counter()
-    network, text = read_model(files[0]), read_bytes(files[1], "property")
+    begin, verdict = time.perf_counter(), boxes.verdict()
+    network, text = read_model(Path(files[0])), read_bytes(Path(files[1]), "property")
     try:
-        if gaps := [log.gap for log in logs if log.gap]:
+        if gaps := [log.gap for log in boxes.logs if log.gap]:
             raise NoCertificateError(gaps[0])
-        steps = [step for log in logs for step in log.steps]
+        steps = [step for log in boxes.logs for step in log.steps]
         data, _ = prove(steps, network, text, prop, watch)
     except NoCertificateError as error:
         return replace(verdict, reason=f"{NO_CERTIFICATE}: {error}")

@@ -88,6 +88,21 @@ def test_bounds_of_all_neurons_hold_at_samples(net: Net, kind: str) -> None:
 
 
 @every_net
+@pytest.mark.parametrize("columns", [1, 3])
+def test_columns_that_go_forward_in_parts_are_the_same(net: Net, columns: int) -> None:
+    network, _ = twins(net)
+    query = robustness_query(network, box_of(network, 0.2))
+    widest = max(network.inputs, *network.widths)
+    some = condense_columns(query, UNLIMITED, Shrinking(pushed=8 * columns * widest)).condensed
+    every = condensed(query)
+    assert some is not None
+    assert len(every.neurons) > 3
+    torch.testing.assert_close(some.least, every.least)
+    for part, whole in zip(some.query.network.maps, every.query.network.maps, strict=True):
+        torch.testing.assert_close(part.weights, whole.weights)
+
+
+@every_net
 def test_what_is_left_are_the_unstable_neurons_by_their_numbers(net: Net) -> None:
     network, _ = twins(net)
     query = robustness_query(network, box_of(network, 0.2))
