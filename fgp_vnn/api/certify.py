@@ -23,6 +23,7 @@ from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.results import Results
 from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample, Verdict
+from fgp_vnn.base.words import suggestion
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.device import pick_device
@@ -225,7 +226,8 @@ class Certifier(Classifier):
         timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
         for name in asked.keys() - {"clip", "mask", "target"}:
-            raise InputError(f"there is no option {name!r} of a question about inputs")
+            hint = suggestion(name, _ASKED)
+            raise InputError(f"there is no option {name!r} of a question about inputs{hint}")
         near = read_near(self.opened, norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
         seconds, classes = check_seconds(timeout), self.network.outputs

@@ -24,12 +24,12 @@ from fgp_vnn.property.numbers import snap
 
 @dataclass(frozen=True)
 class Ball:
-    """The inputs within epsilon of x in a norm, and in the clip box, of which only those that the
-    mask names move; values as `certify` takes them."""
+    """The inputs within epsilon of x in a norm, which has to be named, and in the clip box, of
+    which only those that the mask names move; values as `certify` takes them."""
 
     x: Any
     epsilon: Any
-    norm: Any = "linf"
+    norm: Any
     clip: Any = None
     mask: Any = None
 
