@@ -297,6 +297,7 @@ class RadiusSearch:
     close: float = 1.1  # factor at which the least unproved radius goes on [-]
     kept: int = 20_000  # closed bundles that are handed on to the next radius [r 1.01 1.09]
     usual: float = 60.0  # seconds to share out where no limit is given [-]
+    ball_share: float = 0.25  # of what is left, for one ball of a smooth network [-]
     attack_share: float = 0.4  # of the time, at most, for attacks [r 1.06 1.06]
     least: float = 1 / 64  # part of the goal from which on the radius grows [-]
     # Factors by which a point is moved on, until float32 sees it on the other side.

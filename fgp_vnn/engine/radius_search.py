@@ -19,6 +19,7 @@ from fgp_vnn.attack.boundary import Target, polish
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_stages import SmallBall, plain_bounds, small_ball
+from fgp_vnn.engine.run import run
 from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
@@ -101,9 +102,34 @@ def walk_nearest(ends: Ends) -> Radius:
 
 
 def split_nearest(ends: Ends) -> Radius:
-    """Narrow the ends by splits of neurons, the nearest bundle first."""
-    _split(ends)
+    """Narrow the ends by splits of neurons, the nearest bundle first; in a smooth network, where
+    these have no exact leaves, by one ball after the other."""
+    if ends.classifier.network.piecewise_linear:
+        _split(ends)
+    else:
+        plain_bounds(ends, ends.numbers.fine)
+        _halve(ends)
     return ends.answer("split")
+
+
+def _halve(ends: Ends) -> None:
+    """Decide balls between the largest that is proved and the least that could not be: what is
+    true of a ball is true of all smaller ones. Each gets a share of the time that is left."""
+    open_ = math.inf  # the least radius that stayed open
+    while not ends.done and not ends.budget.expired():
+        high = min(ends.goal, open_)
+        if high <= (1 + ends.numbers.fine) * ends.lower:
+            break
+        radius = high if open_ == math.inf else (ends.lower + high) / 2
+        patience = ends.budget.share(ends.numbers.ball_share)
+        problem = ends.classifier.problem(ends.center, radius, patience)
+        verdict = run(problem, "certify")
+        ends.largest.count("radii")
+        found = verdict.counterexample
+        if verdict.status == "unsat":
+            ends.raise_to(radius)
+        elif found is None or not ends.offer(torch.from_numpy(found.x).unsqueeze(0)):
+            open_ = radius
 
 
 def _split(ends: Ends) -> None:
