@@ -266,6 +266,11 @@ class Inputs:
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
+    gaps: tuple[float, ...] = (
+        64.0,
+        8.0,
+        1.0,
+    )  # of least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
@@ -297,6 +302,7 @@ class RadiusSearch:
     close: float = 1.1  # factor at which the least unproved radius goes on [-]
     kept: int = 20_000  # closed bundles that are handed on to the next radius [r 1.01 1.09]
     usual: float = 60.0  # seconds to share out where no limit is given [-]
+    ball_share: float = 0.25  # of what is left, for one ball of a smooth network [-]
     attack_share: float = 0.4  # of the time, at most, for attacks [r 1.06 1.06]
     least: float = 1 / 64  # part of the goal from which on the radius grows [-]
     # Factors by which a point is moved on, until float32 sees it on the other side.

@@ -203,8 +203,8 @@ class Certifier(Classifier):
             raise InputError(f"the maximum is {maximum}; it must be a positive number")
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
-        if smooth := self.network.smooth:
-            raise UnsupportedError(f"radii are for piecewise-linear networks; this has {smooth}")
+        if self.settings.engine == "walk" and (smooth := self.network.smooth):
+            raise UnsupportedError(f"the walk is for piecewise-linear networks; this has {smooth}")
         for name in ("mask", "target"):
             if asked.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")

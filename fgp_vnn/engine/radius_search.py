@@ -19,6 +19,7 @@ from fgp_vnn.attack.boundary import Target, polish
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_stages import SmallBall, plain_bounds, small_ball
+from fgp_vnn.engine.run import run
 from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
@@ -98,6 +99,32 @@ def walk_nearest(ends: Ends) -> Radius:
         regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
         ends.largest.count("regions", regions)
     return ends.answer("walk")
+
+
+def halve_balls(ends: Ends) -> Radius | None:
+    """Narrow the ends in a smooth network, in which bundles have no exact leaves, by one ball after
+    the other: between the largest that is proved and the least that could not be.
+
+    What is true of a ball is true of all smaller ones. Each gets a share of the time that is left.
+    """
+    if ends.classifier.network.piecewise_linear:
+        return None
+    plain_bounds(ends, ends.numbers.fine)
+    open_ = math.inf  # the least radius that stayed open
+    while not ends.done and not ends.budget.expired():
+        high = min(ends.goal, open_)
+        if high <= (1 + ends.numbers.fine) * ends.lower:
+            break
+        radius = high if open_ == math.inf else (ends.lower + high) / 2
+        patience = ends.budget.share(ends.numbers.ball_share)
+        verdict = run(ends.classifier.problem(ends.center, radius, patience), "certify")
+        ends.largest.count("radii")
+        found = verdict.counterexample
+        if verdict.status == "unsat":
+            ends.raise_to(radius)
+        elif found is None or not ends.offer(torch.from_numpy(found.x).unsqueeze(0)):
+            open_ = radius
+    return ends.answer("split")
 
 
 def split_nearest(ends: Ends) -> Radius | None:
@@ -196,3 +223,7 @@ def _reporter(ends: Ends, made: SmallBall, radius: float) -> Reporter:
         ends.raise_to(min(radius, ends.goal) if level >= goal() else level * made.scale)
 
     return Reporter(goal, lower, offer)
+
+
+NEAREST = (halve_balls, split_nearest, split_growing)
+"""Splits of neurons, or of balls where these have no exact leaves."""

@@ -13,7 +13,7 @@ SETTINGS: dict[Question, tuple[str, ...]] = {
 
 def steps() -> Steps:
     """The same steps whether a file or a ball is asked about."""
-    from fgp_vnn.engine.radius_search import bound_roughly, split_growing, split_nearest
+    from fgp_vnn.engine.radius_search import NEAREST, bound_roughly
     from fgp_vnn.engine.radius_stages import attack_nearest
     from fgp_vnn.engine.search_steps import SPLIT
     from fgp_vnn.engine.steps import BEGIN, TIGHTEN
@@ -21,5 +21,5 @@ def steps() -> Steps:
     return {
         "verify": (*BEGIN, *TIGHTEN, *SPLIT),
         "certify": (*BEGIN, *TIGHTEN, *SPLIT),
-        "radius": (attack_nearest, bound_roughly, split_nearest, split_growing),
+        "radius": (attack_nearest, bound_roughly, *NEAREST),
     }
