@@ -310,7 +310,7 @@ class RadiusSearch:
 
 
 @dataclass(frozen=True)
-class Crew:
+class Sharing:
     """Several processes on one search."""
 
     # Seconds of a search before it is shared: where more than a batch is open, and at most. With
@@ -372,4 +372,4 @@ class Strategy:
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
     radius: RadiusSearch = RadiusSearch()
-    crew: Crew = Crew()
+    crew: Sharing = Sharing()

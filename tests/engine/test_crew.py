@@ -26,14 +26,13 @@ from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
-from fgp_vnn.strategy import Crew as Numbers
-from fgp_vnn.strategy import Inputs, Neurons, Strategy
+from fgp_vnn.strategy import Inputs, Neurons, Sharing, Strategy
 from tests.helpers.random_cases import exact_confirm
 from tests.helpers.random_networks import random_domain, random_network, sample
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 SMALL = Strategy(inputs=Inputs(batch=8), neurons=Neurons(batch=8))
-HASTY = Numbers(alone=(0.0, 0.0), turn=0.0, pause=0.01)
+HASTY = Sharing(alone=(0.0, 0.0), turn=0.0, pause=0.01)
 Begin = Callable[[Query, Confirm, Budget], Divisible]
 
 
@@ -48,7 +47,7 @@ def by_neurons(query: Query, confirm: Confirm, budget: Budget) -> Divisible:
     return NeuronSplits.begin(query, bounds, confirm, budget, SMALL)
 
 
-def shared(search: Divisible, numbers: Numbers) -> Problem:
+def shared(search: Divisible, numbers: Sharing) -> Problem:
     """A problem that two processes may search."""
     query = nearly(0.2)
     strategy = Strategy(crew=numbers)
@@ -186,7 +185,7 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.Crew", refuse)
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
-    run_shared(shared(search, Numbers(alone=(1e9, 1e9))), search)
+    run_shared(shared(search, Sharing(alone=(1e9, 1e9))), search)
     assert search.outcome().status == "unsat"
 
 

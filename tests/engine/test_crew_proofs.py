@@ -16,8 +16,7 @@ from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.onnx.load import load_network
 from fgp_vnn.property import load_property
-from fgp_vnn.strategy import Crew as Numbers
-from fgp_vnn.strategy import Inputs, Neurons, Strategy
+from fgp_vnn.strategy import Inputs, Neurons, Sharing, Strategy
 from tests.helpers.command_line import box
 from tests.helpers.small_networks import random_network, save_onnx
 from tests.helpers.solving import solve_boxes
@@ -27,7 +26,7 @@ SHARED = Strategy(
     inputs=Inputs(batch=4),
     neurons=FEW,
     short=FEW,
-    crew=Numbers(alone=(0.0, 0.0), turn=0.0, worth=0.0),
+    crew=Sharing(alone=(0.0, 0.0), turn=0.0, worth=0.0),
 )
 
 
