@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.models import Model, check_single
-from fgp_vnn.api.nearness import Near, read_near
+from fgp_vnn.api.nearness import Nearness, read_near
 from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
@@ -252,7 +252,7 @@ class _Points:
 
     certifier: Certifier
     given: Given
-    near: Near
+    near: Nearness
     epsilon: Any
     labels: list[int] | None  # None: those that the network gives
     seconds: float | None  # for each

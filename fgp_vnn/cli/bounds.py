@@ -15,7 +15,7 @@ from fgp_vnn.cli.arguments import (
     add_limits,
     add_threads,
     finite,
-    positive,
+    positive_number,
     set_threads,
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--gap",
-        type=positive,
+        type=positive_number,
         default=1e-4,
         help="stop when the ends are so near, as a part of the value or of 1 (%(default)g)",
     )

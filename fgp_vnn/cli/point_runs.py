@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fgp_vnn.api.points import Points
     from fgp_vnn.base.robustness import Doubles
 
-Row = dict[str, Any]
+PointRow = dict[str, Any]
 
 
 def add_point_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +101,7 @@ class PointRun:
     certifier: Certifier
     points: Points
     table: PointTable | None = None
-    rows: list[Row] = field(default_factory=list)
+    rows: list[PointRow] = field(default_factory=list)
     at_work: int | None = None  # the number of the point whose row is being made
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class PointRun:
             raise InputError(f"{args.points}: y must be between 0 and {classes - 1}, a class each")
         return cls(certifier, points.first(args.first))
 
-    def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: Row) -> None:
+    def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: PointRow) -> None:
         """Open the output file, if one is asked for, and read the rows that it has already."""
         if args.output is not None:
             self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
@@ -151,7 +151,7 @@ class PointRun:
                 yield Point(number, x, label, bar.note, time.monotonic())
                 bar.advance()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: PointRow) -> None:
         """Add the row of the point at work, in the file first, if there is one."""
         self.at_work = None
         if self.table:
@@ -159,7 +159,9 @@ class PointRun:
         self.rows.append(row)
 
     @contextmanager
-    def finishing(self, output: Path | None, finish: Callable[[list[Row]], None]) -> Iterator[None]:
+    def finishing(
+        self, output: Path | None, finish: Callable[[list[PointRow]], None]
+    ) -> Iterator[None]:
         """Finish with the rows in the order of the points: also with those that are there when
         Ctrl-C or an error ends the work, which is raised again after that."""
         stopped: BaseException | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_writable
-from fgp_vnn.cli.arguments import add_device, add_limits, positive
+from fgp_vnn.cli.arguments import add_device, add_limits, positive_number
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_pages import add_report, check_report
 from fgp_vnn.cli.point_runs import (
@@ -40,10 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn radius`."""
     add_point_arguments(parser)
     parser.add_argument(
-        "--max", type=positive, default=1.0, help="the largest radius of interest (%(default)g)"
+        "--max",
+        type=positive_number,
+        default=1.0,
+        help="the largest radius of interest (%(default)g)",
     )
     parser.add_argument(
-        "--gap", type=positive, help="stop when upper - lower <= GAP * upper (0.01)"
+        "--gap", type=positive_number, help="stop when upper - lower <= GAP * upper (0.01)"
     )
     parser.add_argument(
         "--exact", action="store_true", help=f"a gap of {EXACT:g} (default: that of --gap)"
