@@ -181,6 +181,7 @@ class Raising(nn.Module):
         raise RuntimeError("no such thing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "words"),
     [

@@ -38,6 +38,7 @@ def points(folder: Path, network: int = 4) -> Path:
     return path
 
 
+@pytest.mark.slow
 @GREEDY
 def test_verify_says_unknown_and_names_the_option(
     greedy: Greedy,

@@ -25,6 +25,7 @@ def corner_values(made: Twins, count: int) -> list[list[Exact]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("powers", [0.0, 30.0])
 def test_bounds_by_patches_hold_in_exact_arithmetic(dtype: torch.dtype, powers: float) -> None:
@@ -77,6 +78,7 @@ def no_rest(*waiting: object) -> Tensor:
     raise AssertionError("windows are small enough")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_rows_in_windows_bound_all_neurons_of_a_box(dtype: torch.dtype) -> None:
     made = random_convolutions(0, dtype, side=9)

@@ -87,6 +87,7 @@ def test_a_batch_of_boxes_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None
     assert_few(between(monkeypatch, Frontier, "pop", run), 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clipped", "operations", "reads"), [(0, 3000, MOST), (8, 4000, MOST + 3)])
 def test_a_batch_of_bundles_is_read_twice_and_thrice_more_where_it_is_clipped(
     monkeypatch: pytest.MonkeyPatch, clipped: int, operations: int, reads: int

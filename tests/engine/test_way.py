@@ -59,6 +59,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["split", "walk"])
 def test_the_three_questions_reach_a_search_by_one_way_of_few_hops(
     engine: str, ways: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -77,6 +77,7 @@ def test_file_is_refused(tmp_path: Path, data: bytes, words: str) -> None:
     assert_refused(path, words, InputError)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     kept=st.integers(0, len(content())),

@@ -222,6 +222,7 @@ def test_operator_is_differentiable_in_values_and_rows(tmp_path: Path) -> None:
     torch.testing.assert_close(*gradients)
 
 
+@pytest.mark.slow
 def test_loading_does_not_import_what_is_slow(tmp_path: Path) -> None:
     builder = Builder([1, 4])
     path = builder.save(tmp_path / "net.onnx", concatenated(builder))

@@ -104,6 +104,7 @@ def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> No
     assert counts[8] < 0.8 * counts[0]
 
 
+@pytest.mark.slow
 def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes() -> None:
     """Counterexamples are not confirmed, so that only wrong proofs could end the search early."""
     how = Strategy(

@@ -265,6 +265,7 @@ def test_the_walk_and_balls_are_refused(tmp_path: Path) -> None:
         Certifier.of(model, float32_semantics=True)
 
 
+@pytest.mark.slow
 def test_the_option_of_the_command_line(tmp_path: Path) -> None:
     done = run("verify", *two_classes(tmp_path), "--float32-semantics")
     assert (done.returncode, done.stdout.split()[0]) == (0, "unsat")
