@@ -137,7 +137,7 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
     """The same by splits of neurons, and of the inputs of a box where they are few: neither way is
     always the better one."""
     strategy, budget = problem.strategy, problem.budget
-    ascent, choice = strategy.slopes.bundles, (strategy.neurons.candidates, strategy.neurons.rule)
+    ascent, choice = strategy.slopes.values, (strategy.neurons.candidates, strategy.neurons.rule)
     setting, root = set_out(problem.query, problem.bounds, budget, ascent, *choice)
     search = LeastSearch(Least(setting, lowest, gap, strategy.projections), strategy.neurons)
     search.begin(root)
