@@ -1,15 +1,18 @@
 """Run the commands of docs/results.md anew, and put what they print under them.
 
-    python docs/results.py            # about ten minutes on one core
-    python docs/results.py radius     # only the commands with this word
+    python docs/results.py                          # about ten minutes on one core
+    python docs/results.py --word radius            # only the commands with this word
+    python docs/results.py --data ../shared/data    # also those on benchmarks of VNN-COMP
 
 A block of the page begins with `$ ` and a command; below it stand the last lines of what it
 printed, as many as before. The commands run in `example`, which `fgp-vnn demo --files example`
-makes in a folder with the scripts of a clone.
+makes in a folder with the scripts of a clone. `../data` is the folder of `--data`, with benchmarks
+in `vnncomp` and published tables in `published`; without it, its commands are left as they are.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shlex
@@ -39,7 +42,7 @@ def renewed(text: str, folder: Path, word: str = "") -> str:
 
     def again(block: re.Match[str]) -> str:
         command, shown = block.groups()
-        if word not in command:
+        if word not in command or ("../data/" in command and not (folder / "../data").exists()):
             return block.group()
         lines = run(command, folder)[-len(shown.splitlines()) :]
         return "\n".join([f"$ {command}", *lines])
@@ -47,16 +50,23 @@ def renewed(text: str, folder: Path, word: str = "") -> str:
     return BLOCK.sub(again, text)
 
 
-def main(word: str = "") -> None:
+def main() -> None:
     """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--word", default="", help="run only the commands with this word")
+    parser.add_argument("--data", type=Path, help="folder with vnncomp and published in it")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         clone = Path(temporary)
-        (clone / "vnncomp").symlink_to(ROOT / "vnncomp")
+        for name in ("scripts", "vnncomp"):
+            (clone / name).symlink_to(ROOT / name)
+        if arguments.data:
+            (clone / "data").symlink_to(arguments.data.resolve())
         run("fgp-vnn demo --files example", clone)
-        text = renewed(PAGE.read_text(encoding="utf-8"), clone / "example", word)
+        text = renewed(PAGE.read_text(encoding="utf-8"), clone / "example", arguments.word)
     PAGE.write_text(text, encoding="utf-8")
     print(PAGE)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main()

@@ -343,6 +343,9 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
+    # bytes of columns that go forward at once on a CPU: 64 channels take 0.20 s convolved in
+    # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
+    pushed: int = 1 << 20
     # Inputs that move, up to which forms go forward: seconds of these | of rows back are 0.7 | 45
     columns: int = 256  # on cgan (5 inputs), 6 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
     rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
@@ -357,6 +360,8 @@ class Common:
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
+    # of an ascent on a CPU: a batch that took 4 GB on yolo_2023 ended 21 s after its deadline
+    ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays
     sparse_from: int = 50_000  # entries, below which a dense product takes no time worth saving

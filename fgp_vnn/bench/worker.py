@@ -138,8 +138,12 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
     from fgp_vnn.property.results import format_results
 
     start = time.perf_counter()
-    loaded = load_property(Path(prop))
+    loaded = load_property(Path(prop), joint=True)
     text = format_results(verdict, loaded)
+    if (
+        loaded.joint is not None
+    ):  # confirmed by the verifier; judged here are networks by themselves
+        return replace(answer, counterexample=text)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.txt"
         path.write_text(text, encoding="utf-8")

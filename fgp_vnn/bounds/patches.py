@@ -130,7 +130,7 @@ class PatchPass:
         channels, height, width = self._planes[self._target + 1]
         channel = (group.neurons // (height * width)).unsqueeze(-1)
         rows = self._network.output.bias.new_zeros(*group.neurons.shape, channels)
-        rows = rows.scatter(-1, channel, 1)[..., None, None]
+        rows = rows.scatter(-1, channel, 1)[:, :, None, None]
         waiting: dict[int, Patches] = {}
         self._pull(self._target + 1, Patches(rows, (1, 1), (0, 0)), waiting, group)
         return waiting
@@ -147,7 +147,7 @@ class PatchPass:
 
     def _small(self, layer: int, patch: Patches) -> bool:
         _, height, width = self._planes[layer]
-        return patch.rows.shape[-1] * patch.rows.shape[-2] <= COMMON.window * height * width
+        return patch.size[0] * patch.size[1] <= COMMON.window * height * width
 
     def _windows_go_on(self, layer: int, waiting: dict[int, Patches]) -> bool:
         if layer not in waiting:

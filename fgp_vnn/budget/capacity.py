@@ -29,6 +29,8 @@ def rows_at_once(network: Network, target: int, batch: int, limit: int) -> int:
 
 def ascents_at_once(network: Network, target: int, limit: int) -> int:
     """How many rows of map number `target` an ascent takes within `limit` bytes."""
+    if network.device.type == "cpu":
+        limit = min(limit, COMMON.ascents)
     below = network.inputs + sum(network.widths[:target])
     return _fit(limit, _ASCENT_COPIES * below + _row_entries(network, target), network)
 
@@ -63,6 +65,12 @@ def parts(count: int, some: int) -> Iterator[slice]:
     """The numbers below `count` in runs of at most `some`; one run, though empty, of none."""
     for start in range(0, max(count, 1), max(some, 1)):
         yield slice(start, min(start + max(some, 1), count))
+
+
+def cached_parts(count: int, entries: int, cached: int, device: torch.device) -> Iterator[slice]:
+    """The same for numbers with so many entries of 8 bytes each: on a CPU in parts of `cached`
+    bytes, on other devices all at once."""
+    return parts(count, cached // (8 * entries) if device.type == "cpu" else count)
 
 
 def _row_entries(network: Network, target: int) -> int:

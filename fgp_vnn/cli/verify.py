@@ -37,7 +37,9 @@ EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn verify`."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
+    parser.add_argument(
+        "model", type=Path, help="the network, .onnx or .onnx.gz, or [('f', 'a.onnx'), ...]"
+    )
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument(
         "--results",
@@ -78,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
             """Write and print a verdict; what cannot be written is printed all the same."""
             try:
                 if args.results is not None:
-                    prop = load_property(args.property) if verdict.status == "sat" else None
+                    sat = verdict.status == "sat"
+                    prop = load_property(args.property, joint=True) if sat else None
                     write_results(args.results, verdict, prop)
             finally:
                 clear()

@@ -21,10 +21,13 @@ from fgp_vnn.certificate.checker.proof import ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF
 from fgp_vnn.engine.original_names import OriginalNames
 from fgp_vnn.engine.proof_trees import box_tree, sign_tree
+from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.activations.sigmoids import SIGMOID, TANH
 from fgp_vnn.query import Query
 from fgp_vnn.search.bundles import Bundles
 
 Array = NDArray[Any]
+_NAMED = (RELU, SIGMOID, TANH)
 
 
 class NullLog:
@@ -68,6 +71,8 @@ class ProofLog(NullLog):
         super().__init__(query)
         self.steps: list[ProofStep] = []
         self.gap = ""
+        # Only layers of these kinds have the same neurons here and in the checker.
+        self._by_neurons = all(f in _NAMED for f in query.network.activations)
         self._case = case
         owner = query.disjunct.cpu().numpy()
         self._rows = [np.flatnonzero(owner == d) for d in range(query.disjuncts)]
@@ -79,6 +84,8 @@ class ProofLog(NullLog):
         self.sharpened(layer, neurons, _unsplit(torch.cat(list(slopes), -1)))
 
     def sharpened(self, layer: int, neurons: Tensor, cover: Bundles) -> None:
+        if not self._by_neurons:
+            return  # boxes need none of it
         own = self.names.layers[layer]
         names = self.names.neurons[layer][neurons.cpu().numpy()] - self.names.begins[own]
         arrays, _ = self._trees(cover, layer)
@@ -92,6 +99,11 @@ class ProofLog(NullLog):
             return
         rows = [query.rows_of(d) for d in disjuncts]
         places = [int(least[part].argmax()) for part in rows]
+        if not self._by_neurons:
+            numbers = self.names.disjuncts[list(disjuncts)]
+            best = [self._rows[d][place] for d, place in zip(numbers, places, strict=True)]
+            self._close_whole(numbers, np.array(best))
+            return
         chosen = [part[place] for part, place in zip(rows, places, strict=True)]
         none = torch.zeros(len(chosen), 0)
         alpha = torch.cat([none, *(slope[0].cpu()[chosen] for slope in slopes)], -1)
@@ -111,6 +123,8 @@ class ProofLog(NullLog):
         try:
             if proved and not in_time:
                 self.gap = "time was up before the proof was put together"
+            elif proved and self._leaves and not self._by_neurons:
+                self._close_whole(self.names.disjuncts, np.arange(self._row_count))
             elif proved and self._leaves:
                 self._close(Bundles.joined(self._leaves))
             if proved and in_time and self._boxes:
@@ -131,6 +145,19 @@ class ProofLog(NullLog):
             np.add.at(weights[leaf], rows[places], given[leaf])
         found |= {"disjuncts": self.names.disjuncts[np.unique(current)], "weights": weights}
         self.steps.append(ProofStep("close", self._case, found))
+
+    def _close_whole(self, disjuncts: Array, rows: Array) -> None:
+        """Disjuncts that the checker closes by sums of these rows over the whole box, or else by
+        splits of inputs that it is given (see `certificate.repair`)."""
+        weights = np.zeros((1, self._row_count))
+        weights[0, rows] = 1
+        arrays = {
+            "disjuncts": np.asarray(disjuncts),
+            "tree": np.array([LEAF]),
+            "cuts": np.zeros(0),
+            "weights": weights,
+        }
+        self.steps.append(ProofStep("boxes", self._case, arrays))
 
     def _trees(self, bundles: Bundles, layers: int) -> tuple[dict[str, Array], Array]:
         """The trees of bundles, one for each number in their `disjunct`, and the order in which

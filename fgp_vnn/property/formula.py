@@ -36,7 +36,7 @@ class Bound(NamedTuple):
 
 
 class Row(NamedTuple):
-    """sum of coefficient * y[output] <= limit, or < where strict."""
+    """sum of coefficient * y[output] <= limit, or < where strict; inputs may follow the outputs."""
 
     terms: tuple[tuple[int, float], ...]
     limit: float
@@ -86,6 +86,19 @@ class Names:
     inputs: int
     outputs: int
     name: Callable[[int], str]
+    # Inputs that rows speak of, each with its place behind the outputs; None: rows may not.
+    passed: dict[int, int] | None = None
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row speaks of: the outputs, and the inputs behind them."""
+        return self.outputs + len(self.passed or ())
+
+    def place(self, variable: int) -> int:
+        """The place of a variable in a row; an input is given one when it is first asked for."""
+        if variable >= self.inputs or self.passed is None:
+            return variable - self.inputs
+        return self.outputs + self.passed.setdefault(variable, len(self.passed))
 
 
 def number(literal: str) -> float | None:
@@ -165,33 +178,34 @@ def _at_most(
     if not terms:
         return TRUE if limit > 0 or (limit == 0 and not strict) else FALSE
     inputs = [variable for variable in terms if variable < names.inputs]
-    if inputs and len(inputs) < len(terms):
+    related = len(inputs) > 1 or 0 < len(inputs) < len(terms)
+    if related and names.passed is None and len(inputs) < len(terms):
         output = next(variable for variable in terms if variable >= names.inputs)
         both = f"{names.name(inputs[0])} and {names.name(output)}"
         raise UnsupportedError(f"a constraint that relates inputs to outputs ({both})")
-    if len(inputs) > 1:
+    if related and names.passed is None:
         both = f"{names.name(inputs[0])} and {names.name(inputs[1])}"
         raise UnsupportedError(f"a constraint that relates inputs to each other ({both})")
-    if inputs:
+    if inputs and not related:
         coefficient = terms[inputs[0]]
         upper = coefficient > 0
-        value, exact = _outward(limit / coefficient, up=upper)
+        value, exact = outward(limit / coefficient, up=upper)
         return Bound(inputs[0], upper, value, strict or not exact, line)
-    if not all(_outward(coefficient, up=True)[1] for coefficient in terms.values()):
+    if not all(outward(coefficient, up=True)[1] for coefficient in terms.values()):
         scale = math.lcm(*(coefficient.denominator for coefficient in terms.values()))
         terms = {variable: coefficient * scale for variable, coefficient in terms.items()}
         limit *= scale
     row = []
     for variable, coefficient in terms.items():
-        value, exact = _outward(coefficient, up=True)
+        value, exact = outward(coefficient, up=True)
         if not exact:
             raise UnsupportedError(f"the coefficient of {names.name(variable)} is not a float64")
-        row.append((variable - names.inputs, value))
-    value, exact = _outward(limit, up=True)
+        row.append((names.place(variable), value))
+    value, exact = outward(limit, up=True)
     return Row(tuple(row), value, strict or not exact, None if exact else Limit(limit, strict))
 
 
-def _outward(value: Fraction, *, up: bool) -> tuple[float, bool]:
+def outward(value: Fraction, *, up: bool) -> tuple[float, bool]:
     """The float64 next to a fraction on one side, and whether it is the fraction itself."""
     try:
         nearest = float(value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import read_bytes
-from fgp_vnn.property.model import Property
+from fgp_vnn.property.model import Joint, Property
 from fgp_vnn.property.normal import to_cases
 from fgp_vnn.property.sexpr import MEMORY, TEXT_BYTES, read_expressions, text_lines
 from fgp_vnn.property.vnnlib1 import read_vnnlib1
@@ -17,14 +17,18 @@ from fgp_vnn.property.vnnlib1 import read_vnnlib1
 LEAST = 512 << 20  # bytes of memory that reading may take, however little there is for a search
 
 
-def load_property(path: str | Path, memory: int = MEMORY) -> Property:
+def load_property(path: str | Path, memory: int = MEMORY, *, joint: bool = False) -> Property:
     """Read a property, within so many bytes of memory; whatever is wrong with the file is an
-    InputError of one line."""
+    InputError of one line.
+
+    Only with `joint` may it be about several networks, or relate inputs to each other and to
+    outputs: it is then about their joint network.
+    """
     memory = max(memory, LEAST)
     data = read_bytes(Path(path), "property", most=memory // TEXT_BYTES)
     try:
         with _collector_paused():
-            return parse_property(data, memory)
+            return parse_property(data, memory, joint=joint)
     except InputError as error:
         raise type(error)(f"property {path}: {error}") from None
     except (RecursionError, MemoryError) as error:
@@ -32,7 +36,7 @@ def load_property(path: str | Path, memory: int = MEMORY) -> Property:
         raise UnsupportedError(f"property {path}: too large to be read ({what})") from None
 
 
-def parse_property(data: bytes, memory: int = MEMORY) -> Property:
+def parse_property(data: bytes, memory: int = MEMORY, *, joint: bool = False) -> Property:
     """The property of a file's content, read within so many bytes of memory."""
     lines = text_lines(data, memory)
     expressions = read_expressions(lines)
@@ -40,15 +44,30 @@ def parse_property(data: bytes, memory: int = MEMORY) -> Property:
         raise InputError("the file is empty")
     heads = {str(expression[1]) for expression in expressions if len(expression) > 1}
     if not heads & {"vnnlib-version", "declare-network"}:
-        names, formulas = read_vnnlib1(expressions)
+        names, formulas = read_vnnlib1(expressions, {} if joint else None)
         cases, warnings = to_cases(names, formulas)
-        return Property(cases, names.inputs, names.outputs, "1.0", warnings=tuple(warnings))
+        passed = Joint(tuple(range(names.inputs)), tuple(names.passed)) if names.passed else None
+        return Property(
+            cases, names.inputs, names.width, "1.0", warnings=tuple(warnings), joint=passed
+        )
 
     from fgp_vnn.property.vnnlib2 import read_vnnlib2
 
-    names, formulas, inputs, outputs = read_vnnlib2(lines, expressions)
-    cases, warnings = to_cases(names, formulas)
-    return Property(cases, names.inputs, names.outputs, "2.0", inputs, outputs, tuple(warnings))
+    read = read_vnnlib2(lines, expressions, joint=joint)
+    names = read.names
+    cases, warnings = to_cases(names, read.formulas)
+    together = names.passed or len(read.networks) > 1 or names.inputs < len(read.places)
+    made = Joint(read.places, tuple(names.passed or ()), read.networks) if together else None
+    return Property(
+        cases,
+        names.inputs,
+        names.width,
+        "2.0",
+        read.inputs,
+        read.outputs,
+        tuple(warnings),
+        joint=made,
+    )
 
 
 @contextmanager

@@ -106,6 +106,26 @@ class Variable:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Declared:
+    """A network that a property declares."""
+
+    name: str
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    equal_to: str = ""  # the network that it is a copy of, if it is one
+
+
+@dataclass(frozen=True)
+class Joint:
+    """How a property of several networks, or of inputs and outputs together, is one of one network:
+    its inputs are shared by all, and its outputs are those of all, with some inputs behind them."""
+
+    places: tuple[int, ...]  # of each declared input, network by network, among the shared ones
+    passed: tuple[int, ...]  # shared inputs that stand behind the outputs
+    networks: tuple[Declared, ...] = ()  # none in VNN-LIB 1.0
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Property:
     """Broken by x if some case contains x and its unsafe set contains the output at x."""
@@ -117,11 +137,22 @@ class Property:
     input_variables: tuple[Variable, ...] = ()  # 2.0 only, in the order of declaration
     output_variables: tuple[Variable, ...] = ()
     warnings: tuple[str, ...] = ()
+    joint: Joint | None = None  # inputs and outputs are then those of the joint network
+
+    @property
+    def declared(self) -> tuple[int, int]:
+        """How many inputs and outputs the file declares."""
+        if self.joint is None:
+            return self.inputs, self.outputs
+        return len(self.joint.places), self.outputs - len(self.joint.passed)
 
     def __repr__(self) -> str:
         sizes = (self.inputs, "input"), (self.outputs, "output"), (len(self.cases), "case")
         return f"Property({', '.join(plural(number, noun) for number, noun in sizes)})"
 
     def broken_by(self, x: Array, y: Array) -> bool:
-        """Whether the input x [inputs] with the output y [outputs] is a counterexample."""
+        """Whether the input x [inputs] with the output y [outputs] is a counterexample; inputs
+        behind the outputs count as they are in x."""
+        if self.joint is not None:
+            y = np.concatenate([y[: self.declared[1]], x[list(self.joint.passed)]])
         return any(case.contains(x) and case.unsafe_at(y) for case in self.cases)

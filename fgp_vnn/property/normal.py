@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
 from fgp_vnn.property.model import Case, Conjunction
+from fgp_vnn.property.relations import implied
 
 # What is written out is never too much by itself: these limit what is multiplied out.
 MAX_CLAUSES = 50_000
@@ -82,6 +84,11 @@ class Expansion:
         if common is None:
             return []
         self.common = common.box
+        for bound in implied(common.box, common.rows, self.names):
+            cut = self._conjoin(Clause(self.common, ()), [bound])
+            if cut is None:
+                return []
+            self.common = cut.box
         clauses = [Clause({}, common.rows)]
         for choice in choices:
             clauses = self._distribute(clauses, choice)
@@ -136,8 +143,9 @@ class Expansion:
         low = f"{'(' if old.open_lower else '['}{old.lower!r}"
         high = f"{old.upper!r}{')' if old.open_upper else ']'}"
         name = self.names.name(bound.input)
+        where = f"line {bound.line}: " if bound.line else ""  # what is implied has none
         self.contradiction = (
-            f"line {bound.line}: {name} {sign} {bound.value!r} contradicts {name} in {low}, {high}"
+            f"{where}{name} {sign} {bound.value!r} contradicts {name} in {low}, {high}"
         )
 
     def _spend(self, steps: int) -> None:
@@ -149,10 +157,10 @@ class Expansion:
 def to_cases(names: Names, formulas: Iterable[Formula]) -> tuple[tuple[Case, ...], list[str]]:
     """The cases of a property, one for each distinct box, and warnings."""
     expansion = Expansion(names)
-    clauses = expansion.clauses(formulas)
+    clauses = [clause for clause in expansion.clauses(formulas) if not _opposed(clause.rows)]
     warnings = []
     if not clauses:
-        why = expansion.contradiction or "a comparison of constants is false"
+        why = expansion.contradiction or "constants or outputs are compared in vain"
         warnings.append(f"no input meets the constraints: nothing can break them ({why})")
     elif expansion.dropped:
         warnings.append(f"an empty input box was dropped ({expansion.contradiction})")
@@ -160,7 +168,7 @@ def to_cases(names: Names, formulas: Iterable[Formula]) -> tuple[tuple[Case, ...
         warnings.append("no constraint on the output: every input of a box is a counterexample")
     boxes = len({id(clause.box) for clause in clauses})
     rows = sum(len(clause.rows) for clause in clauses)
-    if 2 * boxes * names.inputs + rows * names.outputs > MAX_NUMBERS:
+    if 2 * boxes * names.inputs + rows * names.width > MAX_NUMBERS:
         raise UnsupportedError(f"{len(clauses):,} alternatives of this size are too many")
     return tuple(_grouped(clauses, expansion.common, names)), warnings
 
@@ -195,7 +203,7 @@ def _case(box: Box, common: Box, names: Names) -> Case:
 
 
 def _conjunction(rows: tuple[Row, ...], names: Names) -> Conjunction:
-    matrix = np.zeros((len(rows), names.outputs))
+    matrix = np.zeros((len(rows), names.width))
     for index, row in enumerate(rows):
         for output, coefficient in row.terms:
             matrix[index, output] = coefficient
@@ -203,6 +211,24 @@ def _conjunction(rows: tuple[Row, ...], names: Names) -> Conjunction:
     strict = np.array([row.strict for row in rows], dtype=np.bool_)
     written = {index: row.written for index, row in enumerate(rows) if row.written is not None}
     return Conjunction(matrix, limits, strict, written)
+
+
+def _opposed(rows: tuple[Row, ...]) -> bool:
+    """Whether two rows exclude each other, whatever the outputs are: r <= a and -r <= b with
+    a + b < 0."""
+    least: dict[frozenset[tuple[int, float]], tuple[Fraction, bool]] = {}
+    for row in rows if len(rows) > 1 else ():
+        limit, strict = row.written or (Fraction(row.limit), row.strict)
+        other = least.get(frozenset((i, -c) for i, c in row.terms))
+        if other is not None:
+            room = limit + other[0]
+            if room < 0 or (room == 0 and (strict or other[1])):
+                return True
+        key = frozenset(row.terms)
+        known = least.get(key)
+        if known is None or (limit, not strict) < (known[0], not known[1]):
+            least[key] = (limit, strict)
+    return False
 
 
 def _written(formula: Formula) -> tuple[int, int]:

@@ -41,7 +41,7 @@ def format_results(verdict: Verdict, prop: Property | None = None) -> str:
     example = verdict.counterexample
     if example is None or prop is None:
         raise ValueError("sat needs a counterexample and its property")
-    if (example.x.size, example.y.size) != (prop.inputs, prop.outputs):
+    if (example.x.size, example.y.size) != prop.declared:
         raise ValueError("the counterexample does not have the property's sizes")
     if not (np.isfinite(example.x).all() and np.isfinite(example.y).all()):
         raise ValueError("a counterexample has to be finite")
@@ -86,19 +86,27 @@ def _assignment(example: Counterexample) -> str:
 
 def _witness(example: Counterexample, prop: Property) -> str:
     """NAME TYPE [shape] and a value per line; the grammar of 2.0 has no exponents."""
-    lines: list[str] = []
+    found: dict[str, list[str]] = {}
     sides = ((example.x, prop.input_variables), (example.y, prop.output_variables))
     for values, variables in sides:
         position = 0
         for variable in variables:
             shape = ",".join(map(str, variable.shape))
-            lines.append(f"{variable.name} {variable.type} [{shape}]")
             end = position + math.prod(variable.shape)
-            lines += [_plain(value) for value in values.ravel()[position:end]]
+            found[variable.name] = [f"{variable.name} {variable.type} [{shape}]"]
+            found[variable.name] += [_plain(value) for value in values.ravel()[position:end]]
             position = end
         if position != values.size:
             raise ValueError("the property's variables do not have the counterexample's size")
-    return "\n".join(lines) + "\n"
+    order = [variable.name for variable in _declared(prop)]
+    return "\n".join(line for name in order for line in found[name]) + "\n"
+
+
+def _declared(prop: Property) -> list[Variable]:
+    """All variables of a property in the order of their declarations: network by network."""
+    if prop.joint is not None and prop.joint.networks:
+        return [v for network in prop.joint.networks for v in (*network.inputs, *network.outputs)]
+    return [*prop.input_variables, *prop.output_variables]
 
 
 def _plain(value: np.float32) -> str:
@@ -166,7 +174,7 @@ def _sides(
         if not any(name[0] == "X" for name in names):
             raise InputError("a counterexample without an input")
         return {n for n in names if n[0] == "X"}, {n for n in names if n[0] == "Y"}
-    declared = [(v.name, v.shape) for v in (*prop.input_variables, *prop.output_variables)]
+    declared = [(v.name, v.shape) for v in _declared(prop)]
     if [(variable.name, variable.shape) for variable, _ in blocks] != declared:
         expected = ", ".join(f"{name} {list(shape)}" for name, shape in declared)
         raise InputError(f"the variables differ from the property's: {expected}")

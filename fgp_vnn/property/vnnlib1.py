@@ -28,10 +28,12 @@ _COMPARISONS = frozenset(("<=", "<", ">=", ">", "=", "=="))
 class Reader:
     """Formulas from expressions, given the declared variables."""
 
-    def __init__(self, variables: dict[str, int], inputs: int) -> None:
+    def __init__(
+        self, variables: dict[str, int], inputs: int, passed: dict[int, int] | None = None
+    ) -> None:
         self.variables = variables
         spelled = {index: name for name, index in variables.items()}
-        self.names = Names(inputs, len(variables) - inputs, spelled.__getitem__)
+        self.names = Names(inputs, len(variables) - inputs, spelled.__getitem__, passed)
 
     def formula(self, expression: Expression, line: int) -> Formula:
         """The formula of an expression that stands in a list of the given line."""
@@ -103,8 +105,11 @@ class Reader:
         raise InputError(f"{quoted(symbol)} is neither a declared variable nor a number")
 
 
-def read_vnnlib1(expressions: list[ListExpression]) -> tuple[Names, list[Formula]]:
-    """The variables and the asserts of a file."""
+def read_vnnlib1(
+    expressions: list[ListExpression], passed: dict[int, int] | None = None
+) -> tuple[Names, list[Formula]]:
+    """The variables and the asserts of a file; `passed` is where inputs are noted that constraints
+    relate to others or to outputs, which is refused without it."""
     asserts: list[tuple[Expression, int]] = []
     declared: dict[str, dict[int, int]] = {"X": {}, "Y": {}}  # index -> line
     for expression in expressions:
@@ -123,7 +128,7 @@ def read_vnnlib1(expressions: list[ListExpression]) -> tuple[Names, list[Formula
         offset = len(variables)
         for index in range(len(declared[kind])):
             variables[f"{kind}_{index}"] = offset + index
-    reader = Reader(variables, len(declared["X"]))
+    reader = Reader(variables, len(declared["X"]), passed)
     return reader.names, [reader.formula(argument, line) for argument, line in asserts]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.property.formula import (
@@ -21,7 +21,8 @@ from fgp_vnn.property.formula import (
     finite,
     product,
 )
-from fgp_vnn.property.model import Variable
+from fgp_vnn.property.model import Declared, Variable
+from fgp_vnn.property.relations import shared
 from fgp_vnn.property.sexpr import ListExpression, located, quoted
 
 MAX_ELEMENTS = 10_000_000  # of all inputs, or of all outputs
@@ -41,9 +42,15 @@ _SYNTAX_ERROR = re.compile(r"syntax error at line (\d+), column (\d+): '(.*)'", 
 
 
 class Reader:
-    """Formulas from syntax trees, given the declared variables."""
+    """Formulas from syntax trees, given the declared variables; with `related`, also those that
+    relate inputs to each other and to outputs."""
 
-    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        related: Sequence[Any] | None = None,
+    ) -> None:
         self.offsets: dict[str, int] = {}
         position = 0
         for variable in (*inputs, *outputs):
@@ -51,7 +58,12 @@ class Reader:
             position += math.prod(variable.shape)
         count = sum(math.prod(variable.shape) for variable in inputs)
         self._declared = {v.name: v for v in (*inputs, *outputs)}
-        self.names = Names(count, position - count, self._name)
+        self._inputs = {v.name for v in inputs}
+        equal = (pair for node in related or () for pair in self._equal(node))
+        self.places = shared(count, equal)  # of each declared input
+        self._count, least = count, max(self.places, default=-1) + 1
+        passed: dict[int, int] | None = None if related is None else {}
+        self.names = Names(least, position - count, self._name, passed)
 
     def formula(self, node: Any) -> Formula:
         """The formula of a node of the parsed file."""
@@ -104,14 +116,35 @@ class Reader:
             raise UnsupportedError(f"{quoted(node)} is not supported in a term")
         return result
 
+    def _equal(self, node: Any) -> Iterator[tuple[int, int]]:
+        """The pairs of inputs that a formula says to be equal, whatever else it says."""
+        if type(node).__name__ == "And":
+            for part in node.args:
+                yield from self._equal(part)
+        elif type(node).__name__ == "Equal":
+            sides = node.lhs, node.rhs
+            if all(type(s).__name__ == "Var" and s.name in self._inputs for s in sides):
+                yield self._declared_index(node.lhs), self._declared_index(node.rhs)
+
     def _index(self, node: Any) -> int:
-        """The number of X[i,j,...], elements in C order."""
+        """The number of X[i,j,...] among the shared inputs and then the outputs."""
+        index = self._declared_index(node)
+        if index < self._count:
+            return self.places[index]
+        return index - self._count + self.names.inputs
+
+    def _declared_index(self, node: Any) -> int:
+        """The number of X[i,j,...] among what is declared, elements in C order."""
         index = 0
         for position, size in zip(node.indices, node.shape, strict=True):
             index = index * size + position
         return self.offsets[node.name] + index
 
     def _name(self, variable: int) -> str:
+        if variable < self.names.inputs:
+            variable = self.places.index(variable)
+        else:
+            variable += self._count - self.names.inputs
         name = max((n for n in self.offsets if self.offsets[n] <= variable), key=self.offsets.get)  # type: ignore[arg-type]
         rest, indices = variable - self.offsets[name], []
         for size in reversed(self._declared[name].shape):
@@ -120,23 +153,50 @@ class Reader:
         return f"{name}[{','.join(reversed(indices))}]" if indices else name
 
 
+class Read(NamedTuple):
+    """What a file of VNN-LIB 2.0 says."""
+
+    names: Names
+    formulas: list[Formula]
+    networks: tuple[Declared, ...]
+    places: tuple[int, ...]  # of each declared input among those that differ
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        return tuple(variable for network in self.networks for variable in network.inputs)
+
+    @property
+    def outputs(self) -> tuple[Variable, ...]:
+        return tuple(variable for network in self.networks for variable in network.outputs)
+
+
 def read_vnnlib2(
-    lines: list[str], expressions: list[ListExpression]
-) -> tuple[Names, list[Formula], tuple[Variable, ...], tuple[Variable, ...]]:
-    """The variables and the assertions of a file; `expressions` are the same text, unparsed."""
+    lines: list[str], expressions: list[ListExpression], *, joint: bool = False
+) -> Read:
+    """The variables and the assertions of a file; `expressions` are the same text, unparsed. Only
+    with `joint` may there be several networks, and constraints that relate inputs to others."""
     _check_version(expressions)
     query = _parse("\n".join(lines))
-    _check_network(query, expressions)
-    network, declared = query.networks[0], _declarations(expressions)
-    inputs = tuple(_variable(definition, declared) for definition in network.inputs)
-    outputs = tuple(_variable(definition, declared) for definition in network.outputs)
+    _check_networks(query, expressions, joint=joint)
+    written = _declarations(expressions)
+    networks = tuple(
+        Declared(
+            network.name,
+            tuple(_variable(definition, written) for definition in network.inputs),
+            tuple(_variable(definition, written) for definition in network.outputs),
+            network.equal_to or "",
+        )
+        for network in query.networks
+    )
+    inputs = tuple(variable for network in networks for variable in network.inputs)
+    outputs = tuple(variable for network in networks for variable in network.outputs)
     for variables in (inputs, outputs):
         if sum(math.prod(variable.shape) for variable in variables) > MAX_ELEMENTS:
             name = variables[0].name
             raise UnsupportedError(f"{name} has more than {MAX_ELEMENTS:,} elements")
-    reader = Reader(inputs, outputs)
-    formulas = [reader.formula(assertion.expr) for assertion in query.assertions]
-    return reader.names, formulas, inputs, outputs
+    said = [assertion.expr for assertion in query.assertions]
+    reader = Reader(inputs, outputs, said if joint else None)
+    return Read(reader.names, [reader.formula(node) for node in said], networks, reader.places)
 
 
 def _check_version(expressions: list[ListExpression]) -> None:
@@ -147,14 +207,14 @@ def _check_version(expressions: list[ListExpression]) -> None:
         raise UnsupportedError(f"line {line}: version {quoted(first[1])}: 2.0 is supported")
 
 
-def _check_network(query: Any, expressions: list[ListExpression]) -> None:
-    """Refuse several networks and hidden layers, with the line where the second one starts."""
+def _check_networks(query: Any, expressions: list[ListExpression], *, joint: bool) -> None:
+    """Refuse hidden layers, and several networks, with the line where the second one starts."""
     declared = _declarations(expressions)
-    if len(query.networks) != 1:
+    if len(query.networks) != 1 and not joint:
         second = [part for part in declared if part[1] == "declare-network"][1:]
         where = f"line {second[0][0]}: " if second else ""
         raise UnsupportedError(f"{where}{len(query.networks)} networks: one is supported")
-    if hidden := query.networks[0].hidden:
+    if hidden := [variable for network in query.networks for variable in network.hidden]:
         lines = [part[0] for part in declared if part[1] == "declare-hidden"]
         where = f"line {lines[0]}: " if lines else ""
         raise UnsupportedError(f"{where}hidden layers are not supported ({hidden[0].name})")

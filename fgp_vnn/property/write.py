@@ -45,6 +45,8 @@ class _Writer:
     """The names that a version gives the variables, and the text of what is said of them."""
 
     def __init__(self, prop: Property, version: Version) -> None:
+        if prop.joint is not None:
+            raise UnsupportedError("properties of joint networks are not written")
         self.prop, self.version = prop, version
         self.inputs = prop.input_variables or (Variable("X", "Real", (prop.inputs,)),)
         self.outputs = prop.output_variables or (Variable("Y", "Real", (prop.outputs,)),)

@@ -17,10 +17,11 @@ from torch import Tensor
 from fgp_vnn.base.rounding import above, below, unit
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.budget.capacity import parts
+from fgp_vnn.budget.capacity import cached_parts, parts
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import Dense
 from fgp_vnn.regions.triangular import farthest
+from fgp_vnn.strategy import Shrinking
 
 _COPIES = 8  # of a neuron's form that its bounds take
 
@@ -66,9 +67,9 @@ class ChainForms:
     """The columns and the groups of unstable neurons found so far."""
 
     def __init__(
-        self, domain: Domain, dtype: torch.dtype, budget: Budget, *, chunk: int, deep: bool
+        self, domain: Domain, dtype: torch.dtype, budget: Budget, how: Shrinking, *, deep: bool
     ) -> None:
-        self.domain, self.budget, self.chunk, self.deep = domain, budget, chunk, deep
+        self.domain, self.budget, self.how, self.deep = domain, budget, how, deep
         self.inputs = len(domain.center)
         self.unit = unit(dtype)
         far = farthest(domain)
@@ -130,7 +131,7 @@ class ChainForms:
         columns, count = forms.rows.shape[1], len(crossing)
         rows = forms.rows.new_zeros(len(active), columns + count)
         rows[: len(on), :columns] = forms.rows[on]
-        size = self._terms(rows[: len(on), :columns])
+        size = self.terms(rows[: len(on), :columns])
         if count:
             rows[len(on) :, columns:].fill_diagonal_(1)
             self.add_group(forms.at(crossing), crossing, lower, upper)
@@ -145,7 +146,7 @@ class ChainForms:
         lower, upper = self._interval(forms)
         crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
         if len(crossing) and self.groups:
-            fit = min(self.budget.at_once, self.chunk) // (8 * _COPIES * forms.rows.shape[1])
+            fit = min(self.budget.at_once, self.how.chunk) // (8 * _COPIES * forms.rows.shape[1])
             for some in parts(len(crossing), fit):
                 if self.budget.expired():
                     break
@@ -170,7 +171,7 @@ class ChainForms:
         (lines,) = LayerBounds((lower.unsqueeze(0),), (upper.unsqueeze(0),)).lines()
         places, begin = self.seen + crossing, len(self.sizes)
         slope, chord, cut = (line.flatten() for line in lines[:3])
-        terms = self._terms(forms.rows) + 2 * (upper - lower)
+        terms = self.terms(forms.rows) + 2 * (upper - lower)
         group = _Group(begin, places, forms, lower, upper, slope, chord, cut, terms)
         self.groups.append(group)
         self.sizes = torch.cat([self.sizes, upper])
@@ -194,17 +195,31 @@ class ChainForms:
         middle = forms.rows[:, n]
         reach = self.domain.reach(forms.rows[:, :n])
         columns = forms.rows.shape[1]
-        slack = self.unit.share(2 * columns + 18) * self._terms(forms.rows)
-        slack = slack + self.unit.grow(8) * forms.error + self.unit.lost * (4 * columns + 8)
-        lower, upper = middle - reach - slack, middle + reach + slack
+        terms = self.terms(forms.rows[:, : n + 1])
+        total = torch.zeros_like(terms)
         if self.groups:
-            tail, tops = forms.rows[:, n + 1 :], self.sizes[n + 1 :]
-            lower = lower + tail.clamp(max=0) @ tops
-            upper = upper + tail.clamp(min=0) @ tops
-        return below(lower), above(upper)
+            total, size = self._weighed(forms.rows[:, n + 1 :], self.sizes[n + 1 :])
+            terms, reach = terms + size, reach + size / 2
+        slack = self.unit.share(2 * columns + 18) * terms
+        slack = slack + self.unit.grow(8) * forms.error + self.unit.lost * (4 * columns + 8)
+        middle, reach = middle + total / 2, reach + slack
+        return below(middle - reach), above(middle + reach)
 
-    def _terms(self, rows: Tensor) -> Tensor:
-        return rows.abs() @ self.sizes[: rows.shape[1]]
+    def terms(self, rows: Tensor) -> Tensor:
+        """What the sizes of the terms of rows [n, columns] add up to, [n]."""
+        return self._weighed(rows, self.sizes[: rows.shape[1]])[1]
+
+    def _weighed(self, rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """rows @ sizes and |rows| @ sizes, [n] each, for rows [n, columns] and sizes [columns];
+        of rows that are stored as columns as many at a time as go forward."""
+        if rows.stride(0) != 1:
+            return rows @ sizes, rows.abs() @ sizes
+        both = rows.new_zeros(2, len(rows))
+        for some in cached_parts(rows.shape[1], len(rows), self.how.pushed, rows.device):
+            part = rows.T[some]
+            both[0] += sizes[some] @ part
+            both[1] += sizes[some] @ part.abs()
+        return both[0], both[1]
 
     def _bound(self, forms: BoundedForms, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         """The intervals sharpened by back substitution."""
@@ -216,7 +231,7 @@ class ChainForms:
     def least(self, forms: BoundedForms) -> Tensor:
         """Lower bounds of rows: the unstable neurons are replaced by lines, the last ones first."""
         n, rows = self.inputs, forms.rows.clone()
-        terms, error = self._terms(rows), forms.error
+        terms, error = self.terms(rows), forms.error
         most, columns = rows.shape[1], 1 + self.sizes.sum()
         for group in reversed(self.groups):
             count = len(group.lower)

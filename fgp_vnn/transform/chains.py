@@ -58,8 +58,7 @@ def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | 
     """Bound all layers of a chain and leave the stable neurons out; None when time is up."""
     chain = [m for m in query.network.maps if isinstance(m, Dense)]
     deep = len(chain) > shrinking.deep
-    dtype = query.network.dtype
-    work = ChainForms(query.domain, dtype, budget, chunk=shrinking.chunk, deep=deep)
+    work = ChainForms(query.domain, query.network.dtype, budget, shrinking, deep=deep)
     forms = work.first(chain[0])
     for affine, following in pairwise(chain):
         if budget.expired():

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.budget.capacity import parts
+from fgp_vnn.budget.capacity import cached_parts
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
@@ -32,11 +32,27 @@ _COPIES = 4  # of a layer's forms that are held at once: two layers of them, and
 
 
 class _Source(NamedTuple):
-    """What a map reads of the input or of a layer: forms of all its entries, 0 where it is off."""
+    """What a map reads of the input or of a layer: forms of all its entries, 0 where it is off.
+
+    After the columns come those of the unstable entries, each of which is 1 in its own; what came
+    later is 0.
+    """
 
     columns: Tensor  # [columns, n]
+    unstable: Tensor  # [m] entries
     error: Tensor  # [n]
     size: Tensor  # [n]
+
+    def cut(self, some: slice) -> Tensor:
+        """Some of all columns, [some, n]."""
+        part = self.columns[some]
+        if len(part) == some.stop - some.start:
+            return part
+        rest = part.new_zeros(some.stop - some.start - len(part), part.shape[1])
+        first = max(0, some.start - len(self.columns))
+        own = self.unstable[first : first + len(rest)]
+        rest[torch.arange(len(own), device=own.device), own] = 1
+        return torch.cat([part, rest]) if len(part) else rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +111,7 @@ class _Work(ChainForms):
         domain = query.domain
         if isinstance(domain, Box):
             domain = Box(domain.lower[self.moving], domain.upper[self.moving])
-        super().__init__(domain, query.network.dtype, budget, chunk=shrinking.chunk, deep=False)
+        super().__init__(domain, query.network.dtype, budget, shrinking, deep=False)
         last = len(query.network.maps) - 1
         self._last_read = {s: k for k in range(last + 1) for s in query.network.maps[k].sources}
         self._maps = 0  # that the forms have gone through
@@ -109,7 +125,7 @@ class _Work(ChainForms):
         columns[self.inputs] = center
         size = center.abs()
         size[self.moving] += self.sizes[: self.inputs]
-        return _Source(columns, torch.zeros_like(size), size)
+        return _Source(columns, self.moving[:0], torch.zeros_like(size), size)
 
     def fits(self, affine: AffineMap) -> bool:
         """Whether the forms of a map fit into the memory."""
@@ -122,8 +138,8 @@ class _Work(ChainForms):
         columns = len(self.sizes)
         widest = max(affine.outputs, *(source.columns.shape[1] for source in read))
         pushed = affine.bias.new_empty(columns, affine.outputs)
-        for some in parts(columns, self.chunk // (8 * widest)):
-            pushed[some] = affine.linear([_cut(source.columns, some) for source in read])
+        for some in cached_parts(columns, widest, self.how.pushed, pushed.device):
+            pushed[some] = affine.linear([source.cut(some) for source in read])
         pushed[self.inputs] += affine.bias
         sizes, offset = [source.size for source in read], self._offset(affine, read)
         size = affine.magnitude(sizes)
@@ -154,17 +170,16 @@ class _Work(ChainForms):
         lower, upper = self.bound(forms)
         on, crossing, slack = self.sort(lower, upper)
         error = self.unit.grow(2) * (forms.error + slack)
-        before, passes = len(self.sizes), torch.zeros_like(lower)
+        passes = torch.zeros_like(lower)
         passes[on] = 1
+        size = passes * self.terms(forms.rows)
         if len(crossing):
             self.add_group(forms._replace(error=error).at(crossing), crossing, lower, upper)
+            size[crossing] = upper[crossing]
         self.seen += len(lower)
         if len(self._read) in self._last_read:
-            columns = error.new_zeros(len(self.sizes), len(lower))
-            torch.mul(forms.rows.T, passes, out=columns[:before])
-            columns[torch.arange(before, len(self.sizes), device=error.device), crossing] = 1
-            size = self._terms(columns.T)
-            self._read.append(_Source(columns, error * passes, size))
+            columns = forms.rows.T.mul_(passes)  # in place: they are not read again
+            self._read.append(_Source(columns, crossing, error * passes, size))
         else:
             self._read.append(None)
         return lower, upper
@@ -175,12 +190,3 @@ class _Work(ChainForms):
         weight = small.weights[0].new_zeros(small.outputs, len(self.whole.center))
         weight[:, self.moving] = small.weights[0]
         return replace(small, weights=(weight, *small.weights[1:]))
-
-
-def _cut(columns: Tensor, some: slice) -> Tensor:
-    """Some of the columns [columns, n]; those that came later are 0."""
-    part = columns[some]
-    count = some.stop - some.start
-    if len(part) == count:
-        return part
-    return torch.cat([part, part.new_zeros(count - len(part), part.shape[1])])

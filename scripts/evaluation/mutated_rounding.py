@@ -42,6 +42,8 @@ _DOMAIN = tested("domain/sets.py", "base/test_rounding_domains")
 _CAPS = tested("domain/caps.py", "base/test_rounding_domains")
 _DEPLOYED = tested("network/onnx/roundings.py", "transform/test_float32_underflow")
 _COLUMNS = tested("transform/columns.py", "transform/test_columns_rounding")
+_PARTS = tested("transform/columns.py", "transform/test_columns")
+_INTERVALS = tested("transform/chain_forms.py", "transform/test_columns", "transform/test_chains")
 _PATCHES = tested("bounds/patches.py", "bounds/test_patches_rounding")
 _WINDOWS = tested("network/maps/patches.py", "bounds/test_patches")
 
@@ -170,6 +172,18 @@ ROUNDING: tuple[Change, ...] = (
         "carried",
     ),
     (
+        "columns: the unstable neurons of a part are the first ones",
+        _PARTS,
+        "self.unstable[first : first + len(rest)]",
+        "self.unstable[: len(rest)]",
+    ),
+    (
+        "columns: unstable neurons do not move in an interval",
+        _INTERVALS,
+        "terms + size, reach + size / 2",
+        "terms + size, reach",
+    ),
+    (
         "rounding: rows in windows do not round",
         _PATCHES,
         "below(constant - reach - error)",
@@ -178,7 +192,7 @@ ROUNDING: tuple[Change, ...] = (
     (
         "windows: coefficients outside of a plane are kept",
         _WINDOWS,
-        "patch.rows * mask[:, None, None]",
+        "patch.rows * mask[:, None, :, :, None]",
         "patch.rows",
     ),
     (

@@ -12,6 +12,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, Domain, L2Ball
+from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import Condensed
@@ -85,6 +86,22 @@ def test_bounds_of_all_neurons_hold_at_samples(net: Net, kind: str) -> None:
         network.preactivations(sample(query.domain, 200, 2)), known.lower, known.upper, strict=False
     ):
         assert bool((low <= z).all()) and bool((z <= high).all())
+
+
+@every_net
+@pytest.mark.parametrize("columns", [1, 3])
+def test_columns_that_go_forward_in_parts_are_the_same(net: Net, columns: int) -> None:
+    network, _ = twins(net)
+    query = robustness_query(network, box_of(network, 0.2))
+    widest = max(network.inputs, *network.widths)
+    some = condense_columns(query, UNLIMITED, Shrinking(pushed=8 * columns * widest)).condensed
+    every = condensed(query)
+    assert some is not None
+    assert len(every.neurons) > 3
+    torch.testing.assert_close(some.least, every.least)
+    for part, whole in zip(some.query.network.maps, every.query.network.maps, strict=True):
+        assert isinstance(part, Dense) and isinstance(whole, Dense)
+        torch.testing.assert_close(part.weights, whole.weights)
 
 
 @every_net

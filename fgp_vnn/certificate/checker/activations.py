@@ -1,4 +1,4 @@
-"""Piecewise-linear operators on affine forms, made of ReLU layers.
+"""Piecewise-linear operators on affine forms, made of ReLU layers, and products of two forms.
 
 A certificate speaks of these layers by number: each node makes its own in the order written here.
 """
@@ -9,7 +9,17 @@ import numpy as np
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.certificate.checker.call import Call
-from fgp_vnn.certificate.checker.forms import Constant, Form, as_form, plus, times
+from fgp_vnn.certificate.checker.curves import PRODUCT
+from fgp_vnn.certificate.checker.forms import (
+    Constant,
+    Form,
+    as_form,
+    joined,
+    linear,
+    plus,
+    times,
+    wide,
+)
 
 NO_BOUND = float(np.finfo(np.float32).max)  # a bound as large as float32 goes is none
 
@@ -38,6 +48,22 @@ def absolute(call: Call) -> Form:
     """2 * relu(z) - z."""
     form = call.form()
     return plus(times(call.relu(form), np.asarray(2.0), np.multiply, 1), form, -1.0)
+
+
+def products(call: Call, left: Form, right: Form) -> Form:
+    """One layer of both factors, broadcast as numpy does, first all of the left ones."""
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    count = int(np.prod(shape))
+
+    def flat(form: Form) -> Form:
+        return linear(
+            form,
+            lambda block, _: np.broadcast_to(wide(block, shape), (len(block), *shape)).reshape(
+                len(block), count
+            ),
+        )
+
+    return call.layer(joined([flat(left), flat(right)], 0), PRODUCT, shape)
 
 
 def clip(call: Call) -> Form:

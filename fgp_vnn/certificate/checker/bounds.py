@@ -25,6 +25,9 @@ layer adds to the error is |coefficients| . E_k for a vector E_k that is compute
 All counts are doubled in `gamma`, and errors are taken 1 % larger: that covers the rounding of the
 error bounds themselves.
 
+Other activations have lines or planes of any slope (curves.py), so errors of z_k count with the
+coefficients of z_k; those of offsets count with what offsets are at most.
+
 Underflow. Inside of an E_k it is covered by SMALL, which is added to it and to each number that its
 sizes are made of: the halves in an interval are off by 2^-1075, times weights of any size. All
 others move a bound by less than 2^-1074 times a vector each. TINY covers them as long as no vector
@@ -42,37 +45,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fgp_vnn.certificate.checker.curves import Planes, values
 from fgp_vnn.certificate.checker.forms import Array
-from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.lines import Leaf as Leaf
+from fgp_vnn.certificate.checker.lines import Lines as Lines
+from fgp_vnn.certificate.checker.lines import Signs as Signs
+from fgp_vnn.certificate.checker.lines import around
+from fgp_vnn.certificate.checker.lines import lines as lines
+from fgp_vnn.certificate.checker.network import RELU, AffineMap, Network
+from fgp_vnn.certificate.checker.rounding import SMALL as SMALL
+from fgp_vnn.certificate.checker.rounding import gamma as gamma
 
-UNIT = 2.0**-53
 LARGE = 1e100
 TINY = 1e-200
-SMALL = 2.0**-1022  # more than what an underflow takes away
 ENTRIES = 4_000_000  # coefficients that are held at once
-
-Signs = NDArray[np.int8]
-
-
-class Lines(NamedTuple):
-    """The lines around the ReLUs of one layer, each [batch or 1, n]."""
-
-    low: Array  # slope of the line below, through the origin
-    chord: Array  # slope of the line above
-    intercept: Array  # of the line above
-
-
-class Leaf(NamedTuple):
-    """What a batch of bounds assumes and chooses in one layer, each [batch, n]."""
-
-    slopes: Array  # in [0, 1], of the line below; nan for the usual one
-    signs: Signs  # +1: z >= 0 is assumed, -1: z <= 0, 0: nothing
-    multipliers: Array  # at least 0, of these assumptions
-
-
-def gamma(count: int) -> float:
-    """A bound on the relative error of `count` roundings; the count is doubled first."""
-    return 2 * count * UNIT / (1 - 2 * count * UNIT)
 
 
 def proved(bound: Array) -> Array:
@@ -80,29 +66,11 @@ def proved(bound: Array) -> Array:
     return np.where(np.isfinite(bound), bound, -np.inf)
 
 
-def lines(lower: Array, upper: Array, leaf: Leaf | None = None) -> Lines:
-    """Lines around relu(z) for lower <= z <= upper."""
-    crossing = (lower < 0) & (upper > 0)
-    on = np.where(lower >= 0, 1.0, 0.0)
-    low = np.where(upper > -lower, 1.0, 0.0)
-    if leaf is not None:
-        crossing = crossing & (leaf.signs == 0)
-        on = np.where(leaf.signs == 0, on, np.where(leaf.signs > 0, 1.0, 0.0))
-        low = np.where(np.isnan(leaf.slopes), low, leaf.slopes)
-    chord = np.clip(upper / np.where(crossing, upper - lower, 1.0), 0.0, 1.0)
-    # Above relu at both ends, whatever the slope: c*l + m >= 0 and c*u + m >= u, rounded up.
-    intercept = np.maximum(-chord * lower, (1 - chord) * upper) * (1 + 8 * UNIT) + SMALL
-    return Lines(
-        np.where(crossing, low, on),
-        np.where(crossing, chord, on),
-        np.where(crossing, intercept, 0.0),
-    )
-
-
 class Enclosure:
-    """Bounds of every ReLU layer over each of a batch of boxes.
+    """Bounds of every layer over each of a batch of boxes.
 
-    Intervals first; then, for neurons that these do not show to be off, a backward pass each. Signs
+    Intervals first; then, for ReLUs that these do not show to be off, and for all neurons of
+    other kinds, a backward pass each. Signs
     [batch, neurons] that are known already, as of a box around, are believed.
     """
 
@@ -112,7 +80,8 @@ class Enclosure:
         self.network = network
         self._known = known
         self.box = lower, upper  # [batch, inputs] each
-        self._lines: list[Lines] = []  # the usual ones, for each layer
+        self._lines: list[Lines | Planes] = []  # the usual ones, for each layer
+        self._values: list[tuple[Array, Array]] = []  # bounds of a_k
         self.lower: list[Array] = []  # of z_k, [batch, n_k]
         self.upper: list[Array] = []
         self._sizes = [np.maximum(np.abs(lower), np.abs(upper))]  # of x, then of a_k
@@ -150,12 +119,19 @@ class Enclosure:
         self.upper.append(high)
         if target > 0:
             self._tighten(target)
-        self._sizes.append(np.maximum(self.upper[-1], 0))
-        self._lines.append(lines(self.lower[-1], self.upper[-1]))
+        kind, low, high = self.network.kinds[target], self.lower[-1], self.upper[-1]
+        if kind == RELU:
+            self._values.append((np.maximum(low, 0), np.maximum(high, 0)))
+        else:
+            self._values.append(values(kind, low, np.maximum(low, high)))
+        self._sizes.append(np.maximum(*map(np.abs, self._values[-1])))
+        if not (self._sizes[-1] <= LARGE).all():
+            raise OverflowError("values beyond 1e100 in the network")
+        self._lines.append(around(kind, low, high))
 
     def _interval(self, affine: AffineMap) -> tuple[Array, Array]:
-        below = [self.box[0], *(np.maximum(b, 0) for b in self.lower)]
-        above = [self.box[1], *(np.maximum(b, 0) for b in self.upper)]
+        below = [self.box[0], *(low for low, _ in self._values)]
+        above = [self.box[1], *(high for _, high in self._values)]
         middle, reach = affine.bias, np.zeros(1)
         for s, weight in affine.weights.items():
             middle = middle + ((below[s] + above[s]) / 2) @ weight.T
@@ -163,12 +139,13 @@ class Enclosure:
         return middle - reach, middle + reach
 
     def _tighten(self, target: int) -> None:
-        """A backward pass for the neurons that the intervals do not show to be off.
+        """A backward pass for the neurons that the intervals do not show to be off, if they are
+        ReLUs.
 
         Those that are on are linear whatever their bounds are, but the intervals of later layers
         are read off these bounds.
         """
-        wanted = self.upper[target] > 0
+        wanted = (self.upper[target] > 0) | (self.network.kinds[target] != RELU)
         most = int(wanted.sum(-1).max(initial=0))
         # Boxes with fewer such neurons than others get some more rows, which are not used: so what
         # is found in a box does not depend on the others in the batch.
@@ -204,8 +181,8 @@ class Enclosure:
         """Lower bounds [batch, rows] of rows [batch, rows, outputs] of a map, proved."""
         with np.errstate(all="ignore"):
             given: Sequence[Leaf | None] = leaves or [None] * target
-            known = zip(self.lower, self.upper, given, strict=False)
-            chosen = [lines(low, high, leaf) for low, high, leaf in known]
+            known = zip(self.network.kinds, self.lower, self.upper, given, strict=False)
+            chosen = [around(*bounds) for bounds in known]
             return self._descend(self._of_rows(target, rows), chosen, leaves)
 
     def _of_rows(self, target: int, rows: Array) -> _Begun:
@@ -221,7 +198,7 @@ class Enclosure:
         return _Begun(target, parts, _both(affine.bias[neurons]), np.abs(_both(error)))
 
     def _descend(
-        self, begun: _Begun, chosen: Sequence[Lines], leaves: Sequence[Leaf] | None = None
+        self, begun: _Begun, chosen: Sequence[Lines | Planes], leaves: Sequence[Leaf] | None = None
     ) -> Array:
         """From what the target reads down to the input."""
         target, waiting, constant, error = begun
@@ -229,17 +206,15 @@ class Enclosure:
             coefficient = waiting.pop(layer + 1, None)
             if coefficient is None:
                 continue
-            low, chord, intercept = chosen[layer]
-            constant = constant + _weigh(np.minimum(coefficient, 0), intercept)
-            through = coefficient * np.where(coefficient > 0, low[:, None], chord[:, None])
-            size = np.abs(coefficient)
+            through, offset, size, spare = self._pulled(layer, coefficient, chosen[layer])
+            constant, error = constant + offset, error + spare
             if leaves is not None:
                 multiplier = leaves[layer].multipliers[:, None]
                 through = through - multiplier * leaves[layer].signs[:, None]
                 size = size + multiplier
             affine = self.network.maps[layer]
             constant = constant + through @ affine.bias
-            error = error + _weigh(size, self._errors[layer] + self._relu_error(layer))
+            error = error + _weigh(size, self._errors[layer] + self._line_error(layer))
             for s, weight in affine.weights.items():
                 part = _product(through, weight)
                 waiting[s] = waiting[s] + part if s in waiting else part
@@ -252,11 +227,35 @@ class Enclosure:
             error = error + _weigh(np.abs(slope), gamma(count) * self._sizes[0] + SMALL)
         return proved(constant - 1.01 * error - TINY)
 
-    def _relu_error(self, layer: int) -> Array:
+    def _pulled(
+        self, layer: int, coefficient: Array, chosen: Lines | Planes
+    ) -> tuple[Array, Array, Array, Array]:
+        """Coefficients of a_k as those of z_k, what offsets add, the sizes that errors of z_k count
+        with, and what offsets may be off by.
+
+        Lines of ReLUs have slopes and offsets of at most 1 and |z|: their error is that of z."""
+        if isinstance(chosen, Lines):
+            low, chord, intercept = chosen
+            offset = _weigh(np.minimum(coefficient, 0), intercept)
+            through = coefficient * np.where(coefficient > 0, low[:, None], chord[:, None])
+            return through, offset, np.abs(coefficient), np.zeros_like(offset)
+        through, offset = chosen.pull(coefficient)
+        share = gamma(self._count(layer))
+        return (
+            through,
+            offset,
+            np.abs(through),
+            _weigh(np.abs(coefficient), share * chosen.size + SMALL),
+        )
+
+    def _line_error(self, layer: int) -> Array:
         """Of the lines of a layer: what |z| is at most, times the roundings of their products."""
         lower, upper = self.lower[layer], self.upper[layer]
-        count = lower.shape[-1] + 4 * len(self.network.maps) + 16
-        return gamma(count) * np.maximum(np.abs(lower), np.abs(upper)) + SMALL
+        return gamma(self._count(layer)) * np.maximum(np.abs(lower), np.abs(upper)) + SMALL
+
+    def _count(self, layer: int) -> int:
+        """Roundings of the lines of a layer."""
+        return int(self.lower[layer].shape[-1]) + 4 * len(self.network.maps) + 16
 
 
 class _Begun(NamedTuple):

@@ -14,12 +14,13 @@ from fgp_vnn.certificate.checker.forms import Constant, Form
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What a node reads, its attributes, and how a ReLU layer is made."""
+    """What a node reads, its attributes, and how a ReLU layer and one of another kind are made."""
 
     inputs: list[Form | Constant | None]
     attributes: dict[str, Any]
     outputs: int  # how many it has
     relu: Callable[[Form], Form]
+    layer: Callable[[Form, str, tuple[int, ...]], Form]  # of a kind, with values of a shape
 
     def form(self, index: int = 0) -> Form:
         value = self.inputs[index]

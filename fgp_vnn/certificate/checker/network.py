@@ -1,7 +1,8 @@
-"""A network as the checker reads it: ONNX in, affine maps with ReLUs between them out.
+"""A network as the checker reads it: ONNX in, affine maps with activations between them out.
 
-z_k = F_k(x, a_1, ..., a_{k-1}), a_k = max(z_k, 0), y = F_out(x, a_1, ..., a_K), every tensor flat
-in C order. ReLU layers are numbered by the order of their nodes. Weights are the numbers of the
+z_k = F_k(x, a_1, ..., a_{k-1}), a_k = max(z_k, 0), or a sigmoid or hyperbolic tangent of z_k, or
+the products of its first half with its second; y = F_out(x, a_1, ..., a_K), every tensor flat
+in C order. Layers are numbered by the order of their nodes. Weights are the numbers of the
 file, which float64 holds exactly; what is composed of several is known up to its rounding.
 """
 
@@ -20,12 +21,14 @@ from fgp_vnn.certificate.checker.call import Call
 from fgp_vnn.certificate.checker.forms import MOST_ENTRIES, ONE, Array, Form, source
 from fgp_vnn.certificate.checker.operators import ATTRIBUTES, RULES
 
+RELU = "Relu"
+
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
     """sum of weights[s] @ value_s, plus the bias; entries off by gamma(steps) times their sizes."""
 
-    weights: dict[int, Array]  # by source: 0 is x, k the k-th ReLU layer's output; [outputs, n_s]
+    weights: dict[int, Array]  # by source: 0 is x, k the k-th layer's output; [outputs, n_s]
     bias: Array  # [outputs]
     sizes: dict[int, Array]
     bias_size: Array
@@ -38,14 +41,21 @@ class AffineMap:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The maps F_1, ..., F_K, F_out."""
+    """The maps F_1, ..., F_K, F_out; all layers are ReLUs if no kinds are given."""
 
     maps: tuple[AffineMap, ...]
     inputs: int
+    kinds: tuple[str, ...] = ()  # of each layer, by its ONNX operator
+
+    def __post_init__(self) -> None:
+        if not self.kinds:
+            object.__setattr__(self, "kinds", (RELU,) * (len(self.maps) - 1))
+        if len(self.kinds) != len(self.maps) - 1:
+            raise ValueError("each layer has one kind")
 
     @property
     def widths(self) -> list[int]:
-        """The neurons of each ReLU layer."""
+        """The neurons of each layer."""
         return [layer.outputs for layer in self.maps[:-1]]
 
 
@@ -70,16 +80,17 @@ def read_network(data: bytes) -> Network:
     output = reader.forms.get(graph.output[0].name)
     if output is None:
         raise UnsupportedError("the output does not depend on the input")
-    return Network((*reader.layers, _map(output)), prod(shape))
+    return Network((*reader.layers, _map(output)), prod(shape), tuple(reader.kinds))
 
 
 class _Reader:
-    """What is known of each tensor, and the ReLU layers met."""
+    """What is known of each tensor, and the layers met."""
 
     def __init__(self, constants: dict[str, Any]) -> None:
         self.constants = constants
         self.forms: dict[str, Form] = {}
         self.layers: list[AffineMap] = []
+        self.kinds: list[str] = []
         self._active: dict[Form, Form] = {}  # a ReLU of the same tensor is the same layer
 
     def read(self, node: NodeProto) -> None:
@@ -96,7 +107,9 @@ class _Reader:
             raise UnsupportedError(f"{where} has the attribute {min(strange)!r}, not known here")
         values = [self._value(name, where) for name in node.input]
         try:
-            found = RULES[node.op_type](Call(values, given, len(node.output), self._relu))
+            found = RULES[node.op_type](
+                Call(values, given, len(node.output), self._relu, self._layer)
+            )
         except UnsupportedError as error:
             raise UnsupportedError(f"{where}: {error}") from None
         except (ValueError, LookupError, TypeError) as error:  # shapes that do not fit
@@ -119,10 +132,15 @@ class _Reader:
     def _relu(self, form: Form) -> Form:
         """The layer of a tensor; that of a layer is itself."""
         if form not in self._active:
-            self.layers.append(_map(form))
-            active = source(len(self.layers), form.shape)
+            active = self._layer(form, RELU, form.shape)
             self._active |= {form: active, active: active}
         return self._active[form]
+
+    def _layer(self, form: Form, kind: str, shape: tuple[int, ...]) -> Form:
+        """The values of a new layer, of the given shape."""
+        self.layers.append(_map(form))
+        self.kinds.append(kind)
+        return source(len(self.layers), shape)
 
 
 def _map(form: Form) -> AffineMap:

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.certificate.checker.activations import absolute, clip, leaky_relu, prelu
+from fgp_vnn.certificate.checker.activations import absolute, clip, leaky_relu, prelu, products
 from fgp_vnn.certificate.checker.call import Call
 from fgp_vnn.certificate.checker.forms import (
     Array,
@@ -66,6 +66,8 @@ def _scaled(form: Form, factor: float) -> Form:
 
 def _multiply(call: Call) -> Form:
     left, right = call.inputs
+    if isinstance(left, Form) and isinstance(right, Form):
+        return products(call, left, right)
     form, factor = (left, right) if isinstance(left, Form) else (right, left)
     if not isinstance(form, Form) or isinstance(factor, Form) or factor is None:
         raise UnsupportedError("a product of two tensors that depend on the input")
@@ -249,11 +251,13 @@ RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
     "ReduceSum": _reduce_sum,
     "Relu": lambda call: call.relu(call.form()),
     "Reshape": _reshape,
+    "Sigmoid": lambda call: call.layer(call.form(), "Sigmoid", call.form().shape),
     "Slice": _slice,
     "Split": _split,
     "Squeeze": _squeeze,
     "Sub": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1]), -1.0),
     "Sum": _sum,
+    "Tanh": lambda call: call.layer(call.form(), "Tanh", call.form().shape),
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }

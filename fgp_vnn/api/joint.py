@@ -1,0 +1,115 @@
+"""Properties of several networks, or of inputs and outputs together: one joint network."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fgp_vnn.api.cases import asked_about, check_fit
+from fgp_vnn.api.opening import open_model
+from fgp_vnn.api.written import onnx_of
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.verdict import Counterexample, Verdict
+from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network.onnx.joined import JointRuntime, Part, joined
+from fgp_vnn.property import Property
+from fgp_vnn.property.model import Declared, Joint, Variable
+
+
+def networks_of(model: Any) -> dict[str, Any] | None:
+    """The models of several networks by their names, from a mapping or from the competition's text
+    "[('f', 'a.onnx'), ('g', 'b.onnx')]"; None for one model."""
+    if isinstance(model, Mapping):
+        return dict(model)
+    if not isinstance(model, (str, Path)) or not str(model).startswith("["):
+        return None
+    try:
+        return {str(name): Path(path) for name, path in ast.literal_eval(str(model))}
+    except (ValueError, SyntaxError, TypeError):
+        raise InputError(f"not a list of named networks: {str(model)!r}") from None
+
+
+def open_joint(model: Any, prop: Property) -> LoadedNetwork:
+    """The joint network that a property is about, with the programs of its parts."""
+    if prop.joint is None:
+        raise InputError("several networks are given, and the property is about one")
+    given = networks_of(model)
+    declared = prop.joint.networks or (_only(prop.joint, prop),)
+    parts, runtimes, begin = [], [], 0
+    for network in declared:
+        count, outputs = (
+            sum(prod(v.shape) for v in side) for side in (network.inputs, network.outputs)
+        )
+        places = prop.joint.places[begin : begin + count]
+        begin += count
+        source = _source(network, given, model, declared)
+        loaded = open_model(source).loaded
+        if loaded is None:
+            raise InputError(f"network {network.name}: a file or a model is needed")
+        sizes = loaded.network.inputs, loaded.network.outputs
+        if sizes != (count, outputs):
+            raise InputError(
+                f"network {network.name} is declared with {count} inputs and {outputs} outputs, "
+                f"and has {sizes[0]} and {sizes[1]}"
+            )
+        parts.append(Part(network.name, onnx_of(source), loaded.input_shape, outputs, places))
+        runtimes.append((loaded.runtime, places))
+    proto = joined(parts, prop.inputs, prop.joint.passed)
+    whole = load_network(proto, points=asked_about(prop))
+    check_fit(whole, prop, "the joint network", "the property")
+    return replace(whole, runtime=JointRuntime(runtimes, prop.joint.passed))
+
+
+def declared_verdict(verdict: Verdict, prop: Property) -> Verdict:
+    """The verdict with its counterexample as values of the declared inputs and outputs."""
+    found, joint = verdict.counterexample, prop.joint
+    if found is None or joint is None:
+        return verdict
+    x, y = found.x[np.asarray(joint.places)], found.y[: prop.declared[1]]
+    return replace(verdict, counterexample=Counterexample(x, y))
+
+
+def _only(joint: Joint, prop: Property) -> Declared:
+    """The network of a property that declares none by a name."""
+    outputs = prop.outputs - len(joint.passed)
+    x, y = Variable("X", "Real", (prop.inputs,)), Variable("Y", "Real", (outputs,))
+    return Declared("", (x,), (y,))
+
+
+def _source(
+    network: Declared, given: Mapping[str, Any] | None, model: Any, declared: tuple[Declared, ...]
+) -> Any:
+    """The model of a declared network; one that equals another may be left out."""
+    if given is None:
+        if any(other.equal_to != declared[0].name for other in declared[1:]):
+            names = ", ".join(other.name for other in declared)
+            raise InputError(f"the property is about {len(declared)} networks: give {names}")
+        return model
+    if strange := given.keys() - {other.name for other in declared}:
+        raise InputError(f"the property declares no network {min(strange)!r}")
+    twin = next((other for other in declared if other.name == network.equal_to), None)
+    if network.name not in given:
+        if twin is None:
+            raise InputError(f"network {network.name} is missing")
+        return _source(twin, given, model, declared)
+    found = given[network.name]
+    if twin is not None:
+        first = _source(twin, given, model, declared)
+        same = found is first or onnx_of(found).graph == onnx_of(first).graph
+        if not same:
+            raise InputError(f"network {network.name} is declared equal to {twin.name} and is not")
+    return found
+
+
+def refuse_joint(what: str) -> UnsupportedError:
+    """What is for one network and constraints on its outputs only."""
+    return UnsupportedError(
+        f"{what} for one network, with constraints on single inputs and on outputs; the property "
+        "is about several, or relates inputs to others"
+    )

@@ -1,0 +1,145 @@
+"""Several networks on shared inputs, as one network: what a property of all of them is about.
+
+The input v holds all inputs that differ. Each network reads its own entries of it, and the outputs
+are those of all networks, one behind the other, with some entries of v behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    helper,
+    numpy_helper,
+)
+
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.network.onnx.clean import raise_opset
+from fgp_vnn.network.onnx.runtime import Floats, Runtime
+
+_STEM = "joint_"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One of the networks, and where the entries of its input are."""
+
+    name: str
+    model: ModelProto  # with one input and one output
+    shape: tuple[int, ...]  # of its input
+    outputs: int
+    places: tuple[int, ...]  # [inputs] among the shared ones
+
+
+def joined(parts: Sequence[Part], inputs: int, passed: Sequence[int]) -> ModelProto:
+    """The network v [1, inputs] -> [1, outputs of all parts and of `passed`]."""
+    graph = GraphProto(name="joint")
+    given = f"{_STEM}input"
+    ends = []
+    models = [raise_opset(part.model) for part in parts]
+    for number, (part, model) in enumerate(zip(parts, models, strict=True)):
+        prefix = f"{_STEM}{number}_"
+        if model.functions:
+            raise UnsupportedError(f"network {part.name}: operators of its own cannot be joined")
+        names = _names(model.graph, prefix, part.name)
+        start = names[_input_of(model.graph)]
+        _append_entries(graph, given, part.places, f"{_STEM}entries_{number}")
+        shape = _constant(graph, f"{_STEM}shape_{number}", part.shape)
+        entries = f"{_STEM}entries_{number}"
+        graph.node.append(helper.make_node("Reshape", [entries, shape], [start]))
+        graph.node.extend(_renamed(node, names, prefix) for node in model.graph.node)
+        for tensor in model.graph.initializer:
+            graph.initializer.append(tensor)
+            graph.initializer[-1].name = names[tensor.name]
+        flat = _constant(graph, f"{_STEM}flat_{number}", (1, part.outputs))
+        ends.append(f"{_STEM}output_{number}")
+        last = names[model.graph.output[0].name]
+        graph.node.append(helper.make_node("Reshape", [last, flat], [ends[-1]]))
+    if passed:
+        ends.append(f"{_STEM}passed")
+        _append_entries(graph, given, passed, ends[-1])
+    graph.node.append(helper.make_node("Concat", ends, [f"{_STEM}outputs"], axis=1))
+    width = sum(part.outputs for part in parts) + len(passed)
+    for values, name, size in (
+        (graph.input, given, inputs),
+        (graph.output, f"{_STEM}outputs", width),
+    ):
+        values.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]))
+    sets = _operator_sets(parts, models)
+    version = min(max(model.ir_version for model in models), helper.VERSION_TABLE[-1][1])
+    return helper.make_model(graph, opset_imports=sets, ir_version=version)
+
+
+class JointRuntime(Runtime):
+    """The networks' own files at their entries of one input, each by onnxruntime."""
+
+    def __init__(self, parts: Sequence[tuple[Runtime, Sequence[int]]], passed: Sequence[int]):
+        self._parts = [(runtime, np.asarray(places)) for runtime, places in parts]
+        self._passed = np.asarray(passed, dtype=np.int64)
+
+    def run(self, x: Floats) -> Floats:
+        results = [runtime.run(x[places]) for runtime, places in self._parts]
+        return np.concatenate([*results, x[self._passed]])
+
+    def run_many(self, x: Floats) -> Floats:
+        return np.stack([self.run(row) for row in x])
+
+
+def _names(graph: GraphProto, prefix: str, name: str) -> Mapping[str, str]:
+    """New names for all tensors of a graph."""
+    if graph.sparse_initializer:
+        raise UnsupportedError(f"network {name}: sparse weights cannot be joined")
+    tensors = {tensor.name for tensor in graph.initializer}
+    tensors |= {value.name for value in (*graph.input, *graph.output)}
+    tensors |= {t for node in graph.node for t in (*node.input, *node.output)}
+    return {tensor: prefix + tensor if tensor else "" for tensor in tensors}
+
+
+def _input_of(graph: GraphProto) -> str:
+    constants = {tensor.name for tensor in graph.initializer}
+    (name,) = [str(value.name) for value in graph.input if value.name not in constants]
+    return name
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str], prefix: str) -> NodeProto:
+    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+        raise UnsupportedError(f"{node.op_type}: networks with branches cannot be joined")
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.name = f"{prefix}{node.name}" if node.name else ""
+    for field in (copy.input, copy.output):
+        field[:] = [names[name] for name in field]
+    return copy
+
+
+def _operator_sets(parts: Sequence[Part], models: Sequence[ModelProto]) -> list[OperatorSetIdProto]:
+    """The operator sets of all models, which have to be the same ones."""
+    versions: dict[str, tuple[int, str]] = {}
+    for part, model in zip(parts, models, strict=True):
+        for entry in model.opset_import:
+            domain = "" if entry.domain == "ai.onnx" else entry.domain
+            version, first = versions.setdefault(domain, (entry.version, part.name))
+            if version != entry.version:
+                raise InputError(
+                    f"networks {first} and {part.name} have operator sets {version} and "
+                    f"{entry.version} of {domain or 'ONNX'}: export both with the same one"
+                )
+    return [helper.make_opsetid(domain, version) for domain, (version, _) in versions.items()]
+
+
+def _append_entries(graph: GraphProto, given: str, places: Sequence[int], result: str) -> None:
+    chosen = _constant(graph, f"{result}_places", places)
+    graph.node.append(helper.make_node("Gather", [given, chosen], [result], axis=1))
+
+
+def _constant(graph: GraphProto, name: str, values: Sequence[int]) -> str:
+    array = np.asarray(values, dtype=np.int64)
+    graph.initializer.append(numpy_helper.from_array(array, name))
+    return name
