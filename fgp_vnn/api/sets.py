@@ -13,13 +13,13 @@ from fgp_vnn.api.arrays import read_inputs, read_numbers
 from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import Opened
 from fgp_vnn.attack.ball_judge import BallPoints
-from fgp_vnn.attack.confirm import snap
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.property import Property
 from fgp_vnn.property.conditions import Condition
 from fgp_vnn.property.normal import to_cases
+from fgp_vnn.property.numbers import snap
 
 
 @dataclass(frozen=True)

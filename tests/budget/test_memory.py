@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fgp_vnn.budget import capacity as memory
+from fgp_vnn.strategy import COMMON
 from tests.budget.memory_peaks import LARGE, PARTS, SMALL
 from tests.helpers.places import ROOT
 from tests.helpers.small_networks import random_network
@@ -34,6 +35,13 @@ def test_more_memory_fits_more_and_none_fits_one() -> None:
         assert counts[0] == 1 < counts[1] < counts[2]
     ascents = [memory.ascents_at_once(network, 2, limit) for limit in (0, 1 << 14, 1 << 20)]
     assert ascents[0] == 1 < ascents[1] < ascents[2]
+
+
+def test_on_a_cpu_rows_and_ascents_are_no_more_with_all_the_memory_there_is() -> None:
+    network = random_network([5, 8, 8, 3], 0)
+    rows = [memory.rows_at_once(network, 2, 1, limit) for limit in (COMMON.cached, 1 << 60)]
+    ascents = [memory.ascents_at_once(network, 2, limit) for limit in (COMMON.ascents, 1 << 60)]
+    assert rows[0] == rows[1] < ascents[0] == ascents[1]
 
 
 CHUNKED = {"condense"}  # takes little at a time, whatever the limit
