@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.network.model import Combination, Dense, Network
+from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import Forms, affine_forms
+from fgp_vnn.regions.triangular import triangular
 
 
 def chain(*factors: float) -> Network:
@@ -71,6 +73,23 @@ def test_factors_that_cancel_once_they_are_cast_count_in_forms() -> None:
     assert -1e-3 < float(value.values - value.error) <= -9.9e-9
     ahead = Forward(Network((less,), last, 2).to("cpu", torch.float32))
     assert -1e-3 < float(ahead.bounds(batch_of(point)).lower[0]) <= -9.9e-9
+
+
+def test_a_lost_factor_counts_times_an_error_of_what_it_is_multiplied_by() -> None:
+    """A neuron that is 0 but for a defect of 1e30, times 1.5e-46, which is 0 in float32."""
+    none = torch.zeros(1, dtype=torch.float64)
+    first = Dense((0,), (none.reshape(1, 1),), none, none + 1e30)
+    second = Dense((1,), (none.reshape(1, 1) + 1.5e-46,), none)
+    network = Network((first,), second, 1).to("cpu", torch.float32)
+    point = Box(torch.ones(1), torch.ones(1))
+    assert 1e30 > float(all_on(network, point).error) >= 1.5e-16
+    row = Query(network, point, torch.zeros(1, dtype=torch.long), torch.zeros(1).bool(), 1)
+    assert 1e30 > float(triangular(row).error[-1]) >= 1.5e-16
+    rows = Combination(first, second.weights[0], none)
+    alone = Network((), rows, 1).to("cpu", torch.float32)
+    assert 1e30 > float(all_on(alone, point).error) >= 1.5e-16
+    plain = Rounding(alone, point, LayerBounds((), ()))
+    assert 1e30 > float(plain.of_map(0, torch.ones(1, 1, 1))) >= 1.5e-16
 
 
 def test_every_product_that_is_flushed_counts() -> None:
