@@ -92,6 +92,29 @@ def test_a_lost_factor_counts_times_an_error_of_what_it_is_multiplied_by() -> No
     assert 1e30 > float(plain.of_map(0, torch.ones(1, 1, 1))) >= 1.5e-16
 
 
+def test_a_defect_is_part_of_bounds_that_go_forward() -> None:
+    """A neuron that is 0 but for a defect of 0.1, and a neuron that is three times it."""
+    one, none = torch.ones(1, 1), torch.zeros(1)
+    first = Dense((0,), (0 * one,), none, none + 0.1)
+    network = Network((first, Dense((1,), (3 * one,), none)), Dense((2,), (one,), none), 1)
+    point = Box(none, none)
+    intervals = root_bounds(network, point, backward_pass=False, budget=UNLIMITED)
+    for bounds in (intervals, Forward(network).bounds(batch_of(point))):
+        assert 0.101 > bounds.upper[0] >= 0.1 and -0.101 < bounds.lower[0] <= -0.1
+        assert 0.301 > bounds.upper[1].double() >= 3 * (none + 0.1).double()
+
+
+def test_half_of_the_narrowest_interval_counts_times_its_weight() -> None:
+    """An input in [0, 2^-149], whose half is 0 in float32, times 1e36."""
+    one, none = torch.ones(1, 1), torch.zeros(1)
+    second = Dense((0, 1), (1e36 * one, 0 * one), none)
+    layers = (Dense((0,), (one,), none), second)
+    network = Network(layers, Dense((2,), (one,), none), 1)
+    narrow = Box(none, none + 2.0**-149)
+    bounds = root_bounds(network, narrow, backward_pass=False, budget=UNLIMITED)
+    assert 1.0 > bounds.upper[1] >= 1.4e-9
+
+
 def test_every_product_that_is_flushed_counts() -> None:
     """200 products a little below the smallest normal number, times 1e34: together 0.02."""
     wide, one = torch.full((200, 1), 1e-19), torch.ones(1)
