@@ -5,7 +5,6 @@ from __future__ import annotations
 from mutation import Change, tested
 
 _TESTS = "base/test_rounding_terms"
-_LOSSES = "base/test_rounding_losses"
 _THEOREM = tested("base/rounding.py", _TESTS)
 _BACKWARD = tested("bounds/rounding.py", _TESTS)
 _HALFSPACES = tested("regions/halfspaces.py", _TESTS)
@@ -15,9 +14,6 @@ _CONJUNCTIONS = tested(
     "search/test_conjunctions::the_rounding_of_the_rows_is_taken_off_their_sum",
 )
 _JOINT = tested("regions/joint.py", "base/test_rounding_rows")
-_FORMS = tested("regions/forms.py", _LOSSES)
-_WALK = tested("regions/triangular.py", _LOSSES)
-_MAPS = tested("network/model.py", _LOSSES)
 _REBOUND = tested("search/rebound.py", "base/test_rounding_rows")
 _OPPOSITES = tested("transform/opposites.py", "base/test_rounding_pairs")
 
@@ -180,24 +176,6 @@ TERMS: tuple[Change, ...] = (
         "0",
     ),
     ("term: joined constraints do not underflow", _JOINT, ".sum(0) + system.floor", ".sum(0)"),
-    (
-        "term: a lost factor times the error of a form",
-        _FORMS,
-        "sizes[s] + errors[s] for s in affine.sources]).forward",
-        "sizes[s] for s in affine.sources]).forward",
-    ),
-    (
-        "term: a lost factor times an error of the walk",
-        _WALK,
-        "affine.lost([sizes[s] + errors[s] for s in affine.sources])",
-        "affine.lost(read)",
-    ),
-    (
-        "term: a lost entry of a row times a defect",
-        _MAPS,
-        "sizes if defect is None else sizes + defect",
-        "sizes",
-    ),
     (
         "term: the error of a row with them",
         _JOINT,

@@ -47,6 +47,11 @@ def all_on(network: Network, box: Box) -> Forms:
     return affine_forms(network, box, pattern)[-1]
 
 
+def question(network: Network, box: Box) -> Query:
+    """About a single row."""
+    return Query(network, box, torch.zeros(1, dtype=torch.long), torch.zeros(1).bool(), 1)
+
+
 def batch_of(box: Box) -> Box:
     return Box(box.lower.unsqueeze(0), box.upper.unsqueeze(0))
 
@@ -83,8 +88,7 @@ def test_a_lost_factor_counts_times_an_error_of_what_it_is_multiplied_by() -> No
     network = Network((first,), second, 1).to("cpu", torch.float32)
     point = Box(torch.ones(1), torch.ones(1))
     assert 1e30 > float(all_on(network, point).error) >= 1.5e-16
-    row = Query(network, point, torch.zeros(1, dtype=torch.long), torch.zeros(1).bool(), 1)
-    assert 1e30 > float(triangular(row).error[-1]) >= 1.5e-16
+    assert 1e30 > float(triangular(question(network, point)).error[-1]) >= 1.5e-16
     rows = Combination(first, second.weights[0], none)
     alone = Network((), rows, 1).to("cpu", torch.float32)
     assert 1e30 > float(all_on(alone, point).error) >= 1.5e-16
@@ -102,6 +106,18 @@ def test_a_defect_is_part_of_bounds_that_go_forward() -> None:
     for bounds in (intervals, Forward(network).bounds(batch_of(point))):
         assert 0.101 > bounds.upper[0] >= 0.1 and -0.101 < bounds.lower[0] <= -0.1
         assert 0.301 > bounds.upper[1].double() >= 3 * (none + 0.1).double()
+    assert (
+        0.301 > triangular(question(network, point)).error[1].double() >= 3 * (none + 0.1).double()
+    )
+
+
+def test_an_error_of_the_walk_that_is_no_number_is_infinite() -> None:
+    """0 times an overflow, and a defect."""
+    none, weights = torch.zeros(2), torch.tensor([[3e38], [0.0]])
+    first = Dense((0,), (weights,), none, torch.tensor([0.0, 0.1]))
+    network = Network((first,), Dense((1,), (torch.tensor([[0.0, 1.0]]),), none[:1]), 1)
+    wide = Box(torch.full((1,), -4.0), torch.full((1,), 4.0))
+    assert triangular(question(network, wide)).error[-1] == torch.inf
 
 
 def test_half_of_the_narrowest_interval_counts_times_its_weight() -> None:
