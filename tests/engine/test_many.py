@@ -134,7 +134,7 @@ def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
     loaded = load_network(small_model(tmp_path))
     prop = Property(cases_of(loaded.network, 1.0), 4, 2)
     verdict = solve_property(loaded, prop, Settings(), Budget(0.0, 1 << 30), strategy=APART)
-    assert verdict.status == "timeout" and "before box" in verdict.reason
+    assert verdict.status == "timeout" and "time is up" in verdict.reason
 
 
 def wave() -> Network:
