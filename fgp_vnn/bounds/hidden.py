@@ -57,9 +57,8 @@ def refine_layers(
             least, alpha = result
             keep(k, neurons, alpha)
             low, high = least.chunk(2)
-            # What overflowed to NaN is no bound, and fmax and fmin pass it over.
-            lower[k][0, neurons] = torch.fmax(lower[k][0, neurons], low)
-            upper[k][0, neurons] = torch.fmin(upper[k][0, neurons], -high)
+            lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
+            upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], -high)
     return replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 

@@ -15,6 +15,7 @@ from fgp_vnn.cli.arguments import add_device, add_limits, positive
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_pages import add_report, check_report
 from fgp_vnn.cli.point_runs import (
+    Point,
     PointRun,
     add_point_arguments,
     ball_options,
@@ -76,15 +77,14 @@ def run(args: argparse.Namespace) -> int:
             "gap": EXACT if args.exact else args.gap,
         }
         settings = run_settings(args, options)
-        rows = run.open(args, COLUMNS, settings)
+        run.open(args, COLUMNS, settings)
 
-    def show(number: int, note: Callable[[str], None]) -> dict[str, Any]:
-        row = point_row(run, number, options, note)
-        if not args.json:
-            print(line(row), flush=True)
-        return row
-
-    run.collect(args, rows, show, lambda rows: finish(args, rows, run, settings))
+    with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
+        for point in run.waiting():
+            row = radius_row(point, run.certifier.radius(point.x, **options, hear=shown(point)))
+            run.add(row)
+            if not args.json:
+                print(line(row), flush=True)
     return 0
 
 
@@ -122,22 +122,19 @@ def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str,
     )
 
 
-def point_row(
-    run: PointRun, number: int, options: dict[str, Any], note: Callable[[str], None]
-) -> dict[str, Any]:
-    """One row of the output; `note` shows both bounds as they improve."""
+def shown(point: Point) -> Callable[[float, float], None]:
+    """What shows both bounds of a point as they improve."""
 
     def show(lower: float, upper: float) -> None:
-        note(f"point {number}: {lower:.5g} to {_upper(upper)}")
+        point.note(f"point {point.number}: {lower:.5g} to {_upper(upper)}")
 
     show(0.0, math.inf)
-    x = run.points.x[number].astype("float64")
-    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, hear=show))
+    return show
 
 
-def result_row(result: Radius) -> dict[str, Any]:
-    """A radius as the columns of a row."""
-    row = result.as_dict()
+def radius_row(point: Point, result: Radius) -> dict[str, Any]:
+    """One row of the output."""
+    row = {"point": point.number, "y": point.y, **result.as_dict()}
     row["seconds"] = round(result.seconds, 6)
     example = row.pop("counterexample", None)
     if example is not None:

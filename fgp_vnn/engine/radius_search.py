@@ -100,13 +100,9 @@ def walk_nearest(ends: Ends) -> Radius:
     return ends.answer("walk")
 
 
-def split_nearest(ends: Ends) -> Radius:
-    """Narrow the ends by splits of neurons, the nearest bundle first."""
-    _split(ends)
-    return ends.answer("split")
-
-
-def _split(ends: Ends) -> None:
+def split_nearest(ends: Ends) -> Radius | None:
+    """Narrow the ends by splits of neurons in the ball that is needed, the nearest bundle first, as
+    long as enough of them are closed in time."""
     begin, whole = time.monotonic(), _time_left(ends)
 
     def hopeless(search: Distances) -> bool:
@@ -119,23 +115,23 @@ def _split(ends: Ends) -> None:
 
     first = _attempt(ends, ends.goal)
     if first is None:
-        return
+        return ends.answer("split")
     first.resume(ends, hopeless)
     if ends.done or first.search.stuck < math.inf:
-        return
+        return ends.answer("split")
     plain_bounds(ends, ends.numbers.fine)
-    _grow(ends, first)
+    ends.waiting = [first]
+    return None
 
 
-def _grow(ends: Ends, last: Attempt) -> None:
+def split_growing(ends: Ends) -> Radius:
     """Prove one radius after the other, the bundles of each handed on to the next.
 
     Each gets a little time. Between the largest that is proved and the least that is not, the
     middle comes next; once they are close together, the search at the least unproved one resumes.
     """
-    how = ends.numbers
+    how, waiting = ends.numbers, ends.waiting
     before: Attempt | None = None
-    waiting = [last]  # what was not proved in its time, the least radius last
     patience, close = how.grow_share * _time_left(ends), how.close
     while not ends.done and not ends.budget.expired():
         low = max(ends.lower, how.least * ends.goal)
@@ -154,9 +150,10 @@ def _grow(ends: Ends, last: Attempt) -> None:
         if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
             before, close = made, how.close
         elif made.search.stuck < math.inf:
-            return
+            break
         else:
             waiting.append(made)
+    return ends.answer("split")
 
 
 def _time_left(ends: Ends) -> float:

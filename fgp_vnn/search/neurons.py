@@ -79,10 +79,8 @@ class Decide(Goal):
         points = bounded.result.points.flatten(0, 1)
         outputs, how = query.network(points), self.effort.how.offer
         self.found = offer(query, self.confirm, points, outputs, how)
-        # A sum that is 0 shuts out a point only if a row with weight has to be below 0.
-        strict = query.strict[self.setting.rows.argmax(-1)].all(-1)[batch.bundles.disjunct]
         least = bounded.result.least.squeeze(-1)
-        closed = empty | positive(least, or_zero=strict)
+        closed = empty | positive(least)
         if not self.clipped:
             return Visited(bounded, least, closed, {})
         return self._clip(Visited(bounded, least, closed, {}))

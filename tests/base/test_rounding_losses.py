@@ -10,7 +10,7 @@ from fgp_vnn.bounds.forward import Forward
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.regions.forms import affine_forms
+from fgp_vnn.regions.forms import Forms, affine_forms
 
 
 def chain(*factors: float) -> Network:
@@ -39,6 +39,40 @@ def test_what_underflows_counts_times_what_it_is_multiplied_by(
     assert -1e38 < float(passed.least) <= -value * 0.999
 
 
+def all_on(network: Network, box: Box) -> Forms:
+    """The forms of the output in the region in which all neurons are on."""
+    pattern = [torch.ones(1, width, dtype=torch.bool) for width in network.widths]
+    return affine_forms(network, box, pattern)[-1]
+
+
+def batch_of(box: Box) -> Box:
+    return Box(box.lower.unsqueeze(0), box.upper.unsqueeze(0))
+
+
+def test_a_factor_that_is_lost_when_it_is_cast_counts_in_forms() -> None:
+    """No float32 is near 1.5e-46, which times 1e36 or 1e15 is far above what else is lost."""
+    point = Box(torch.ones(1), torch.ones(1))
+    value = all_on(chain(1e36, 1.5e-46), point)
+    assert 1e30 > float(value.values + value.error) >= 1.5e-10
+    assert 1e30 > Forward(chain(1e36, 1.5e-46, 1.0)).bounds(batch_of(point)).upper[1] >= 1.5e-10
+    wide = Box(torch.full((1,), -1e15), torch.full((1,), 1e15))
+    slope = all_on(chain(1.5e-46), wide)
+    assert 1e30 > float(slope.values + slope.reach + slope.error) >= 1.5e-31
+    assert 1e30 > Forward(chain(1.5e-46, 1.0)).bounds(batch_of(wide)).upper[0] >= 1.5e-31
+
+
+def test_factors_that_cancel_once_they_are_cast_count_in_forms() -> None:
+    """1/3 less the float32 next to it is -9.9e-9; in float32 it is 0, and so is every term."""
+    third, none = torch.full((1, 1), 1 / 3, dtype=torch.float64), torch.zeros(1).double()
+    less = Dense((0,), (torch.cat([third, -third.float().double()], 1),), none)
+    last = Dense((1,), (torch.ones(1, 1).double(),), none)
+    point = Box(torch.ones(2), torch.ones(2))
+    value = all_on(Network((), less, 2).to("cpu", torch.float32), point)
+    assert -1e-3 < float(value.values - value.error) <= -9.9e-9
+    ahead = Forward(Network((less,), last, 2).to("cpu", torch.float32))
+    assert -1e-3 < float(ahead.bounds(batch_of(point)).lower[0]) <= -9.9e-9
+
+
 def test_every_product_that_is_flushed_counts() -> None:
     """200 products a little below the smallest normal number, times 1e34: together 0.02."""
     wide, one = torch.full((200, 1), 1e-19), torch.ones(1)
@@ -64,9 +98,7 @@ def test_every_product_that_is_flushed_counts() -> None:
         Dense((3,), (one.reshape(1, 1),), torch.zeros(1)),
         1,
     )
-    batch = Box(one.unsqueeze(0), one.unsqueeze(0))
-    assert float(Forward(ahead).bounds(batch).upper[2]) >= 0.02
+    assert float(Forward(ahead).bounds(batch_of(box)).upper[2]) >= 0.02
     assert float(root_bounds(ahead, box, budget=UNLIMITED).upper[2]) >= 0.02
-    pattern = [torch.ones(1, width, dtype=torch.bool) for width in ahead.widths]
-    last = affine_forms(ahead, box, pattern)[-1]
+    last = all_on(ahead, box)
     assert float(last.values + last.error) >= 0.02

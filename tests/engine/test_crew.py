@@ -17,11 +17,13 @@ from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.share import run_shared
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.proof_log import NullLog
+from fgp_vnn.engine.settings import Settings
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.search.forecast import Forecast
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Crew as Numbers
@@ -44,6 +46,14 @@ def by_inputs(query: Query, confirm: Confirm, budget: Budget) -> Divisible:
 def by_neurons(query: Query, confirm: Confirm, budget: Budget) -> Divisible:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     return NeuronSplits.begin(query, bounds, confirm, budget, SMALL)
+
+
+def shared(search: Divisible, numbers: Numbers) -> Problem:
+    """A problem that two processes may search."""
+    query = nearly(0.2)
+    strategy = Strategy(crew=numbers)
+    log = NullLog(query)
+    return Problem(query, search.confirm, Settings(), UNLIMITED, strategy, log, jobs=2)
 
 
 BOTH = pytest.mark.parametrize("begin", [by_inputs, by_neurons])
@@ -163,7 +173,7 @@ def test_what_fails_in_a_process_is_done_in_the_first_one(
     monkeypatch.setattr(kind, "run", fail_elsewhere)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     with torch.no_grad():
-        run_shared(search, 2, HASTY, Forecast())
+        run_shared(shared(search, HASTY), search)
     assert search.outcome().status == "unsat"
     assert search.closed == pytest.approx(1)
     assert not children()
@@ -176,7 +186,7 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.Crew", refuse)
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
-    run_shared(search, 2, Numbers(alone=(1e9, 1e9)), Forecast())
+    run_shared(shared(search, Numbers(alone=(1e9, 1e9))), search)
     assert search.outcome().status == "unsat"
 
 

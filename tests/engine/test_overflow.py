@@ -74,6 +74,17 @@ def test_a_row_that_overflows_is_not_passed_over(hidden: int, kind: str, engine:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_row_that_is_no_number_is_not_passed_over(engine: str) -> None:
+    """y = 1.9 + 2 x - 3 x: times 1.7e308, the weights are infinite and their sum is no number."""
+    twice = Dense((0,), (torch.ones(2, 1).double(),), torch.zeros(2).double())
+    less = Dense((1,), (torch.tensor([[2.0, -3.0]]).double(),), 1.9 * ONE)
+    row = Conjunction(np.array([[1.7e308]]), np.zeros(1), np.zeros(1, bool))
+    query = ask(Network((twice,), less, 1), DOMAINS["box"], [row])
+    verdict = solve(query, exact_confirm(query), ENGINES[engine], Ticking(100))
+    assert verdict.status != "unsat", verdict.reason
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_questions_that_are_met_are_never_closed_by_overflow(engine: str) -> None:
     seen = 0
     for number in range(26):

@@ -42,6 +42,14 @@ def test_an_interval_outside_of_the_domain_has_no_bounds(name: str) -> None:
     assert bool((fan.greatest == torch.inf).all())
 
 
+def test_an_interval_with_a_pole_has_no_bounds_on_either_side() -> None:
+    """1 / 0 is infinity or minus infinity, by the sign of the 0."""
+    lower, upper = torch.tensor([[-1.0, 0.0, -1.0]]), torch.tensor([[1.0, 1.0, 0.0]])
+    fan = curves()["Reciprocal"].fan(lower.double(), upper.double())
+    assert bool((torch.cat([fan.ceiling, -fan.floor]) == torch.inf).all())
+    assert bool((torch.cat([fan.greatest, -fan.least]) == torch.inf).all())
+
+
 def test_every_operator_of_the_table_has_an_exact_function() -> None:
     assert set(ACTIVATIONS) <= set(EXACT)
 

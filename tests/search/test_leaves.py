@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.regions.refute import Refuter
@@ -166,6 +168,25 @@ def test_each_region_is_asked_about_its_own_disjunct() -> None:
         )
         each = [decide(query, regions[:1], d) for d in range(2)]
         assert (both[0] is not None) == any(found is not None for found, _ in each)
+
+
+def test_a_region_is_not_closed_by_another_disjunct() -> None:
+    """Of two disjuncts one cannot be met, and the other is met everywhere."""
+    row, free = np.array([[1.0, 0.0]]), np.zeros(1, bool)
+    unsafe = [Conjunction(row, np.array([limit]), free) for limit in (-1e6, 1e6)]
+    query = ask(random_network(0, widths=WIDTHS), random_domain(0), unsafe)
+    regions = signs_of(query, query.domain.center.unsqueeze(0)).expand(2, -1)
+    effort = leaf_effort(Projections(), False)
+    settled = settle_regions(
+        query,
+        regions,
+        torch.tensor([0, 1]),
+        lambda p: None,
+        UNLIMITED,
+        effort,
+        Refuter(query, UNLIMITED),
+    )
+    assert settled.closed.tolist() == [True, False]
 
 
 def test_without_time_nothing_that_projections_would_have_to_settle_is_closed() -> None:

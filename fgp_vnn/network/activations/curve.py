@@ -72,7 +72,6 @@ class Curve(Activation):
     pieces: Sequence[Piece] | Callable[[Tensor, Tensor], Sequence[Piece]]
     range: tuple[float, float] = (-inf, inf)  # of all its values
     domain: tuple[float, float] = (-inf, inf)  # outside of which it has no bounds
-    pole: float | None = None  # intervals with it have no bounds
     key: tuple[object, ...] = ()  # its parameters, to tell two curves of one name apart
 
     def __eq__(self, other: object) -> bool:
@@ -115,8 +114,6 @@ class Curve(Activation):
             found = torch.minimum(result, _least(piece, a, b, slope, sign))
             result = torch.where(a <= b, found, result)
         inside = (lower >= self.domain[0]) & (upper <= self.domain[1])
-        if self.pole is not None:
-            inside = inside & ((lower > self.pole) | (upper < self.pole))
         return torch.where(inside, below(result), -inf)
 
     def _slopes(self, lower: Tensor, upper: Tensor, sign: int) -> Tensor:

@@ -81,6 +81,8 @@ def _inverse(z: Tensor) -> Tensor:
     return 1 / z
 
 
+# Both pieces end at 0, where one of them is concave on either side of the function: its value there
+# is infinite, its offset no number, and an interval with 0 in it has no bounds.
 RECIPROCAL = Curve(
     "Reciprocal",
     torch.reciprocal,
@@ -89,7 +91,6 @@ RECIPROCAL = Curve(
         _half(_inverse, _inverse_slope, 1, lambda d: (-d).rsqrt()),
         _half(_inverse, _inverse_slope, -1, lambda d: -(-d).rsqrt(), right=False),
     ),
-    pole=0.0,
 )
 
 
