@@ -95,6 +95,9 @@ class Attack:
 
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # where plain bounds leave the query open
+    # Of the time that is left, at most, for these two: a network like VGG16 with 249 other classes
+    # spent 32 of 30 s on the first.
+    shares: tuple[float, float] = (0.1, 0.3)
     in_boxes: Descent = Descent(steps=12, first_step=0.1, last_step=0.002)  # from their centres
     blind: Blind = Blind()
     box_batches: int = 8  # batches of boxes between two such attacks [a 0.98 0.93]
@@ -356,7 +359,7 @@ class Shrinking:
     # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
     pushed: int = 1 << 20
     # Inputs that move, up to which forms go forward: seconds of these | of rows back are 0.7 | 45
-    columns: int = 256  # on cgan (5 inputs), 6 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
+    columns: int = 256  # on cgan (5 inputs), 3 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
     rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
 
 
@@ -369,7 +372,8 @@ class Common:
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
-    # of an ascent on a CPU: a batch that took 4 GB on yolo_2023 ended 21 s after its deadline
+    # of an ascent, or of points of an attack, on a CPU: with 4 GB, a batch on yolo_2023 ended 21 s
+    # after its deadline
     ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays
