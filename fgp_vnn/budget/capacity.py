@@ -58,6 +58,8 @@ def polyhedra_at_once(network: Network, limit: int) -> int:
 
 def points_at_once(network: Network, limit: int) -> int:
     """How many points go through the network and back at a time."""
+    if network.device.type == "cpu":
+        limit = min(limit, COMMON.ascents)
     return _fit(limit, _row_entries(network, len(network.layers)) + network.neurons, network)
 
 

@@ -139,7 +139,7 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
     if not problem.query.network.piecewise_linear:
         return _split_smooth(problem, lowest, gap, hear)
     strategy, budget = problem.strategy, problem.budget
-    ascent, choice = strategy.slopes.bundles, (strategy.neurons.candidates, strategy.neurons.rule)
+    ascent, choice = strategy.slopes.values, (strategy.neurons.candidates, strategy.neurons.rule)
     setting, root = set_out(problem.query, problem.bounds, budget, ascent, *choice)
     search = LeastSearch(Least(setting, lowest, gap, strategy.projections), strategy.neurons)
     search.begin(root)

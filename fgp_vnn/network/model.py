@@ -145,7 +145,8 @@ class Combination(AffineMap):
     def lost(self, values: Sequence[Tensor]) -> Lost:
         """What the inner map loses, times the rows, and what the products with them lose."""
         inner = self.inner.lost(values)
-        read = 1 + self.inner.magnitude(values).sum(-1, keepdim=True)
+        sizes, defect = self.inner.magnitude(values), self.inner.defect
+        read = 1 + (sizes if defect is None else sizes + defect).sum(-1, keepdim=True)
         each = inner.forward.expand(*inner.forward.shape[:-1], self.inner.outputs)
         forward = each @ self.rows.abs().T + (4 * self.inner.outputs + 4) + read
         count = 2 * self.outputs + 2

@@ -88,7 +88,7 @@ def _apply(
     error = error + size_of.share(2 * affine.operations + 8) * size
     error = error + size_of.share(forms.shape[1] + 16) * terms
     moves = 1 + (box.upper - box.lower).sum(-1)
-    gone = affine.lost([sizes[s] for s in affine.sources]).forward
+    gone = affine.lost([sizes[s] + errors[s] for s in affine.sources]).forward
     error = error + size_of.lost * (gone + 8) * moves
     # What overflowed is no form: the difference with itself is 0, or not a number.
     return Forms(forms, values, reach, error + (values - values), terms)

@@ -138,7 +138,8 @@ def _error(query: Query) -> Tensor:
     size_of, rows = unit(network.dtype), network.neurons + network.outputs
     for affine in network.maps:
         read = [sizes[s] for s in affine.sources]
-        size, gone = affine.magnitude(read), affine.lost(read)
+        size = affine.magnitude(read)
+        gone = affine.lost([sizes[s] + errors[s] for s in affine.sources])
         error = affine.spread([errors[s] for s in affine.sources])
         error = error if affine.defect is None else error + affine.defect
         steps = 3 * affine.operations + network.inputs + 2 * rows + 20

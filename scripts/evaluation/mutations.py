@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutated_activations import ACTIVATIONS
 from mutated_cuts import CUTS
+from mutated_defects import DEFECTS
 from mutated_kernels import KERNELS
 from mutated_proofs import PROOFS
 from mutated_reading import READING
@@ -12,5 +13,5 @@ from mutated_search import SEARCH
 from mutated_terms import TERMS
 from mutation import Mutation
 
-_ALL = (*KERNELS, *ROUNDING, *TERMS, *SEARCH, *CUTS, *READING, *ACTIVATIONS, *PROOFS)
+_ALL = (*KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *READING, *ACTIVATIONS, *PROOFS)
 MUTATIONS = tuple(Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _ALL)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.bounds.forward import Forward
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.network.model import Combination, Dense, Network
+from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import Forms, affine_forms
+from fgp_vnn.regions.triangular import triangular
 
 
 def chain(*factors: float) -> Network:
@@ -45,6 +47,11 @@ def all_on(network: Network, box: Box) -> Forms:
     return affine_forms(network, box, pattern)[-1]
 
 
+def question(network: Network, box: Box) -> Query:
+    """About a single row."""
+    return Query(network, box, torch.zeros(1, dtype=torch.long), torch.zeros(1).bool(), 1)
+
+
 def batch_of(box: Box) -> Box:
     return Box(box.lower.unsqueeze(0), box.upper.unsqueeze(0))
 
@@ -71,6 +78,57 @@ def test_factors_that_cancel_once_they_are_cast_count_in_forms() -> None:
     assert -1e-3 < float(value.values - value.error) <= -9.9e-9
     ahead = Forward(Network((less,), last, 2).to("cpu", torch.float32))
     assert -1e-3 < float(ahead.bounds(batch_of(point)).lower[0]) <= -9.9e-9
+
+
+def test_a_lost_factor_counts_times_an_error_of_what_it_is_multiplied_by() -> None:
+    """A neuron that is 0 but for a defect of 1e30, times 1.5e-46, which is 0 in float32."""
+    none = torch.zeros(1, dtype=torch.float64)
+    first = Dense((0,), (none.reshape(1, 1),), none, none + 1e30)
+    second = Dense((1,), (none.reshape(1, 1) + 1.5e-46,), none)
+    network = Network((first,), second, 1).to("cpu", torch.float32)
+    point = Box(torch.ones(1), torch.ones(1))
+    assert 1e30 > float(all_on(network, point).error) >= 1.5e-16
+    assert 1e30 > float(triangular(question(network, point)).error[-1]) >= 1.5e-16
+    rows = Combination(first, second.weights[0], none)
+    alone = Network((), rows, 1).to("cpu", torch.float32)
+    assert 1e30 > float(all_on(alone, point).error) >= 1.5e-16
+    plain = Rounding(alone, point, LayerBounds((), ()))
+    assert 1e30 > float(plain.of_map(0, torch.ones(1, 1, 1))) >= 1.5e-16
+
+
+def test_a_defect_is_part_of_bounds_that_go_forward() -> None:
+    """A neuron that is 0 but for a defect of 0.1, and a neuron that is three times it."""
+    one, none = torch.ones(1, 1), torch.zeros(1)
+    first = Dense((0,), (0 * one,), none, none + 0.1)
+    network = Network((first, Dense((1,), (3 * one,), none)), Dense((2,), (one,), none), 1)
+    point = Box(none, none)
+    intervals = root_bounds(network, point, backward_pass=False, budget=UNLIMITED)
+    for bounds in (intervals, Forward(network).bounds(batch_of(point))):
+        assert 0.101 > bounds.upper[0] >= 0.1 and -0.101 < bounds.lower[0] <= -0.1
+        assert 0.301 > bounds.upper[1].double() >= 3 * (none + 0.1).double()
+    assert (
+        0.301 > triangular(question(network, point)).error[1].double() >= 3 * (none + 0.1).double()
+    )
+
+
+def test_an_error_of_the_walk_that_is_no_number_is_infinite() -> None:
+    """0 times an overflow, and a defect."""
+    none, weights = torch.zeros(2), torch.tensor([[3e38], [0.0]])
+    first = Dense((0,), (weights,), none, torch.tensor([0.0, 0.1]))
+    network = Network((first,), Dense((1,), (torch.tensor([[0.0, 1.0]]),), none[:1]), 1)
+    wide = Box(torch.full((1,), -4.0), torch.full((1,), 4.0))
+    assert triangular(question(network, wide)).error[-1] == torch.inf
+
+
+def test_half_of_the_narrowest_interval_counts_times_its_weight() -> None:
+    """An input in [0, 2^-149], whose half is 0 in float32, times 1e36."""
+    one, none = torch.ones(1, 1), torch.zeros(1)
+    second = Dense((0, 1), (1e36 * one, 0 * one), none)
+    layers = (Dense((0,), (one,), none), second)
+    network = Network(layers, Dense((2,), (one,), none), 1)
+    narrow = Box(none, none + 2.0**-149)
+    bounds = root_bounds(network, narrow, backward_pass=False, budget=UNLIMITED)
+    assert 1.0 > bounds.upper[1] >= 1.4e-9
 
 
 def test_every_product_that_is_flushed_counts() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.parallel.crew import Crew
+from fgp_vnn.engine.parallel.processes import fork
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
@@ -143,6 +146,35 @@ def test_if_all_processes_are_killed_again_and_again_nothing_is_lost(begin: Begi
     assert accounted_for(search) == pytest.approx(1)
     search.run(search.enough)
     assert search.outcome().status == "unsat"
+
+
+@pytest.mark.parametrize("says", [b"", struct.pack("!i", 1000) + b"begun"], ids=["mute", "begun"])
+def test_a_process_that_was_stopped_is_not_waited_for(says: bytes) -> None:
+    """It neither reads what is more than fits into its line, nor ends what it has begun to say."""
+
+    def work(connection: Connection) -> None:
+        os.write(connection.fileno(), says)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    process = fork(work, [], 1)
+    try:
+        with pytest.raises(OSError):
+            if says:
+                process.receive()
+            else:
+                process.send(torch.zeros(4_000_000))
+    finally:
+        process.end()
+
+
+@BOTH
+def test_a_stopped_process_is_given_up_at_the_deadline(begin: Begin) -> None:
+    search = begin(nearly(0.05, 3), lambda points: None, Budget.of(1.0, None))
+    share(search, lambda: os.kill(children()[0].pid, signal.SIGSTOP))
+    assert search.outcome().status in ("timeout", "unsat")
+    assert search.handed_out == 0
+    assert accounted_for(search) == pytest.approx(1)
+    assert not children()
 
 
 @BOTH

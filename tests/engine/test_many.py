@@ -137,7 +137,7 @@ def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
     prop = Property(cases_of(loaded.network, 1.0), 4, 2)
     boxes = Boxes(Settings(), strategy=APART)
     verdict = solve_boxes(boxes, loaded, prop, Budget(0.0, 1 << 30))
-    assert verdict.status == "timeout" and "before box" in verdict.reason
+    assert verdict.status == "timeout" and "time is up" in verdict.reason
 
 
 def wave() -> Network:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given
@@ -12,10 +16,11 @@ from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, L2Ball
-from fgp_vnn.network.model import AffineMap, Dense
+from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.transform.inputs import reduce_inputs
+from tests.helpers.extreme_networks import apply, dot, exact, matrix
 from tests.helpers.random_networks import (
     DOMAINS,
     KINDS,
@@ -26,6 +31,12 @@ from tests.helpers.random_networks import (
     random_rows,
     sample,
 )
+
+
+class Basis(NamedTuple):
+    """What a decomposition gives, without its other factor."""
+
+    Q: Tensor
 
 
 def wide_query(seed: int, domain_kind: str, kind: str = "chain", inputs: int = 8) -> Query:
@@ -84,6 +95,76 @@ def test_a_ball_in_single_precision_stays_large_enough(seed: int) -> None:
     norm = torch.linalg.matrix_norm(basis.double(), ord=2)
     assert reduced.domain.radius >= query.domain.radius * float(norm)
     assert reduced.domain.radius <= query.domain.radius * (1 + 1e-3)
+
+
+def first_map(network: Network) -> Dense:
+    first = network.layers[0]
+    assert isinstance(first, Dense)
+    return first
+
+
+def stays_within_its_defect(seed: int, scale: float) -> bool:
+    """Whether a map in float32, with biases so many times as large, is turned into one that is no
+    farther from it than the defects say, at a point of the ball and in exact arithmetic."""
+    network = random_network(seed, inputs=6, widths=(3,)).to("cpu", torch.float32)
+    old = torch.tensor([0.0, 0.1, 1e-6])
+    first = replace(first_map(network), bias=scale * first_map(network).bias, defect=old)
+    ball = L2Ball(torch.linspace(-0.3, 0.4, 6), 10.0)
+    reduced, lift = reduce_inputs(ask(replace(network, layers=(first,)), ball, []))
+    turned = first_map(reduced.network)
+    assert turned.defect is not None
+    shift = [Fraction(3)] * 6
+    x = [a + b for a, b in zip(exact(ball.center), shift, strict=True)]
+    assert lift.basis is not None
+    t = [dot(column, shift) for column in matrix(lift.basis.T)]
+    pairs = zip(apply(turned, [t]), apply(first, [x]), strict=True)
+    rooms = zip(exact(old), exact(turned.defect), strict=True)
+    return all(abs(p - q) + r <= room for (p, q), (r, room) in zip(pairs, rooms, strict=True))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e6])
+def test_a_turned_map_is_within_its_defect_of_the_map_that_is_meant(scale: float) -> None:
+    assert all(stays_within_its_defect(seed, scale) for seed in range(4))
+
+
+@pytest.fixture
+def first_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decomposition that takes the first axes for a basis, whatever the matrix."""
+
+    def first(matrix: Tensor) -> Basis:
+        return Basis(torch.eye(*matrix.shape, dtype=matrix.dtype))
+
+    monkeypatch.setattr(torch.linalg, "qr", first)
+
+
+@pytest.mark.usefixtures("first_axes")
+def test_what_a_basis_misses_is_part_of_the_defect() -> None:
+    assert stays_within_its_defect(0, 1.0)
+
+
+@pytest.mark.usefixtures("first_axes")
+def test_weights_that_cancel_at_the_centre_once_they_are_cast_are_part_of_the_defect() -> None:
+    """1/3 less the float32 next to it is -9.9e-9; in float32 it is 0, and no axis is missed."""
+    third, none = torch.tensor(1 / 3, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    weight = torch.stack([third, -third.float().double(), none[0]]).unsqueeze(0)
+    maps = (
+        Dense((0,), (torch.cat([weight, weight]),), none.repeat(2)),
+        Dense((1,), (none.repeat(1, 2),), none),
+    )
+    network = Network(maps[:1], maps[1], 3).to("cpu", torch.float32)
+    reduced, _ = reduce_inputs(ask(network, L2Ball(torch.ones(3), 0.5), []))
+    defect = first_map(reduced.network).defect
+    assert defect is not None and 1e-3 > defect[0] >= 9.9e-9
+
+
+def test_a_weight_that_is_lost_counts_times_the_value_of_a_fixed_input() -> None:
+    """No float32 is near 1.5e-46, which times 1e36 is far above what else is lost."""
+    weight, none = torch.tensor([[1.0, 1.5e-46]], dtype=torch.float64), torch.zeros(1).double()
+    maps = Dense((0,), (weight,), none), Dense((1,), (weight[:, :1],), none)
+    network = Network(maps[:1], maps[1], 2).to("cpu", torch.float32)
+    thin = Box(torch.tensor([0.0, 1e36]), torch.tensor([1.0, 1e36]))
+    defect = first_map(reduce_inputs(ask(network, thin, []))[0].network).defect
+    assert defect is not None and 1.0 > defect >= 1.5e-10
 
 
 @pytest.mark.parametrize("kind", KINDS)
