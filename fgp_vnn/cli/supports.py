@@ -36,13 +36,19 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
+        from fgp_vnn.api.joint import networks_of, open_joint
         from fgp_vnn.api.refused import check_program
         from fgp_vnn.property import load_property
 
-        prop, said = load_property(args.property), "supported"
+        prop, said = load_property(args.property, joint=True), "supported"
         try:
-            next(load_for((args.model, args.property), prop))
+            if prop.joint is not None or networks_of(args.model) is not None:
+                open_joint(args.model, prop)
+            else:
+                next(load_for((args.model, args.property), prop))
         except UnsupportedError as error:
+            if prop.joint is not None:
+                raise
             check_program((args.model, args.property), prop, error)
             said = f"attacked only: {error}"
     if args.json:

@@ -107,6 +107,8 @@ def test_the_command_takes_the_list_of_the_competition(
     results = tmp_path / "results.txt"
     assert main(["verify", named, str(prop), "--results", str(results)]) == 0
     assert capsys.readouterr().out.startswith("sat")
+    assert main(["supports", named, str(prop)]) == 0
+    assert capsys.readouterr().out == "supported\n"
     said = results.read_text().split("\n")
     assert [line.split()[0] for line in said if "real" in line] == ["X", "Y", "U", "V"]
     found = read_results(results, load_property(prop, joint=True))
