@@ -68,35 +68,7 @@ _HOMES = {
     "write_property": "fgp_vnn.property.write",
 }
 
-__all__ = [
-    "Ball",
-    "Bounds",
-    "Certifier",
-    "InputError",
-    "Maximum",
-    "Monotonicity",
-    "Property",
-    "Radius",
-    "Results",
-    "Robustness",
-    "UnsupportedError",
-    "Verdict",
-    "any_of",
-    "bounds",
-    "certify",
-    "load_model",
-    "load_network",
-    "load_property",
-    "maximise",
-    "monotonicity",
-    "output_range",
-    "property_of",
-    "radius",
-    "robustness",
-    "variables",
-    "verify",
-    "write_property",
-]
+__all__ = tuple(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

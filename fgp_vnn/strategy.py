@@ -95,6 +95,9 @@ class Attack:
 
     quick: Descent = Descent(restarts=1, steps=6)  # before any bound
     long: Descent = Descent(restarts=8, steps=25)  # where plain bounds leave the query open
+    # Of the time that is left, at most, for these two: a network like VGG16 with 249 other classes
+    # spent 32 of 30 s on the first.
+    shares: tuple[float, float] = (0.1, 0.3)
     in_boxes: Descent = Descent(steps=12, first_step=0.1, last_step=0.002)  # from their centres
     blind: Blind = Blind()
     box_batches: int = 8  # batches of boxes between two such attacks [a 0.98 0.93]
@@ -123,9 +126,23 @@ class Ascent:
     rate: float = 0.3  # [v 1.06 0.99]
     decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
     beta_rate: float = 0.1  # of multipliers, in the layer's mean coefficient [v 0.99 0.93]
-    means: tuple[float, float] = (0.9, 0.999)  # weight of the past in Adam's two means [-]
+    # of Adam's two means, the weight of the past; with an aim, the first is of the step before [-]
+    means: tuple[float, float] = (0.9, 0.999)
+    # Steps as long as would bring a bound to 0, and by this part of what it lacks beyond, were it
+    # linear, whatever the rates say; None: Adam's steps. On m(nist_fc) 256x4 and o(val21), bundles
+    # closed after four steps with an aim of 0, 0.1 and 0.3: m 9, 20 and 29 %, o 58, 58 and 58 %.
+    aim: float | None = None
+    looks: bool = False  # at what is above 0 already, between two steps, to leave it out
+    few: int = 4  # steps where no neuron is closed, with `looks` [-]
+    many: float = 0.25  # part of the neurons that is closed where all of the steps are taken [-]
     weights_rate: float = 4.0  # of a conjunction's weights (Hedge), in `rate` [-]
     storable: bool = False  # the result is rounded to what a certificate holds
+
+    def on_device(self) -> Ascent:
+        """The same for a device that each look would stall: as many steps at any depth."""
+        return (
+            replace(self, looks=False, steps=(self.few + self.steps) // 2) if self.looks else self
+        )
 
 
 @dataclass(frozen=True)
@@ -133,10 +150,14 @@ class Slopes:
     """How much is spent on the slopes of linear bounds."""
 
     rows: Ascent = Ascent(steps=20, rate=0.3, decay=0.95)  # output rows and hidden neurons
-    # Fewer steps pay where the tree stays shallow (seconds with 12 | 4 steps are 1.7 | 1.0 and
-    # 3.0 | 1.8 on two of oval21) and fail where it grows deep: with 12, 8 and 4 steps, a network of
-    # 16x2 neurons and 4 inputs needs 357, 3,039 and 43,779 bundles.
-    bundles: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
+    # Of bundles whose bounds are to be above 0. Few steps pay where the tree stays shallow and fail
+    # where it grows deep: with 12, 6 and 4 steps throughout, two networks of 16x2 neurons and 4
+    # inputs take 5,596, 20,602 and 54,738 bundles; with 4 at first and 16 in the end, 4,398.
+    bundles: Ascent = Ascent(
+        steps=16, rate=0.2, decay=0.9, beta_rate=0.5, means=(0.5, 0.999), aim=0.3, looks=True
+    )
+    # of bundles whose bounds are to be as high as can be: least values and distances
+    values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
     intervals_first: int = 5000  # neurons of smooth networks whose slopes start from intervals [-]
@@ -144,8 +165,8 @@ class Slopes:
 
     def storable(self) -> Slopes:
         """The same, with results that a certificate can hold."""
-        rows, bundles = (replace(part, storable=True) for part in (self.rows, self.bundles))
-        return replace(self, rows=rows, bundles=bundles)
+        kinds = ("rows", "bundles", "values")
+        return replace(self, **{k: replace(getattr(self, k), storable=True) for k in kinds})
 
 
 @dataclass(frozen=True)
@@ -266,6 +287,11 @@ class Inputs:
     some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
     share: float = 0.4  # of the time, at most, for that turn [-]
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
+    gaps: tuple[float, ...] = (
+        64.0,
+        8.0,
+        1.0,
+    )  # of least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
@@ -276,6 +302,9 @@ class Inputs:
     mixing_rate: float = 4.0
     # weight of an input's reach in the choice of a side, beside the loss [a 1.08 1.17]
     corners: float = 1e-3
+    # The same in smooth networks: 24 boxes of lsnc_relu take 9,120 more with 1e-3, 7,504 with 0.1,
+    # 7,560 with 0.3 and 8,418 with 1.
+    smooth_corners: float = 0.1
     small: float = 2.0**-10  # of the root's sides, from which on a box may be walked through [-]
     smallest: float = 2.0**-20  # and from which on it is, whatever is unstable in it [-]
     unstable: int = 6  # neurons, up to which a small box is walked through [-]
@@ -297,6 +326,7 @@ class RadiusSearch:
     close: float = 1.1  # factor at which the least unproved radius goes on [-]
     kept: int = 20_000  # closed bundles that are handed on to the next radius [r 1.01 1.09]
     usual: float = 60.0  # seconds to share out where no limit is given [-]
+    ball_share: float = 0.25  # of what is left, for one ball of a smooth network [-]
     attack_share: float = 0.4  # of the time, at most, for attacks [r 1.06 1.06]
     least: float = 1 / 64  # part of the goal from which on the radius grows [-]
     # Factors by which a point is moved on, until float32 sees it on the other side.
@@ -304,7 +334,7 @@ class RadiusSearch:
 
 
 @dataclass(frozen=True)
-class Crew:
+class Sharing:
     """Several processes on one search."""
 
     # Seconds of a search before it is shared: where more than a batch is open, and at most. With
@@ -329,7 +359,7 @@ class Shrinking:
     # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
     pushed: int = 1 << 20
     # Inputs that move, up to which forms go forward: seconds of these | of rows back are 0.7 | 45
-    columns: int = 256  # on cgan (5 inputs), 6 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
+    columns: int = 256  # on cgan (5 inputs), 3 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
     rounded_away: float = 1e-6  # part of two weights that cancel, left by rounding [v 0.98 1.02]
 
 
@@ -338,9 +368,13 @@ class Common:
     """Numbers that are the same under every strategy: processors and people decide them."""
 
     usual: float = 600.0  # seconds of which a share is taken where no limit is given
+    stalled: float = 3.0  # seconds without a byte after which a process counts as stopped
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
+    # of an ascent, or of points of an attack, on a CPU: with 4 GB, a batch on yolo_2023 ended 21 s
+    # after its deadline
+    ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays
     sparse_from: int = 50_000  # entries, below which a dense product takes no time worth saving
@@ -364,4 +398,4 @@ class Strategy:
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
     radius: RadiusSearch = RadiusSearch()
-    crew: Crew = Crew()
+    crew: Sharing = Sharing()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.models import Model, check_single
-from fgp_vnn.api.nearness import Near, read_near
+from fgp_vnn.api.nearness import Nearness, read_near
 from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
@@ -22,17 +23,17 @@ from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.results import Results
 from fgp_vnn.base.robustness import Doubles, Robustness, RobustnessStatus
 from fgp_vnn.base.verdict import Counterexample, Verdict
+from fgp_vnn.base.words import suggestion
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
-from fgp_vnn.engine.settings import make_settings, unusual
+from fgp_vnn.engine.settings import GAP, make_settings, unusual
 from fgp_vnn.network import Network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
 
-Answer = TypeVar("Answer")
 _STATUSES: dict[str, RobustnessStatus] = {
     "unsat": "robust",
     "sat": "not_robust",
@@ -118,8 +119,41 @@ class Certifier(Classifier):
     def certify(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
         """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
         them for a batch; options as in `certify`."""
-        asked_of = self._points(x, (epsilon, norm), asked)
-        return asked_of.collect(self._certify(*point) for point in asked_of)
+        points = self._points(x, (epsilon, norm), asked)
+        with points.counted() as add:
+            for center, radius, budget in points:
+                begin = time.perf_counter()
+                wrong, statistics = self.wrong(center, radius), dict[str, int]()
+                verdict = Verdict("sat", "class", wrong) if wrong else Verdict("unknown")
+                problems = () if wrong else self.problems(center, radius, budget)
+                try:
+                    with memory_errors():
+                        for problem in problems:
+                            verdict = run(problem, "certify").after(statistics)
+                            statistics = verdict.statistics
+                            if verdict.status != "unknown":
+                                break
+                except OutOfMemoryError as error:
+                    verdict = Verdict("unknown", reason=str(error), statistics=statistics)
+                seconds = time.perf_counter() - begin
+                add(self._robustness(center, verdict, seconds, points.given))
+        return points.answer()
+
+    def _robustness(
+        self, center: Center, verdict: Verdict, seconds: float, given: Given
+    ) -> Robustness:
+        """A verdict as an answer about a point."""
+        return Robustness(
+            _STATUSES.get(verdict.status, "unknown"),
+            center.label,
+            given.answer(verdict.counterexample),
+            verdict.decided_by,
+            verdict.reason,
+            seconds,
+            verdict.statistics,
+            self.note,
+            given.back(center.x),
+        )
 
     def radius(
         self,
@@ -127,7 +161,7 @@ class Certifier(Classifier):
         *,
         norm: Any = "l2",
         maximum: float = 1.0,
-        gap: float = 0.01,
+        gap: float = GAP,
         hear: Progress = lambda lower, upper: None,
         **asked: Any,
     ) -> Any:
@@ -138,37 +172,62 @@ class Certifier(Classifier):
         Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
         time is up or an allocation fails: both bounds are valid at any moment.
         """
+        self._check_radius(maximum, gap, asked)
+        points = self._points(x, (float(maximum), norm), asked)
+        with points.counted() as add:
+            for center, most, budget in points:
+                begin = time.perf_counter()
+                ends = Ends(self, center, most, gap, budget, hear)
+                if wrong := self.wrong(center, 0.0):
+                    found = Radius(0.0, 0.0, center.label, wrong, "gap", "class")
+                else:
+                    try:
+                        with memory_errors():
+                            found = run(ends, "radius")
+                    except OutOfMemoryError:
+                        found = replace(ends.answer(""), ended="memory")
+                answer = replace(
+                    found,
+                    counterexample=points.given.answer(found.counterexample),
+                    seconds=time.perf_counter() - begin,
+                    note=self.note,
+                    input=points.given.back(center.x),
+                )
+                add(answer)
+        return points.answer()
+
+    def _check_radius(self, maximum: float, gap: float, asked: dict[str, Any]) -> None:
+        """Refuse what cannot be asked of a radius."""
         make_settings("radius", unusual(vars(self.settings)))
         if not 0 < maximum < math.inf:
             raise InputError(f"the maximum is {maximum}; it must be a positive number")
         if not 0 < gap < 1:
             raise InputError(f"the gap is {gap}; it must lie between 0 and 1")
-        if smooth := self.network.smooth:
-            raise UnsupportedError(f"radii are for piecewise-linear networks; this has {smooth}")
+        if self.settings.engine == "walk" and (smooth := self.network.smooth):
+            raise UnsupportedError(f"the walk is for piecewise-linear networks; this has {smooth}")
         for name in ("mask", "target"):
             if asked.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")
 
-        asked_of = self._points(x, (float(maximum), norm), asked)
-        return asked_of.collect(
-            self._radius(Ends(self, center, most, gap, budget, hear), given)
-            for center, most, budget, given in asked_of
-        )
-
-    def attack(
-        self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any
-    ) -> Counterexample | list[Counterexample | None] | None:
-        """A counterexample within epsilon of x, if a longer attack finds one in the time and memory
-        that it has."""
-        asked_of = self._points(x, (epsilon, norm), asked)
-        return asked_of.collect(self._attack(*point) for point in asked_of)
+    def attack(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
+        """A `Counterexample` within epsilon of x, or None if a longer attack finds none in the time
+        and memory that it has; a list of them for a batch."""
+        points = self._points(x, (epsilon, norm), asked)
+        with points.counted() as add:
+            for center, radius, budget in points:
+                found = None
+                with suppress(OutOfMemoryError), memory_errors():
+                    found = points.given.answer(self.descend(center, radius, budget))
+                add(found)
+        return points.answer()
 
     def _points(self, x: ArrayLike, ball: tuple[Any, Any], asked: dict[str, Any]) -> _Points:
         """One input or a batch along the first axis, read as `certify` says."""
         timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
         for name in asked.keys() - {"clip", "mask", "target"}:
-            raise InputError(f"there is no option {name!r} of a question about inputs")
+            hint = suggestion(name, _ASKED)
+            raise InputError(f"there is no option {name!r} of a question about inputs{hint}")
         near = read_near(self.opened, norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
         seconds, classes = check_seconds(timeout), self.network.outputs
@@ -182,60 +241,6 @@ class Certifier(Classifier):
             raise InputError("the network's output at the input is not finite")
         return int(y.argmax())
 
-    def _attack(
-        self, center: Center, radius: float, budget: Budget, given: Given
-    ) -> Counterexample | None:
-        try:
-            with memory_errors():
-                return given.answer(self.descend(center, radius, budget))
-        except OutOfMemoryError:
-            return None
-
-    def _certify(self, center: Center, radius: float, budget: Budget, given: Given) -> Robustness:
-        begin = time.perf_counter()
-        verdict, statistics = Verdict("unknown"), dict[str, int]()
-        if found := self.wrong(center, radius):
-            verdict = Verdict("sat", "class", found)
-        else:
-            try:
-                with memory_errors():
-                    for problem in self.problems(center, radius, budget):
-                        verdict = run(problem, "certify").after(statistics)
-                        statistics = verdict.statistics
-                        if verdict.status != "unknown":
-                            break
-            except OutOfMemoryError as error:
-                verdict = Verdict("unknown", reason=str(error), statistics=statistics)
-        return Robustness(
-            _STATUSES.get(verdict.status, "unknown"),
-            center.label,
-            given.answer(verdict.counterexample),
-            verdict.decided_by,
-            verdict.reason,
-            time.perf_counter() - begin,
-            verdict.statistics,
-            self.note,
-            given.back(center.x),
-        )
-
-    def _radius(self, ends: Ends, given: Given) -> Radius:
-        begin = time.perf_counter()
-        if wrong := self.wrong(ends.center, 0.0):
-            found = Radius(0.0, 0.0, ends.center.label, wrong, "gap", "class")
-        else:
-            try:
-                with memory_errors():
-                    found = run(ends, "radius")
-            except OutOfMemoryError:
-                found = replace(ends.answer(""), ended="memory")
-        return replace(
-            found,
-            counterexample=given.answer(found.counterexample),
-            seconds=time.perf_counter() - begin,
-            note=self.note,
-            input=given.back(ends.center.x),
-        )
-
     def wrong(self, center: Center, radius: float) -> Counterexample | None:
         """The centre itself, where the network gives it another class than it should have."""
         return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))
@@ -247,25 +252,33 @@ class _Points:
 
     certifier: Certifier
     given: Given
-    near: Near
+    near: Nearness
     epsilon: Any
     labels: list[int] | None  # None: those that the network gives
     seconds: float | None  # for each
     shown: Any  # as `counted` takes it
+    answers: Results[Any] = field(init=False, default_factory=lambda: Results([]))
 
-    def __iter__(self) -> Iterator[tuple[Center, float, Budget, Given]]:
+    def __iter__(self) -> Iterator[tuple[Center, float, Budget]]:
         for number, point in enumerate(self.given.points):
             budget = Budget.of(self.seconds, self.certifier.settings.memory)
             own = None if self.labels is None else self.labels[number]
             label = self.certifier.label_of(point) if own is None else own
             center, radius = self.near.at(point, label, self.epsilon)
-            yield center, radius, budget, self.given
+            yield center, radius, budget
 
-    def collect(self, found: Iterable[Answer]) -> Answer | list[Answer]:
-        """The answers as they come: about one input by itself, about a batch in a list."""
-        answers, single = Results[Answer]([]), self.given.single
-        with counted(len(self.given.points), self.shown, single) as done, torch.inference_mode():
-            for answer in found:
-                answers.append(answer)
+    @contextmanager
+    def counted(self) -> Iterator[Callable[[Any], None]]:
+        """What takes the answers as they come, and shows how many there are."""
+        counting = counted(len(self.given.points), self.shown, self.given.single)
+        with counting as done, torch.inference_mode():
+
+            def add(answer: Any) -> None:
+                self.answers.append(answer)
                 done()
-        return answers[0] if single else answers
+
+            yield add
+
+    def answer(self) -> Any:
+        """The answer about one input by itself, about a batch in a list."""
+        return self.answers[0] if self.given.single else self.answers

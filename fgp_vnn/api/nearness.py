@@ -17,7 +17,7 @@ from fgp_vnn.engine.classifier import Center, Clip
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
+class Nearness:
     """A norm, a clip box, the inputs that move, and the classes that count as another one."""
 
     opened: Opened
@@ -41,11 +41,11 @@ class Near:
 
 def read_near(
     opened: Opened, norm: Any, clip: Any = None, mask: Any = None, target: Any = None
-) -> Near:
+) -> Nearness:
     """From values in any of the forms of `arrays`."""
     shape, inputs = opened.input_shape, opened.network.inputs
     moves, targets = read_mask(mask, shape, inputs), read_targets(target, opened.network.outputs)
-    return Near(opened, read_norm(norm), _clip(clip, shape, inputs), moves, targets)
+    return Nearness(opened, read_norm(norm), _clip(clip, shape, inputs), moves, targets)
 
 
 def _clip(clip: Any, shape: tuple[int, ...], inputs: int) -> Clip | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,14 +37,8 @@ def read_points(path: Path, inputs: int) -> Points:
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
     if path.suffix not in readers:
         raise InputError(f"{path}: points are read from .npy, .npz and .csv files")
-    try:
+    with _reading(path):
         x, y = readers[path.suffix](path)
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from None
-    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {one_line(error)}") from error
     if x.dtype.kind not in "fiu":
         raise InputError(f"{path}: points must be numbers, not {x.dtype}")
     x = x.reshape(1, -1) if x.size == inputs else x.reshape(len(x), -1)
@@ -70,11 +66,32 @@ def _read_npy(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    arrays = read_npz(path, "x")
+    return np.atleast_1d(arrays["x"]), arrays.get("y")
+
+
+def read_npz(path: Path, *wanted: str) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file by their names, of which some must be there; raises InputError."""
     # Opened here, as above, since numpy leaves a file open that turns out to be no archive.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        if "x" not in archive:
-            raise InputError(f"{path}: has no array x (it has {', '.join(archive) or 'none'})")
-        return np.atleast_1d(archive["x"]), archive.get("y", None)
+    with _reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        for name in wanted:
+            if name not in archive:
+                has = ", ".join(archive) or "none"
+                raise InputError(f"{path}: has no array {name} (it has {has})")
+        return dict(archive)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What numpy and the system say of a file that cannot be read, as an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from None
+    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {one_line(error)}") from error
 
 
 def _read_csv(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:

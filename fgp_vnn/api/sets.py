@@ -13,23 +13,23 @@ from fgp_vnn.api.arrays import read_inputs, read_numbers
 from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import Opened
 from fgp_vnn.attack.ball_judge import BallPoints
-from fgp_vnn.attack.confirm import snap
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.property import Property
 from fgp_vnn.property.conditions import Condition
 from fgp_vnn.property.normal import to_cases
+from fgp_vnn.property.numbers import snap
 
 
 @dataclass(frozen=True)
 class Ball:
-    """The inputs within epsilon of x in a norm, and in the clip box, of which only those that the
-    mask names move; values as `certify` takes them."""
+    """The inputs within epsilon of x in a norm, which has to be named, and in the clip box, of
+    which only those that the mask names move; values as `certify` takes them."""
 
     x: Any
     epsilon: Any
-    norm: Any = "linf"
+    norm: Any
     clip: Any = None
     mask: Any = None
 

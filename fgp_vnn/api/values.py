@@ -25,6 +25,7 @@ from fgp_vnn.engine.settings import Settings, make_settings
 from fgp_vnn.engine.values import METHODS, Lows, ValueRows, find_lows, least_at
 from fgp_vnn.property.expressions import Expression
 from fgp_vnn.property.numbers import exact_numbers
+from fgp_vnn.strategy import Strategy
 
 Progress = Callable[[Any, Any], None]
 
@@ -153,8 +154,12 @@ class _Asked:
         settings = make_settings("bounds", chosen)
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
         opened = open_model(model, **front)
-        if smooth := opened.network.smooth:
-            raise UnsupportedError(f"bounds are for piecewise-linear networks; this has {smooth}")
+        most, neurons = Strategy().slopes.intervals_first, opened.network.neurons
+        if neurons >= most and (smooth := opened.network.smooth):
+            raise UnsupportedError(
+                f"bounds of networks with {smooth} are for fewer than {most:,} neurons; this has "
+                f"{neurons:,}"
+            )
         network = opened.network.to(pick_device(settings.device, "float64"), torch.float64)
         opened = replace(opened, network=network)
         heard = limits.get("progress") or (lambda *ends: None)
@@ -164,8 +169,8 @@ class _Asked:
         """Refuse outputs behind a softmax: the network in normal form ends in front of it."""
         if self.opened.loaded is not None and self.opened.loaded.comparisons_only:
             raise UnsupportedError(
-                "bounds are for piecewise-linear networks; this ends in a softmax: leave it out to "
-                "bound what goes into it"
+                "bounds are not for outputs behind a softmax: leave it out to bound what goes into "
+                "it"
             )
 
     def lows(

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 from torch import Tensor
 
-from fgp_vnn.attack.confirm import snap
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import NORMS, Doubles, Floats, Norm, other_class
 from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.property.numbers import snap
 
 
 @dataclass(frozen=True, eq=False)

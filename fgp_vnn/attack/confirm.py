@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.property.numbers import snap
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -40,19 +41,3 @@ class Judge:
             if np.isfinite(y).all() and self.breaks(x, y.astype(np.float64)):
                 return Counterexample(x, y)
         return None
-
-
-def snap(point: Doubles, lower: Doubles, upper: Doubles) -> Doubles:
-    """The float32 nearest to each coordinate, moved inside [lower, upper] where it rounded out.
-
-    Where no float32 lies in between, as for an input that is fixed at 0.1, the float64 itself is
-    what is written, and the float32 that it is read as is what the network gets.
-    """
-    inside = np.clip(point, lower, upper)
-    with np.errstate(over="ignore", under="ignore"):  # past the largest float32 lies infinity
-        x = inside.astype(np.float32)
-        up = np.nextafter(x, np.float32(np.inf))
-        x = np.where((x < lower) & (up <= upper), up, x)
-        down = np.nextafter(x, np.float32(-np.inf))
-        x = np.where((x > upper) & (down >= lower), down, x)
-    return np.where((lower <= x) & (x <= upper), x.astype(np.float64), inside)

@@ -14,7 +14,7 @@ from rich.text import Text
 _WIDEST = 64  # pixels of a picture
 
 
-def beside(pictures: Sequence[Any]) -> Table:
+def side_by_side(pictures: Sequence[Any]) -> Table:
     """Pictures [height, width, 1 or 3] of values from 0 to 1, side by side."""
     table = Table.grid(padding=(0, 2))
     table.add_row(*(blocks(pixels) for pixels in pictures))

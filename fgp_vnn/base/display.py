@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.base.images import Layout, image_layout, png_url, signed_colours, unit_pixels
+from fgp_vnn.base.images import ImageLayout, image_layout, png_url, signed_colours, unit_pixels
 
 _SHOWN = 96  # pixels a side of an image on a page, about
 _CELL = "padding:2px 12px 2px 0;text-align:left"
@@ -66,9 +66,9 @@ class Shown:
             console.print(f"  {name}: {value}", highlight=False, soft_wrap=True)
         drawn = _drawn(self.compared())
         if drawn is not None:
-            from fgp_vnn.base.blocks import beside
+            from fgp_vnn.base.blocks import side_by_side
 
-            console.print(beside(drawn))
+            console.print(side_by_side(drawn))
 
     def _pictures(self) -> str:
         drawn = _drawn(self.compared())
@@ -100,7 +100,7 @@ def _drawn(compared: tuple[Any, Any] | None) -> tuple[Any, Any, Any] | None:
         return None
     shape = tuple(int(size) for size in np.shape(compared[0]))
     before, after = (flat_values(x) for x in compared)
-    layout: Layout | None = image_layout(shape, before.size)
+    layout: ImageLayout | None = image_layout(shape, before.size)
     if layout is None:
         return None
     limits = float(min(before.min(), after.min())), float(max(before.max(), after.max()))

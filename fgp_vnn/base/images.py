@@ -19,7 +19,7 @@ _LARGEST_SIDE = 320  # pixels on a page; a larger image is reduced
 
 
 @dataclass(frozen=True)
-class Layout:
+class ImageLayout:
     """How the values of a flat input lie in an image."""
 
     height: int
@@ -38,20 +38,20 @@ class Layout:
         return image
 
 
-def image_layout(shape: tuple[int, ...], inputs: int) -> Layout | None:
+def image_layout(shape: tuple[int, ...], inputs: int) -> ImageLayout | None:
     """Guess the layout from an input's shape or its size; None if it is not an image."""
     sizes = [size for size in shape if size != 1]
     if len(sizes) == 3 and (len(shape) == 3 or shape[0] == 1):
         last = sizes[0] != 3 and sizes[2] < min(sizes[:2])
         height, width, channels = sizes if last else (*sizes[1:], sizes[0])
         fits = min(height, width) >= _SMALLEST_SIDE
-        return Layout(height, width, channels, last) if fits else None
+        return ImageLayout(height, width, channels, last) if fits else None
     if len(sizes) == 2 and min(sizes) >= _SMALLEST_SIDE:
-        return Layout(sizes[0], sizes[1], 1)
+        return ImageLayout(sizes[0], sizes[1], 1)
     for channels in (1, 3):
         side = isqrt(inputs // channels)
         if len(sizes) == 1 and side >= _SMALLEST_SQUARE and channels * side * side == inputs:
-            return Layout(side, side, channels)
+            return ImageLayout(side, side, channels)
     return None
 
 
@@ -64,7 +64,7 @@ def signed_colours(change: Array) -> Array:
     return coloured
 
 
-def unit_pixels(layout: Layout, x: Array, limits: tuple[float, float]) -> Array:
+def unit_pixels(layout: ImageLayout, x: Array, limits: tuple[float, float]) -> Array:
     """A flat input as pixels [height, width, channels] from 0 to 1; `limits` are those of
     black and white."""
     low, high = limits

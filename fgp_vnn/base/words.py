@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 NO_CERTIFICATE = "no certificate"  # what the reason of an unsat without its proof begins with
 
 
 def plural(number: int, noun: str) -> str:
     """A number with its noun: `1 point`, `2 points`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is not known, to be put behind a message."""
+    close = get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Slopes and multipliers of linear bounds, and the steps of an ascent on them."""
+"""Slopes and multipliers of linear bounds, layer by layer and side by side."""
 
 from __future__ import annotations
 
@@ -42,7 +42,20 @@ class State(NamedTuple):
 
     alpha: Tensor  # [batch, rows, values]
     beta: Tensor  # [batch, rows, neurons]
-    weights: Tensor | None
+    weights: Tensor | None  # [batch, m]
+
+    def at(self, index: Tensor) -> State:
+        """Those of some of the batch."""
+        weights = None if self.weights is None else self.weights[index]
+        return State(self.alpha[index], self.beta[index], weights)
+
+    def with_these(self, index: Tensor, some: State) -> State:
+        """The same with others for some of the batch."""
+        alpha = self.alpha.index_copy(0, index, some.alpha)
+        beta, weights = self.beta.index_copy(0, index, some.beta), self.weights
+        if weights is not None and some.weights is not None:
+            weights = weights.index_copy(0, index, some.weights)
+        return State(alpha, beta, weights)
 
 
 class Layout:
@@ -51,14 +64,13 @@ class Layout:
 
     def __init__(self, like: Multipliers, target: int) -> None:
         self._alpha, self._beta = like.alpha[:target], like.beta[:target]
-        self._rest = like.alpha[target:], like.beta[target:]
+        self._rest, self._weights = (like.alpha[target:], like.beta[target:]), like.weights
         self._widths = [[part.shape[-1] for part in side] for side in (self._alpha, self._beta)]
 
-    def joined(self, now: Multipliers) -> State:
-        """As one tensor each."""
-        count = len(self._alpha)
-        alpha, beta = (_cat(side[:count]) for side in (now.alpha, now.beta))
-        return State(alpha, beta, now.weights)
+    @property
+    def first(self) -> State:
+        """What the layout was made of, as one tensor each."""
+        return State(_cat(self._alpha), _cat(self._beta), self._weights)
 
     def apart(self, state: State) -> Multipliers:
         """As one tensor per layer."""
@@ -93,20 +105,3 @@ def _cat(parts: Sequence[Tensor]) -> Tensor:
 
 def _or_zero(part: Tensor | None, like: Tensor) -> Tensor:
     return torch.zeros_like(like) if part is None else part
-
-
-class Moments:
-    """Adam's running means of the gradients, without its graph and hooks."""
-
-    def __init__(self, like: Tensor, means: tuple[float, float]) -> None:
-        self._first, self._second = torch.zeros_like(like), torch.zeros_like(like)
-        self._means, self._step = means, 0
-
-    def direction(self, gradient: Tensor) -> Tensor:
-        """The next step for a gradient."""
-        self._step += 1
-        a, b = self._means
-        self._first.mul_(a).add_(gradient, alpha=1 - a)
-        self._second.mul_(b).addcmul_(gradient, gradient, value=1 - b)
-        scale = (self._second / (1 - b**self._step)).sqrt_().add_(1e-12)
-        return (self._first / (1 - a**self._step)) / scale

@@ -16,9 +16,11 @@ from torch import Tensor
 
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
 from fgp_vnn.bounds.lines import push, rise
-from fgp_vnn.bounds.multipliers import Layout, Moments, State
+from fgp_vnn.bounds.multipliers import Layout, State
 from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
-from fgp_vnn.domain.sets import Domain
+from fgp_vnn.bounds.stepping import Best, Rise, steps_of
+from fgp_vnn.domain.caps import Caps
+from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import Ascent
@@ -67,6 +69,17 @@ class Rows(NamedTuple):
         rows, bounds = self.rows.to(network.dtype), self.bounds.to(network.dtype)
         return Rows(network, domain, self.target, rows, bounds, self.signs)
 
+    def at(self, index: Tensor) -> Rows:
+        """The same of some of the batch."""
+        domain = self.domain
+        if isinstance(domain, Caps):
+            domain = domain.at(index)
+        elif isinstance(domain, Box) and domain.lower.dim() > 1:
+            domain = Box(domain.lower[index], domain.upper[index])
+        signs = None if self.signs is None else [sign[index] for sign in self.signs]
+        rows, bounds = self.rows[index], self.bounds.at(index)
+        return self._replace(domain=domain, rows=rows, bounds=bounds, signs=signs)
+
     def closed(self) -> list[Tensor] | None:
         """The signs [batch, 1, n_k] of the layers below, in the precision of the rows."""
         if self.signs is None:
@@ -90,15 +103,6 @@ class Rows(NamedTuple):
         )
 
 
-class _Best(NamedTuple):
-    """The best bounds so far, their slopes and multipliers, and the last pass."""
-
-    least: Tensor
-    state: State
-    points: Tensor
-    coefficients: dict[int, Tensor]
-
-
 def ascend(
     rows: Rows,
     *,
@@ -116,56 +120,85 @@ def ascend(
     domain in a lower precision, if it is given; the result is evaluated in full precision, with
     its rounding error.
     """
-    if coarse is not None:
-        begin = None if begin is None else begin.to(coarse[0].dtype)
-        best = _best_of_steps(rows.on(*coarse), begin, ascent, done)
-        best = best._replace(multipliers=best.multipliers.to(rows.network.dtype))
-    else:
-        best = _best_of_steps(rows, begin, ascent, done)
-    if ascent.storable:
-        best = best._replace(multipliers=best.multipliers.storable())
-    return _proved(rows, best)
+    best = _best_of_steps(rows if coarse is None else rows.on(*coarse), begin, ascent, done)
+    best = best.to(rows.network.dtype)
+    return _proved(rows, best.storable() if ascent.storable else best)
 
 
 def _best_of_steps(
     asked: Rows, begin: Multipliers | None, ascent: Ascent, done: Callable[[Tensor], bool]
-) -> Ascended:
-    """The best bounds of all steps, with rounding errors not yet taken off."""
-    network, domain, target, rows, bounds, signs = asked
-    now = begin or start(network, rows, bounds)
-    layout = Layout(now, target)
-    state = layout.joined(now)
-    masks = [mask.unsqueeze(-2) for mask in bounds.unstable()[:target]]
-    closed = None if signs is None else layout.of_neurons(asked.closed() or [])
-    alpha_moments, beta_moments = (
-        Moments(part, ascent.means) for part in (state.alpha, state.beta)
-    )
-    best: _Best | None = None
+) -> Multipliers:
+    """The slopes and multipliers of the best bounds of all steps."""
+    now = start(asked.network, asked.rows, asked.bounds) if begin is None else begin
+    whole = layout = Layout(now.to(asked.network.dtype), asked.target)
+    state = layout.first
+    steps, closed = steps_of(ascent, state), _closed(asked, layout)
+    passed, lines = _passed(asked, layout, state, closed)
+    best = Best(passed.least, state, moves=asked.signs is not None)
     for step in range(ascent.steps + 1):
-        now = layout.apart(state)
-        lines, beta = bounds.lines(now.alpha), None
-        if closed is not None:
-            beta = asked.of_relus(layout.apart(state._replace(beta=closed * state.beta)).beta)
-        passed = backward(network, domain, target, now.mix(rows), lines, beta=beta)
-        points = domain.maximiser(-passed.weight)
-        best = _better(best, passed, state, points, moves=closed is not None)
-        if step == ascent.steps or not target or done(best.least):
+        if step:
+            passed, lines = _passed(asked, layout, state, closed)
+            best.see(passed.least, state)
+        if step == ascent.steps or not asked.target or done(best.least):
             break
-        found, _, arrived = carry(network, target, points, lines, passed.coefficients)
-        rate = ascent.rate * ascent.decay**step
-        rises = _rises(asked, now, found, passed.coefficients, masks)
-        alpha = state.alpha + rate * alpha_moments.direction(layout.of_values(rises))
-        moved = state.beta
-        if closed is not None:
-            z = layout.of_neurons(asked.of_relus([found.get(k + 1) for k in range(target)]))
-            sizes = layout.sizes(passed.coefficients)
-            beta_rate = ascent.beta_rate * ascent.decay**step
-            moved = moved + beta_rate * sizes * beta_moments.direction(-closed * z)
-        weights = _reweigh(state.weights, rows, arrived, ascent.weights_rate * rate)
-        state = State(alpha.clamp(0, 1), moved.clamp(min=0), weights)
-    if best is None:
-        raise AssertionError("at least one pass is made")
-    return Ascended(best.least, layout.apart(best.state), best.points, best.coefficients)
+        left = best.left() if ascent.looks else None
+        if left is not None:
+            if not len(left):
+                break
+            asked, state, passed = asked.at(left), state.at(left), _some(passed, left)
+            layout = Layout(layout.apart(state), asked.target)
+            lines, closed = asked.bounds.lines(layout.apart(state).alpha), _closed(asked, layout)
+            steps.keep(left)
+        points = asked.domain.maximiser(-passed.weight)
+        found, _, arrived = carry(asked.network, asked.target, points, lines, passed.coefficients)
+        rise = _rise(asked, layout, state, closed, found, passed.coefficients)
+        rate = ascent.weights_rate * ascent.rate * ascent.decay**step
+        weights = _reweigh(state.weights, asked.rows, arrived, rate)
+        state = steps.next(state, rise, passed.least)._replace(weights=weights)
+    return whole.apart(best.state)
+
+
+def _closed(asked: Rows, layout: Layout) -> Tensor | None:
+    """The signs [batch, 1, neurons] of closed neurons, if there are any."""
+    signs = asked.closed()
+    return None if signs is None else layout.of_neurons(signs)
+
+
+def _passed(
+    asked: Rows, layout: Layout, state: State, closed: Tensor | None
+) -> tuple[Backward, list[Lines]]:
+    """A backward pass, with rounding errors not taken off, and the lines that it went through."""
+    now, beta = layout.apart(state), None
+    lines = asked.bounds.lines(now.alpha)
+    if closed is not None:
+        signed = state._replace(beta=closed * state.beta)
+        beta = asked.of_relus(layout.apart(signed).beta)
+    network, domain, target, rows = asked[:4]
+    return backward(network, domain, target, now.mix(rows), lines, beta=beta), lines
+
+
+def _some(passed: Backward, index: Tensor) -> Backward:
+    """Some of a batch."""
+    coefficients = {k: part[index] for k, part in passed.coefficients.items()}
+    weight, constant, least, nominal = (part[index] for part in passed[:4])
+    return Backward(weight, constant, least, nominal, coefficients)
+
+
+def _rise(
+    asked: Rows,
+    layout: Layout,
+    state: State,
+    closed: Tensor | None,
+    found: dict[int, Tensor],
+    coefficients: dict[int, Tensor],
+) -> Rise:
+    """How fast the bounds rise, where `found` arrives at the layers."""
+    masks = [mask.unsqueeze(-2) for mask in asked.bounds.unstable()[: asked.target]]
+    alpha = layout.of_values(_rises(asked, layout.apart(state), found, coefficients, masks))
+    if closed is None:
+        return Rise(alpha, None, None)
+    z = layout.of_neurons(asked.of_relus([found.get(k + 1) for k in range(asked.target)]))
+    return Rise(alpha, -closed * z, layout.sizes(coefficients))
 
 
 def _rises(
@@ -222,26 +255,9 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
     return grown / grown.sum(-1, keepdim=True)
 
 
-def _better(
-    best: _Best | None, passed: Backward, state: State, points: Tensor, *, moves: bool
-) -> _Best:
-    """The better of the two for each row; multipliers are compared only if they move."""
-    if best is None:
-        return _Best(passed.least, state, points, passed.coefficients)
-    higher, old = passed.least > best.least, best.state
-    wide = higher.unsqueeze(-1)
-    alpha = torch.where(wide, state.alpha, old.alpha)
-    beta = torch.where(wide, state.beta, old.beta) if moves else state.beta
-    weights = state.weights
-    if weights is not None and old.weights is not None:
-        weights = torch.where(higher, weights, old.weights)
-    least = torch.where(higher, passed.least, best.least)
-    return _Best(least, State(alpha, beta, weights), points, passed.coefficients)
-
-
-def _proved(asked: Rows, best: Ascended) -> Ascended:
-    """The same with bounds that hold whatever was rounded."""
+def _proved(asked: Rows, best: Multipliers) -> Ascended:
+    """Bounds that hold whatever was rounded, and what gives them."""
     rounding = Rounding(asked.network, asked.domain, asked.bounds)
-    passed = asked.backward(best.multipliers, rounding)
+    passed = asked.backward(best, rounding)
     points = asked.domain.maximiser(-passed.weight)
-    return Ascended(passed.least, best.multipliers, points, passed.coefficients, passed)
+    return Ascended(passed.least, best, points, passed.coefficients, passed)

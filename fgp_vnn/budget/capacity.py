@@ -29,6 +29,8 @@ def rows_at_once(network: Network, target: int, batch: int, limit: int) -> int:
 
 def ascents_at_once(network: Network, target: int, limit: int) -> int:
     """How many rows of map number `target` an ascent takes within `limit` bytes."""
+    if network.device.type == "cpu":
+        limit = min(limit, COMMON.ascents)
     below = network.inputs + sum(network.widths[:target])
     return _fit(limit, _ASCENT_COPIES * below + _row_entries(network, target), network)
 
@@ -56,6 +58,8 @@ def polyhedra_at_once(network: Network, limit: int) -> int:
 
 def points_at_once(network: Network, limit: int) -> int:
     """How many points go through the network and back at a time."""
+    if network.device.type == "cpu":
+        limit = min(limit, COMMON.ascents)
     return _fit(limit, _row_entries(network, len(network.layers)) + network.neurons, network)
 
 

@@ -152,7 +152,7 @@ def written_radius(text: str) -> str:
     return text
 
 
-def positive(text: str) -> float:
+def positive_number(text: str) -> float:
     """A positive number from the command line."""
     return _number(text, POSITIVE, FINITE, "a positive number")
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
-from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.arguments import (
     add_device,
     add_limits,
     add_threads,
     finite,
-    positive,
+    positive_number,
     set_threads,
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
@@ -55,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--gap",
-        type=positive,
+        type=positive_number,
         default=1e-4,
         help="stop when the ends are so near, as a part of the value or of 1 (%(default)g)",
     )
@@ -94,16 +92,10 @@ def run(args: argparse.Namespace) -> int:
 def read_boxes(path: Path) -> Any:
     """The inputs of a property, or the box of an .npz file."""
     if path.suffix == ".npz":
-        import numpy as np
+        from fgp_vnn.api.points import read_npz
 
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                return archive["lower"], archive["upper"]
-        except OSError as error:
-            reason = error.strerror or one_line(error)
-            raise InputError(f"{path}: cannot be read: {reason}") from None
-        except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-            raise InputError(f"{path}: no arrays lower and upper ({one_line(error)})") from None
+        arrays = read_npz(path, "lower", "upper")
+        return arrays["lower"], arrays["upper"]
     from fgp_vnn.property import load_property
 
     return load_property(path)

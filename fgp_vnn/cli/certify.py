@@ -8,7 +8,7 @@ import statistics
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
@@ -29,6 +29,7 @@ from fgp_vnn.cli.point_pages import (
     settings_facts,
 )
 from fgp_vnn.cli.point_runs import (
+    Point,
     PointRun,
     add_point_arguments,
     ball_options,
@@ -37,6 +38,10 @@ from fgp_vnn.cli.point_runs import (
 )
 from fgp_vnn.engine.settings import unusual
 from fgp_vnn.strategy import COMMON
+
+if TYPE_CHECKING:
+    from fgp_vnn.api.certify import Certifier
+    from fgp_vnn.base.robustness import Robustness
 
 REASONS = 5  # why points were not decided: the most frequent ones are printed
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
@@ -104,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         run.check_points(args, args.epsilon)
         options = ball_options(args) | {"epsilon": args.epsilon}
         fixed = run_settings(args.model, args.points, options, settings)
-        rows = run.open(args, COLUMNS, fixed)
+        run.open(args, COLUMNS, fixed)
 
     def finish(rows: list[dict[str, Any]]) -> None:
         summary = summarise(rows)
@@ -112,7 +117,11 @@ def run(args: argparse.Namespace) -> int:
         if args.report is not None and rows:
             _write_page(args, rows, summary, run, fixed)
 
-    run.collect(args, rows, lambda number, _: certify_point(run, number, options), finish)
+    with run.finishing(args.output, finish):
+        search = search_options(options)
+        for point in run.waiting():
+            result = run.certifier.certify(point.x, **search)
+            run.add(certify_row(run.certifier, point, result, options))
     return 0
 
 
@@ -154,14 +163,20 @@ def run_settings(
     return fixed_columns(model, data, **options, options=asked)
 
 
-def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[str, Any]:
+def search_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of the search at a point, which leaves a part of the time to an attack."""
+    timeout = options["timeout"]
+    return options | {"timeout": None if timeout is None else COMMON.certify_share * timeout}
+
+
+def certify_row(
+    certifier: Certifier, point: Point, result: Robustness, options: dict[str, Any]
+) -> dict[str, Any]:
     """One row of the output. If nothing was decided, the rest of the time goes to an attack, for
     the upper bound on the verified robust accuracy."""
-    x, timeout = run.points.x[number].astype("float64"), options["timeout"]
-    begin = time.monotonic()
-    search = None if timeout is None else COMMON.certify_share * timeout
-    result = run.certifier.certify(x, **(options | {"timeout": search}))
-    row = run.begin_row(number) | {
+    row: dict[str, Any] = {
+        "point": point.number,
+        "y": point.y,
         "label": result.label,
         "status": result.status,
         "decided_by": result.decided_by,
@@ -172,8 +187,10 @@ def certify_point(run: PointRun, number: int, options: dict[str, Any]) -> dict[s
     }
     counterexample = result.counterexample
     if result.status in ("unknown", "timeout"):
-        left = None if timeout is None else max(begin + timeout - time.monotonic(), LEAST_SECONDS)
-        counterexample = run.certifier.attack(x, **(options | {"timeout": left}))
+        left = options["timeout"]
+        if left is not None:
+            left = max(point.begun + left - time.monotonic(), LEAST_SECONDS)
+        counterexample = certifier.attack(point.x, **(options | {"timeout": left}))
         row["attacked"] = "broken" if counterexample is not None else "stands"
     if counterexample is not None:
         from fgp_vnn.base.robustness import other_class

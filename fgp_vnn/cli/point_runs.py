@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
@@ -20,8 +22,9 @@ from fgp_vnn.cli.progress import points_bar
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
     from fgp_vnn.api.points import Points
+    from fgp_vnn.base.robustness import Doubles
 
-Row = dict[str, Any]
+PointRow = dict[str, Any]
 
 
 def add_point_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +84,16 @@ def _fingerprint(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
+class Point(NamedTuple):
+    """A point whose row is to be made."""
+
+    number: int
+    x: Doubles  # [inputs]
+    y: int | None  # its true class, where that is known
+    note: Callable[[str], None]  # shows what is known of it beside the progress bar
+    begun: float  # by the monotonic clock
+
+
 @dataclass(eq=False)
 class PointRun:
     """A command at work: the network made ready, the points asked for, the table of results."""
@@ -88,6 +101,12 @@ class PointRun:
     certifier: Certifier
     points: Points
     table: PointTable | None = None
+    rows: list[PointRow] = field(default_factory=list)
+    at_work: int | None = None  # the number of the point whose row is being made
+
+    def __post_init__(self) -> None:
+        if self.table:
+            self.rows = list(self.table.done)
 
     @classmethod
     def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:
@@ -103,12 +122,11 @@ class PointRun:
             raise InputError(f"{args.points}: y must be between 0 and {classes - 1}, a class each")
         return cls(certifier, points.first(args.first))
 
-    def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: Row) -> list[Row]:
-        """Open the output file, if one is asked for; the rows that it has already."""
-        if args.output is None:
-            return []
-        self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
-        return list(self.table.done)
+    def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: PointRow) -> None:
+        """Open the output file, if one is asked for, and read the rows that it has already."""
+        if args.output is not None:
+            self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
+            self.rows = list(self.table.done)
 
     def check_points(self, args: argparse.Namespace, radius: float) -> None:
         """Refuse a file with a point that no ball can be drawn around, before the work."""
@@ -120,48 +138,42 @@ class PointRun:
             except InputError as error:
                 raise InputError(f"{args.points}: point {number}: {error}") from None
 
-    def collect(
-        self,
-        args: argparse.Namespace,
-        rows: list[Row],
-        make_row: Callable[[int, Callable[[str], None]], Row],
-        finish: Callable[[list[Row]], None],
-    ) -> None:
-        """Add the rows of all points and finish with them, in the order of the points: also with
-        those that are there when Ctrl-C or an error ends it, which is raised again after that."""
+    def waiting(self) -> Iterator[Point]:
+        """The points that have no row yet, with a progress bar; each gets one before the next."""
+        done, count = {int(row["point"]) for row in self.rows}, len(self.points)
+        numbers = [number for number in range(count) if number not in done]
+        y = self.points.y
+        with points_bar(count, count - len(numbers)) as bar:
+            for number in numbers:
+                self.at_work = number
+                label = None if y is None else int(y[number])
+                x = self.points.x[number].astype("float64")
+                yield Point(number, x, label, bar.note, time.monotonic())
+                bar.advance()
+
+    def add(self, row: PointRow) -> None:
+        """Add the row of the point at work, in the file first, if there is one."""
+        self.at_work = None
+        if self.table:
+            self.table.add(row)
+        self.rows.append(row)
+
+    @contextmanager
+    def finishing(
+        self, output: Path | None, finish: Callable[[list[PointRow]], None]
+    ) -> Iterator[None]:
+        """Finish with the rows in the order of the points: also with those that are there when
+        Ctrl-C or an error ends the work, which is raised again after that."""
         stopped: BaseException | None = None
         try:
-            for row in self.new_rows(make_row):
-                rows.append(row)
+            yield
         except (KeyboardInterrupt, InputError) as error:
             stopped = error  # what is done is shown all the same
-        rows.sort(key=lambda row: int(row["point"]))
-        finish(rows)
+            if isinstance(error, InputError) and self.at_work is not None:
+                stopped = InputError(f"point {self.at_work}: {error}")
+        self.rows.sort(key=lambda row: int(row["point"]))
+        finish(self.rows)
         if stopped is not None:
-            if args.output is not None:
-                print(f"{args.output} has these points; resume with --resume", file=sys.stderr)
-            raise stopped
-
-    def begin_row(self, number: int) -> Row:
-        """The columns of a point that are known before the search."""
-        y = self.points.y
-        return {"point": number, "y": None if y is None else int(y[number])}
-
-    def new_rows(self, make_row: Callable[[int, Callable[[str], None]], Row]) -> Iterator[Row]:
-        """The rows of the points that have none yet, each in the file before it is given out.
-
-        `make_row` gets the number of a point, and what shows a note beside the progress bar.
-        """
-        table, count = self.table, len(self.points)
-        done = {int(row["point"]) for row in table.done} if table else set()
-        waiting = [number for number in range(count) if number not in done]
-        with points_bar(count, count - len(waiting)) as bar:
-            for number in waiting:
-                try:
-                    row = make_row(number, bar.note)
-                except InputError as error:
-                    raise InputError(f"point {number}: {error}") from None
-                if table:
-                    table.add(row)
-                yield row
-                bar.advance()
+            if output is not None:
+                print(f"{output} has these points; resume with --resume", file=sys.stderr)
+            raise stopped from None

@@ -9,7 +9,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
-from fgp_vnn.cli.arguments import count, finite, positive, seconds, whole, written_radius
+from fgp_vnn.cli.arguments import count, finite, positive_number, seconds, whole, written_radius
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
@@ -79,7 +79,7 @@ def _add_monotone(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tolerance",
-        type=positive,
+        type=positive_number,
         metavar="T",
         help="by how much an output may fall, in its own units (needed with --monotone)",
     )

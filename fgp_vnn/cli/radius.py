@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_writable
-from fgp_vnn.cli.arguments import add_device, add_limits, positive
+from fgp_vnn.cli.arguments import add_device, add_limits, positive_number
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_pages import add_report, check_report
 from fgp_vnn.cli.point_runs import (
+    Point,
     PointRun,
     add_point_arguments,
     ball_options,
@@ -39,10 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn radius`."""
     add_point_arguments(parser)
     parser.add_argument(
-        "--max", type=positive, default=1.0, help="the largest radius of interest (%(default)g)"
+        "--max",
+        type=positive_number,
+        default=1.0,
+        help="the largest radius of interest (%(default)g)",
     )
     parser.add_argument(
-        "--gap", type=positive, help="stop when upper - lower <= GAP * upper (0.01)"
+        "--gap", type=positive_number, help="stop when upper - lower <= GAP * upper (0.01)"
     )
     parser.add_argument(
         "--exact", action="store_true", help=f"a gap of {EXACT:g} (default: that of --gap)"
@@ -76,15 +80,14 @@ def run(args: argparse.Namespace) -> int:
             "gap": EXACT if args.exact else args.gap,
         }
         settings = run_settings(args, options)
-        rows = run.open(args, COLUMNS, settings)
+        run.open(args, COLUMNS, settings)
 
-    def show(number: int, note: Callable[[str], None]) -> dict[str, Any]:
-        row = point_row(run, number, options, note)
-        if not args.json:
-            print(line(row), flush=True)
-        return row
-
-    run.collect(args, rows, show, lambda rows: finish(args, rows, run, settings))
+    with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
+        for point in run.waiting():
+            row = radius_row(point, run.certifier.radius(point.x, **options, hear=shown(point)))
+            run.add(row)
+            if not args.json:
+                print(line(row), flush=True)
     return 0
 
 
@@ -122,22 +125,19 @@ def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str,
     )
 
 
-def point_row(
-    run: PointRun, number: int, options: dict[str, Any], note: Callable[[str], None]
-) -> dict[str, Any]:
-    """One row of the output; `note` shows both bounds as they improve."""
+def shown(point: Point) -> Callable[[float, float], None]:
+    """What shows both bounds of a point as they improve."""
 
     def show(lower: float, upper: float) -> None:
-        note(f"point {number}: {lower:.5g} to {_upper(upper)}")
+        point.note(f"point {point.number}: {lower:.5g} to {_upper(upper)}")
 
     show(0.0, math.inf)
-    x = run.points.x[number].astype("float64")
-    return run.begin_row(number) | result_row(run.certifier.radius(x, **options, hear=show))
+    return show
 
 
-def result_row(result: Radius) -> dict[str, Any]:
-    """A radius as the columns of a row."""
-    row = result.as_dict()
+def radius_row(point: Point, result: Radius) -> dict[str, Any]:
+    """One row of the output."""
+    row = {"point": point.number, "y": point.y, **result.as_dict()}
     row["seconds"] = round(result.seconds, 6)
     example = row.pop("counterexample", None)
     if example is not None:

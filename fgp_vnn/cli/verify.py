@@ -85,7 +85,9 @@ def run(args: argparse.Namespace) -> int:
                     write_results(args.results, verdict, prop)
             finally:
                 clear()
-                say(json.dumps(verdict.as_dict()) if args.json else summary(verdict))
+                text = json.dumps(verdict.as_dict()) if args.json else summary(verdict)
+                hinted = verdict.status == "sat" and not args.json and sys.stdout.isatty()
+                say(text + (_where_found(args.results) if hinted else ""))
 
         def give_up(reason: str, code: int) -> int:
             seconds = {"total": time.monotonic() - begin}
@@ -145,6 +147,13 @@ def say(text: str) -> None:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         raise InputError(f"the verdict cannot be printed: {error.strerror}") from None
+
+
+def _where_found(results: Path | None) -> str:
+    """Where the counterexample is, for a person at a terminal."""
+    if results is not None:
+        return f"; the counterexample is in {results}"
+    return "; --results FILE writes the counterexample, --json prints it"
 
 
 def _report_certificate(verdict: Verdict) -> int:

@@ -180,10 +180,13 @@ def _bound_rows(
     problem: Problem, rows: Tensor, ascent: Ascent | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Proved lower bounds [1, m] of rows [1, m, outputs], and the slopes that give them, if a log
-    wants them."""
+    wants them; bounds that say nothing when time is up."""
     query, bounds = problem.query, problem.bounds
     network, domain, depth = query.network, query.domain, len(query.network.layers)
-    if ascent is None or problem.budget.expired():
+    if problem.budget.expired():
+        slopes = start(network, rows, bounds).alpha if problem.log.wanted else ()
+        return rows.new_full(rows.shape[:2], -torch.inf), slopes
+    if ascent is None:
         rounding = Rounding(network, domain, bounds)
         passed = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding)
         return passed.least, start(network, rows, bounds).alpha if problem.log.wanted else ()
@@ -194,7 +197,7 @@ def _bound_rows(
         return bool(closed.all()) or problem.budget.expired()
 
     result = ascend(Rows(network, domain, depth, rows, bounds), ascent=ascent, done=done)
-    return result.least, result.multipliers.alpha
+    return result.least, result.multipliers.alpha if problem.log.wanted else ()
 
 
 def optimise(problem: Problem) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,6 +20,9 @@ from fgp_vnn.engine.classifier import Center, Classifier
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.strategy import RadiusSearch
+
+if TYPE_CHECKING:
+    from fgp_vnn.engine.radius_search import Attempt
 
 Progress = Callable[[float, float], None]  # called with the lower and the upper bound
 
@@ -37,6 +41,7 @@ class Ends:
     lower: float = 0.0
     upper: float = math.inf
     counterexample: Counterexample | None = None
+    waiting: list[Attempt] = field(default_factory=list)  # not proved yet, the least radius last
     plain: float = math.inf  # relative error of the radius that plain bounds prove; inf: not known
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from fgp_vnn.attack.boundary import Target, polish
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.engine.radius_ends import Ends
 from fgp_vnn.engine.radius_stages import SmallBall, plain_bounds, small_ball
+from fgp_vnn.engine.run import run
 from fgp_vnn.search.ball import Reporter
 from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
@@ -100,13 +101,35 @@ def walk_nearest(ends: Ends) -> Radius:
     return ends.answer("walk")
 
 
-def split_nearest(ends: Ends) -> Radius:
-    """Narrow the ends by splits of neurons, the nearest bundle first."""
-    _split(ends)
+def halve_balls(ends: Ends) -> Radius | None:
+    """Narrow the ends in a smooth network, in which bundles have no exact leaves, by one ball after
+    the other: between the largest that is proved and the least that could not be.
+
+    What is true of a ball is true of all smaller ones. Each gets a share of the time that is left.
+    """
+    if ends.classifier.network.piecewise_linear:
+        return None
+    plain_bounds(ends, ends.numbers.fine)
+    open_ = math.inf  # the least radius that stayed open
+    while not ends.done and not ends.budget.expired():
+        high = min(ends.goal, open_)
+        if high <= (1 + ends.numbers.fine) * ends.lower:
+            break
+        radius = high if open_ == math.inf else (ends.lower + high) / 2
+        patience = ends.budget.share(ends.numbers.ball_share)
+        verdict = run(ends.classifier.problem(ends.center, radius, patience), "certify")
+        ends.largest.count("radii")
+        found = verdict.counterexample
+        if verdict.status == "unsat":
+            ends.raise_to(radius)
+        elif found is None or not ends.offer(torch.from_numpy(found.x).unsqueeze(0)):
+            open_ = radius
     return ends.answer("split")
 
 
-def _split(ends: Ends) -> None:
+def split_nearest(ends: Ends) -> Radius | None:
+    """Narrow the ends by splits of neurons in the ball that is needed, the nearest bundle first, as
+    long as enough of them are closed in time."""
     begin, whole = time.monotonic(), _time_left(ends)
 
     def hopeless(search: Distances) -> bool:
@@ -119,23 +142,23 @@ def _split(ends: Ends) -> None:
 
     first = _attempt(ends, ends.goal)
     if first is None:
-        return
+        return ends.answer("split")
     first.resume(ends, hopeless)
     if ends.done or first.search.stuck < math.inf:
-        return
+        return ends.answer("split")
     plain_bounds(ends, ends.numbers.fine)
-    _grow(ends, first)
+    ends.waiting = [first]
+    return None
 
 
-def _grow(ends: Ends, last: Attempt) -> None:
+def split_growing(ends: Ends) -> Radius:
     """Prove one radius after the other, the bundles of each handed on to the next.
 
     Each gets a little time. Between the largest that is proved and the least that is not, the
     middle comes next; once they are close together, the search at the least unproved one resumes.
     """
-    how = ends.numbers
+    how, waiting = ends.numbers, ends.waiting
     before: Attempt | None = None
-    waiting = [last]  # what was not proved in its time, the least radius last
     patience, close = how.grow_share * _time_left(ends), how.close
     while not ends.done and not ends.budget.expired():
         low = max(ends.lower, how.least * ends.goal)
@@ -154,9 +177,10 @@ def _grow(ends: Ends, last: Attempt) -> None:
         if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
             before, close = made, how.close
         elif made.search.stuck < math.inf:
-            return
+            break
         else:
             waiting.append(made)
+    return ends.answer("split")
 
 
 def _time_left(ends: Ends) -> float:
@@ -199,3 +223,7 @@ def _reporter(ends: Ends, made: SmallBall, radius: float) -> Reporter:
         ends.raise_to(min(radius, ends.goal) if level >= goal() else level * made.scale)
 
     return Reporter(goal, lower, offer)
+
+
+NEAREST = (halve_balls, split_nearest, split_growing)
+"""Splits of neurons, or of balls where these have no exact leaves."""

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import suggestion
 from fgp_vnn.engine.engines import REGISTRY, engines_for, users_of
 
 ENGINES = tuple(REGISTRY)
@@ -20,6 +21,7 @@ GAP = 0.01  # of a radius, relative, where none is asked for
 SEEDS = 1 << 63
 BATCHES = 1 << 31
 MOST_JOBS = 1024
+_OPTIONS = ("timeout", "progress", "clip", "mask", "target", "mean", "std")  # no settings
 _ANYWHERE = ("device", "memory", "seed")
 _SEARCH = (*_ANYWHERE, "engine", "variant", "attack", "alternate", "lp")
 _WALK = ("stable", "signed", "joint", "cache_first", "batch")
@@ -93,7 +95,8 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
     known = {field.name for field in fields(Settings)}
     for name in given:
         if name not in known:
-            raise InputError(f"there is no setting {name!r}")
+            hint = suggestion(name, (*ROUTES[route], *_OPTIONS))
+            raise InputError(f"there is no setting {name!r}{hint}")
         if name not in ROUTES[route]:
             raise InputError(f"{route} does not use the setting {name!r}")
     settings = Settings(**given)

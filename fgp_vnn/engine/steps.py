@@ -22,7 +22,7 @@ from fgp_vnn.strategy import Descent
 
 Asked = TypeVar("Asked")  # a problem, a program, or the two ends of a radius
 Step = Callable[[Asked], Verdict | Radius | None]
-TIME_IS_UP = "time is up after the first bounds"
+TIME_IS_UP = "time is up before a search"
 
 
 def read_property(problem: Problem) -> Verdict | None:
@@ -40,20 +40,23 @@ def read_property(problem: Problem) -> Verdict | None:
 
 def attack_quickly(problem: Problem) -> Verdict | None:
     """A few gradient steps."""
-    return _attack(problem, problem.strategy.attack.quick)
+    attack = problem.strategy.attack
+    return _attack(problem, attack.quick, attack.shares[0])
 
 
 def attack_longer(problem: Problem) -> Verdict | None:
     """More of them, from more starts."""
-    return _attack(problem, problem.strategy.attack.long)
+    attack = problem.strategy.attack
+    return _attack(problem, attack.long, attack.shares[1])
 
 
-def _attack(problem: Problem, descent: Descent) -> Verdict | None:
+def _attack(problem: Problem, descent: Descent, share: float) -> Verdict | None:
     if not problem.settings.attack:
         return None
     with problem.timed("attack"):
         seeded = replace(descent, seed=problem.settings.seed)
-        found = falsify(problem.query, problem.confirm, problem.budget, seeded)
+        budget = problem.budget.share(share)
+        found = falsify(problem.query, problem.confirm, budget, seeded)
     return problem.verdict("sat", "attack", found) if found else None
 
 
@@ -119,5 +122,5 @@ def leave_open(reason: str) -> Step[Problem]:
 
 
 # Two sequences that several engines begin with.
-BEGIN = (read_property, attack_quickly, bound_plainly)
-TIGHTEN = (shrink, attack_longer, optimise_slopes, watch_time)
+BEGIN = (read_property, attack_quickly, watch_time, bound_plainly, watch_time)
+TIGHTEN = (shrink, attack_longer, watch_time, optimise_slopes, watch_time)

@@ -135,9 +135,11 @@ def _bounded(problem: Problem, method: Method) -> Tensor:
 
 def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor], None]) -> Tensor:
     """The same by splits of neurons, and of the inputs of a box where they are few: neither way is
-    always the better one."""
+    always the better one. In smooth networks only inputs are split."""
+    if not problem.query.network.piecewise_linear:
+        return _split_smooth(problem, lowest, gap, hear)
     strategy, budget = problem.strategy, problem.budget
-    ascent, choice = strategy.slopes.bundles, (strategy.neurons.candidates, strategy.neurons.rule)
+    ascent, choice = strategy.slopes.values, (strategy.neurons.candidates, strategy.neurons.rule)
     setting, root = set_out(problem.query, problem.bounds, budget, ascent, *choice)
     search = LeastSearch(Least(setting, lowest, gap, strategy.projections), strategy.neurons)
     search.begin(root)
@@ -152,6 +154,21 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
             search.run(hear)
             least = torch.fmax(least, search.least)
     problem.statistics.update(search.statistics)
+    return least
+
+
+def _split_smooth(
+    problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor], None]
+) -> Tensor:
+    """Lower bounds [rows] by splits of the inputs of a box, for smaller and smaller gaps."""
+    least = torch.full_like(lowest.value, -torch.inf)
+    numbers = problem.strategy.inputs
+    if isinstance(problem.query.domain, Box) and problem.query.network.inputs <= numbers.some:
+        for wider in numbers.gaps:
+            least = torch.fmax(least, _split_boxes(problem, least, lowest, wider * gap))
+            hear(least)
+            if problem.budget.expired():
+                break
     return least
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fgp_vnn.base.errors import InputError
 
 Numbers = NDArray[np.object_]  # Fractions
+Doubles = NDArray[np.float64]
 
 
 def to_numpy(values: Any) -> Any:
@@ -40,3 +41,21 @@ def objects(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[np.object_
     flat = np.empty(len(values), dtype=object)
     flat[:] = values
     return flat.reshape(shape)
+
+
+def snap(
+    point: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The float32 nearest to each coordinate, moved inside [lower, upper] where it rounded out.
+
+    Where no float32 lies in between, as for an input that is fixed at 0.1, the float64 itself is
+    what is written, and the float32 that it is read as is what the network gets.
+    """
+    inside = np.clip(point, lower, upper)
+    with np.errstate(over="ignore", under="ignore"):  # past the largest float32 lies infinity
+        x = inside.astype(np.float32)
+        up = np.nextafter(x, np.float32(np.inf))
+        x = np.where((x < lower) & (up <= upper), up, x)
+        down = np.nextafter(x, np.float32(-np.inf))
+        x = np.where((x > upper) & (down >= lower), down, x)
+    return np.where((lower <= x) & (x <= upper), x.astype(np.float64), inside)

@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"([XY])_(0|[1-9][0-9]{0,9})")
 _COMPARISONS = frozenset(("<=", "<", ">=", ">", "=", "=="))
 
 
-class Reader:
+class Vnnlib1Reader:
     """Formulas from expressions, given the declared variables."""
 
     def __init__(
@@ -128,7 +128,7 @@ def read_vnnlib1(
         offset = len(variables)
         for index in range(len(declared[kind])):
             variables[f"{kind}_{index}"] = offset + index
-    reader = Reader(variables, len(declared["X"]), passed)
+    reader = Vnnlib1Reader(variables, len(declared["X"]), passed)
     return reader.names, [reader.formula(argument, line) for argument, line in asserts]
 
 

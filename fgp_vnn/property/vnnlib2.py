@@ -41,7 +41,7 @@ _OPERATORS = {
 _SYNTAX_ERROR = re.compile(r"syntax error at line (\d+), column (\d+): '(.*)'", re.DOTALL)
 
 
-class Reader:
+class Vnnlib2Reader:
     """Formulas from syntax trees, given the declared variables; with `related`, also those that
     relate inputs to each other and to outputs."""
 
@@ -195,7 +195,7 @@ def read_vnnlib2(
             name = variables[0].name
             raise UnsupportedError(f"{name} has more than {MAX_ELEMENTS:,} elements")
     said = [assertion.expr for assertion in query.assertions]
-    reader = Reader(inputs, outputs, said if joint else None)
+    reader = Vnnlib2Reader(inputs, outputs, said if joint else None)
     return Read(reader.names, [reader.formula(node) for node in said], networks, reader.places)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fgp_vnn.base.words import plural
-from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, number_cell
+from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, number_cell
 from fgp_vnn.report.point_page import POINT_TITLES, PointReport, point_cells
 
 TITLES = (*POINT_TITLES, "status", "decided by", "attack", "seconds")
@@ -38,7 +38,7 @@ class CertifyReport(PointReport):
 
     def points(self) -> Table:
         status = Filter("result", "Status", sorted({str(row["status"]) for row in self.rows}))
-        table = [Row(_cells(row), [str(row["status"])]) for row in self.rows]
+        table = [TableRow(_cells(row), [str(row["status"])]) for row in self.rows]
         return Table("points", TITLES, table, "classes, reasons", [status])
 
 

@@ -54,7 +54,7 @@ def number_cell(text: str, value: float, mark: str = "") -> Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """Cells in the order of the table's titles, and what the filters look at."""
 
     cells: Sequence[Cell]
@@ -78,7 +78,7 @@ class Table:
 
     unit: str  # what one row is, in the plural
     titles: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     hint: str  # what the search field finds
     filters: Sequence[Filter] = field(default_factory=tuple)
     conflicts_filter: bool = False

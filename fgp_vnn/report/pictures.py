@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.base.images import Layout as Layout
+from fgp_vnn.base.images import ImageLayout as ImageLayout
 from fgp_vnn.base.images import image_layout as image_layout
 from fgp_vnn.base.images import png_url, signed_colours, unit_pixels
 from fgp_vnn.bench.check import OnnxFile
@@ -63,7 +63,7 @@ def counterexample_picture(name: str, results: Path, instance: Instance) -> Pict
 def draw(
     name: str,
     caption: str,
-    layout: Layout,
+    layout: ImageLayout,
     inputs: tuple[Array, Array],
     limits: tuple[float, float],
 ) -> Picture:

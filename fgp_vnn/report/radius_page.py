@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fgp_vnn.base.words import plural
 from fgp_vnn.report.figures import PAGE, plots_section
-from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, number_cell
+from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, number_cell
 from fgp_vnn.report.point_page import POINT_TITLES, PointReport, point_cells
 from fgp_vnn.report.radius_plots import Radii, curve, histogram
 from fgp_vnn.report.radius_set import PointRadius, percent, summarise
@@ -37,7 +37,7 @@ class RadiusReport(PointReport):
 
     def points(self) -> Table:
         ended = Filter("result", "Ended", sorted({row.ended for row in self.radii.rows}))
-        table = [Row(_cells(row), [row.ended]) for row in self.radii.rows]
+        table = [TableRow(_cells(row), [row.ended]) for row in self.radii.rows]
         return Table("points", TITLES, table, "classes, engines", [ended])
 
 

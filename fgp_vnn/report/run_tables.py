@@ -25,7 +25,7 @@ from fgp_vnn.bench.score import (
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.bench.timing import Timings, unlike
 from fgp_vnn.report.certificates import certificate_cell, has_certificates
-from fgp_vnn.report.page import Cell, Filter, Row, Section, Table, facts_line
+from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, facts_line
 
 _BEHIND = 1e9  # seconds added to what is not solved: it sorts behind all that is
 
@@ -140,11 +140,11 @@ def instances_section(results: RunResults, conflicting: set[Key]) -> Section:
     return Table("instances", titles, rows, "names, reasons", filters, True).section()
 
 
-def _row(key: Key, known: Sequence[Record], found: Sequence[Cell], conflict: bool) -> Row:
+def _row(key: Key, known: Sequence[Record], found: Sequence[Cell], conflict: bool) -> TableRow:
     limit = known[0].timeout
     names = [Cell(key[0]), Cell(key[1], kind="name"), Cell(key[2], kind="name")]
     row = [*names, Cell(f"{limit:g}", limit, "number"), *found]
-    return Row(row, sorted({record.result for record in known}), key[0], conflict)
+    return TableRow(row, sorted({record.result for record in known}), key[0], conflict)
 
 
 def _result_cell(record: Record | None, folder: str, rules: Rules) -> Cell:

@@ -92,6 +92,8 @@ def set_out(
     eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
     rows = eye[padded].to(query.network.device)
     score: Score = find_rule(neuron_rules, rule)
+    if query.network.device.type != "cpu":
+        ascent = ascent.on_device()
     setting = Setting(query, bounds, rows, query.coarse(), budget, ascent, candidates, score)
     slopes = torch.cat([rows.new_zeros(0), *(slope[0] for slope in first_slopes(bounds))])
     alpha = slopes.expand(len(numbers), -1).contiguous()
@@ -138,8 +140,7 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
         Rows(query.network, query.domain, len(widths), rows, bounds, signs),
         begin=setting.multipliers(bundles),
         coarse=setting.coarse,
-        ascent=setting.ascent,
-        # To look at what is closed and end early stalls a device, and hardly ever pays in a batch.
+        ascent=_for_depth(setting.ascent, bundles),
         done=lambda least: setting.budget.expired(),
     )
     alpha, beta, weights = result.multipliers
@@ -155,6 +156,16 @@ def bound(setting: Setting, bundles: Bundles) -> Bounded:
     masks = (mask.expand(len(none), -1) for mask in kinds)
     crossing = torch.cat([none, *masks], -1)
     return Bounded(found, bounds, result, crossing)
+
+
+def _for_depth(ascent: Ascent, bundles: Bundles) -> Ascent:
+    """An ascent with the fewer steps, the fewer neurons are closed: multipliers matter where many
+    are, and elsewhere bundles are split soon anyway."""
+    if not ascent.looks or ascent.steps <= ascent.few or not bundles.signs.numel():
+        return ascent
+    part = float(bundles.signs.count_nonzero()) / bundles.signs.numel()
+    more = (ascent.steps - ascent.few) * min(1.0, part / ascent.many)
+    return replace(ascent, steps=ascent.few + round(more))
 
 
 def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:

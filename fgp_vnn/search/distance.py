@@ -163,7 +163,7 @@ class Distances:
         self, ball: SearchBall, reporter: Reporter, budget: Budget, strategy: Strategy
     ) -> None:
         network, neurons = ball.query.network, strategy.neurons
-        ascent, choice = strategy.slopes.bundles, (neurons.candidates, neurons.rule)
+        ascent, choice = strategy.slopes.values, (neurons.candidates, neurons.rule)
         setting, self.root = set_out(ball.query, ball.bounds, budget, ascent, *choice)
         self._goal = Distance(ball, reporter, setting, strategy)
         self._most, self._cover = strategy.radius.kept, Cover()

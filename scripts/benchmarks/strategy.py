@@ -21,12 +21,13 @@ from typing import Any
 
 import torch
 
+from fgp_vnn.api.boxes import Boxes
 from fgp_vnn.api.cases import asked_about
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.verify import solve_property
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
 from fgp_vnn.budget.budget import Budget
+from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
@@ -192,7 +193,10 @@ def _verify(instance: Instance, engine: str) -> Ask:
 
     def ask(strategy: Strategy) -> str:
         budget, settings = Budget.of(instance.timeout, None), Settings(engine=engine)
-        verdict = solve_property(loaded, prop, settings, budget, strategy=strategy)
+        boxes = Boxes(settings, strategy=strategy)
+        for problem in boxes.of_network(loaded, prop, budget):
+            boxes.add(run(problem, "verify"))
+        verdict = boxes.verdict()
         return f"{verdict.status} {verdict.decided_by}"
 
     return ask

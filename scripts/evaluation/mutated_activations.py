@@ -33,6 +33,10 @@ _JOINT = tested(
     "bounds/test_joint_products::no_sampled_value_is_below_where_factors_bend",
     "bounds/test_joint_products::what_overflows_regains_nothing",
 )
+_PARALLEL = tested(
+    "bounds/joint_products.py",
+    "bounds/test_joint_products::planes_that_are_not_those_of_the_middle_regain_nothing",
+)
 _QUADRATIC = tested("network/onnx/quadratic.py", "network/test_quadratic")
 _NEURONS = tested(
     "search/neurons.py",
@@ -127,6 +131,12 @@ ACTIVATIONS: tuple[Change, ...] = (
         _JOINT,
         "torch.maximum(*sides).clamp(min=0)",
         "torch.minimum(*sides).clamp(min=0)",
+    ),
+    (
+        "planes with any slopes are parallel",
+        _PARALLEL,
+        "torch.where(_parallel(activation, bounds, k), coefficient, 0.0)",
+        "coefficient",
     ),
     ("forms only curve up", _JOINT, "values.clamp(max=0).abs() * spread", "0 * values * spread"),
     (

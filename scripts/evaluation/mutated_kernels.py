@@ -30,6 +30,11 @@ _ASCENT = tested(
     "bounds/test_ascent::it_never_falls_below_the_plain_bound_and_stays_valid",
     "bounds/test_ascent_weights::the_weighed_sum_of_rows_is_bounded_where_its_weights_end",
 )
+_STEPPING = tested(
+    "bounds/stepping.py",
+    "bounds/test_ascent::multipliers_stay_where_they_are_sound",
+    "bounds/test_stepping::what_is_closed_early_is_left_out_and_the_others_do_not_notice",
+)
 _REGIONS = tested(
     "regions/forms.py",
     "regions/test_forms::the_region_of_a_point_of_the_domain_is_never_empty",
@@ -87,13 +92,26 @@ KERNELS: tuple[Change, ...] = (
         "torch.where(sign > 0,",
         "torch.where(sign < 0,",
     ),
+    ("negative beta", _STEPPING, "alpha.clamp(0, 1), beta.clamp(min=0)", "alpha.clamp(0, 1), beta"),
+    ("slopes outside [0, 1]", _STEPPING, "State(alpha.clamp(0, 1)", "State(alpha.clamp(-1, 2)"),
     (
-        "negative beta",
-        _ASCENT,
-        "moved.clamp(min=0)",
-        "moved",
+        "negative beta of a step with an aim",
+        _STEPPING,
+        "moved = (moved + self._beta).clamp(min=0)",
+        "moved = moved + self._beta",
     ),
-    ("slopes outside [0, 1]", _ASCENT, "alpha.clamp(0, 1)", "alpha.clamp(-1, 2)"),
+    (
+        "slopes outside [0, 1] of a step with an aim",
+        _STEPPING,
+        "(state.alpha + self._alpha).clamp(0, 1)",
+        "(state.alpha + self._alpha).clamp(-1, 2)",
+    ),
+    (
+        "multipliers of another bundle, after some were left out",
+        _STEPPING,
+        "self._left = left if self._left is None else self._left[left]",
+        "self._left = left",
+    ),
     (
         "negative weights of rows",
         _ASCENT,
@@ -101,10 +119,10 @@ KERNELS: tuple[Change, ...] = (
         "grown = weights + rate * value / size",
     ),
     (
-        "the coarse bound taken for the proved one",
+        "the nominal bound taken for the proved one",
         _ASCENT,
         "return Ascended(passed.least, best",
-        "return Ascended(best.least.to(passed.least.dtype), best",
+        "return Ascended(passed.nominal, best",
     ),
     (
         "emptiness without its reach",

@@ -16,19 +16,13 @@ _JOINED = tested("network/onnx/joined.py", "api/test_joint")
 PROOFS: tuple[Change, ...] = (
     ("checker: values are exact", _CURVES, "return VALUE + SUM * (1 +", "return 0 * (1 +"),
     ("checker: concave by one end", _CURVES, "np.inf), ends[1])", "np.inf), np.inf)"),
-    (
-        "checker: the bend is left out",
-        _CURVES,
-        "np.minimum(concave, at_zero), concave)",
-        "concave, concave)",
-    ),
     ("checker: a tangent by its better end", _CURVES, "rise = np.minimum(", "rise = np.maximum("),
     ("checker: everything is concave", _CURVES, "np.minimum(concave, convex))", "concave)"),
     (
         "checker: lines above are not mirrored",
         _CURVES,
-        "_offset(kind, -upper, -lower, high)",
-        "_offset(kind, lower, upper, high)",
+        "offset(kind, -upper, -lower, high)",
+        "offset(kind, lower, upper, high)",
     ),
     ("checker: a short series", _CURVES, "range(18, 0, -1)", "range(9, 0, -1)"),
     (

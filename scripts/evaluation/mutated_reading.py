@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation import Change, tested
 
 _CONFIRM = tested("attack/confirm.py", "attack/test_confirm")
+_NUMBERS = tested("property/numbers.py", "attack/test_confirm")
 _ROUNDINGS = tested(
     "network/onnx/roundings.py",
     "transform/test_float32::a_long_sum_drifts_by_more_than_one_rounding",
@@ -43,7 +44,7 @@ _MAXIMA = tested("certificate/checker/maxima.py", "certificate/test_network")
 _ACTIVATIONS = tested("certificate/checker/activations.py", "certificate/test_network")
 
 READING: tuple[Change, ...] = (
-    ("points are not moved into the box", _CONFIRM, "np.clip(point, lower, upper)", "point + 0"),
+    ("points are not moved into the box", _NUMBERS, "np.clip(point, lower, upper)", "point + 0"),
     ("infinite outputs are confirmed", _CONFIRM, "np.isfinite(y).all() and ", ""),
     ("float32 is exact", _ROUNDINGS, "(share * terms + small)", "(0 * terms + small)"),
     (

@@ -23,7 +23,7 @@ from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import read_points
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.point_table import PointTable
-from fgp_vnn.cli.certify import COLUMNS, certify_point, run_settings, summarise
+from fgp_vnn.cli.certify import COLUMNS, certify_row, run_settings, search_options, summarise
 from fgp_vnn.cli.point_runs import PointRun
 from markdown_tables import table_lines
 from paper_results import NETWORKS, Published
@@ -101,8 +101,10 @@ def _run(
     certifier = Certifier.of(model, **settings)
     points = read_points(data, certifier.network.inputs).first(args.points)
     run = PointRun(certifier, points, results)
-    new = run.new_rows(lambda number, _: certify_point(run, number, options))
-    return [*results.done, *new]
+    for point in run.waiting():
+        result = certifier.certify(point.x, **search_options(options))
+        run.add(certify_row(certifier, point, result, options))
+    return run.rows
 
 
 def _table(args: argparse.Namespace, table: str, runs: dict[tuple[str, str, str], Rows]) -> str:

@@ -34,7 +34,7 @@ from fgp_vnn.api.certify import Certifier
 from fgp_vnn.api.points import Points, read_points
 from fgp_vnn.base.point_table import PointTable
 from fgp_vnn.cli.point_runs import PointRun, fixed_columns
-from fgp_vnn.cli.radius import COLUMNS, point_row
+from fgp_vnn.cli.radius import COLUMNS, radius_row, shown
 from fgp_vnn.report.radius_set import PointRadius, read_row
 from markdown_tables import table_lines
 from paper_results import LOWER_BOUNDS
@@ -159,8 +159,9 @@ def _run(
     output = args.out / f"{name}-{engine}.csv"
     results = PointTable(output, COLUMNS, resume=True, fixed=settings)
     run = PointRun(certifier, points.first(args.points), results)
-    new = run.new_rows(lambda number, note: point_row(run, number, options, note))
-    radii = sorted(map(read_row, [*results.done, *new]), key=lambda row: row.point)
+    for point in run.waiting():
+        run.add(radius_row(point, certifier.radius(point.x, **options, hear=shown(point))))
+    radii = sorted(map(read_row, run.rows), key=lambda row: row.point)
     return [row for row in radii if row.point < args.points]
 
 

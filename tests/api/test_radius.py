@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import fgp_vnn
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.robustness import NORMS, Norm, other_class
 from fgp_vnn.cli.main import main
@@ -208,3 +209,46 @@ def test_a_limit_that_is_none_is_refused(
     np.save(tmp_path / "x.npy", random_point(4, 0))
     assert main(["radius", model, str(tmp_path / "x.npy"), "--max", "0"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+class Gated(torch.nn.Module):
+    """sigmoid(A x) * tanh(B x), and a last layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.a, self.b, self.c = (torch.nn.Linear(*n) for n in ((3, 6), (3, 6), (6, 3)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.c(torch.sigmoid(2 * self.a(x)) * torch.tanh(2 * self.b(x)))
+        return result
+
+
+@pytest.mark.parametrize("norm, order", [("linf", np.inf), ("l2", 2), ("l1", 1)])
+@pytest.mark.parametrize("engine", ["auto", "bounds"])
+def test_radii_of_smooth_networks_hold_at_samples(norm: str, order: float, engine: str) -> None:
+    model, x = Gated(), np.full(3, 0.3, dtype=np.float32)
+    found = fgp_vnn.Certifier.of(model, x=x, engine=engine).radius(
+        x, norm=norm, maximum=2.0, gap=0.05, timeout=20
+    )
+    assert 0 < found.lower <= found.upper < 2
+    random = np.random.default_rng(0)
+    moves = random.normal(size=(20_000, 3))
+    moves[::2] = np.sign(moves[::2])  # corners of a box
+    lengths = np.linalg.norm(moves, order, axis=-1, keepdims=True)
+    points = x + moves / lengths * random.uniform(0.8, 1.0, (20_000, 1)) * found.lower
+    with torch.no_grad():
+        classes = model(torch.from_numpy(points).float()).argmax(-1)
+    assert (classes == found.label).all()
+
+
+def test_splits_of_inputs_make_radii_of_smooth_networks_tight() -> None:
+    x = np.full(3, 0.3, dtype=np.float32)
+    certifier = fgp_vnn.Certifier.of(Gated(), x=x)
+    assert certifier.radius(x, norm="linf", maximum=2.0, gap=0.05, timeout=60).ended == "gap"
+
+
+def test_the_walk_refuses_radii_of_smooth_networks() -> None:
+    x = np.full(3, 0.3, dtype=np.float32)
+    with pytest.raises(UnsupportedError, match="the walk is for piecewise-linear networks"):
+        fgp_vnn.Certifier.of(Gated(), x=x, engine="walk").radius(x, maximum=1.0)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fgp_vnn.attack.ball_judge import within
-from fgp_vnn.attack.confirm import Judge, snap
+from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.robustness import NORMS, Norm
+from fgp_vnn.property.numbers import snap
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -26,6 +28,8 @@ from tests.helpers.random_networks import (
 
 WIDTHS = (5, 4, 3)
 SHORT = Ascent(steps=8)
+AIMED = Ascent(steps=8, means=(0.5, 0.9), aim=0.3)
+both_steps = pytest.mark.parametrize("ascent", [SHORT, AIMED], ids=["adam", "aimed"])
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -63,11 +67,12 @@ def raise_bounds(
 
 
 @pytest.mark.parametrize("domain_kind", DOMAINS)
+@both_steps
 @kinds
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10_000))
 def test_it_never_falls_below_the_plain_bound_and_stays_valid(
-    kind: str, domain_kind: str, seed: int
+    kind: str, ascent: Ascent, domain_kind: str, seed: int
 ) -> None:
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)
     domain = random_domain(seed, domain_kind, inputs=3)
@@ -75,7 +80,7 @@ def test_it_never_falls_below_the_plain_bound_and_stays_valid(
     signs = closed_signs(network, points[seed % 100])
     root = root_bounds(network, domain, budget=UNLIMITED)
     for bounds, given_signs in ((root, None), (root.within(signs), signs)):
-        plain, raised = raise_bounds(network, domain, bounds, given_signs)
+        plain, raised = raise_bounds(network, domain, bounds, given_signs, ascent=ascent)
         assert bool((raised.least >= plain - 1e-9 * plain.abs().clamp(min=1)).all())
         inside = points
         if given_signs is not None:
@@ -105,14 +110,18 @@ def test_optimised_bounds_stay_below_the_exact_minimum_and_come_nearer(kind: str
     assert gained > 1e-3 or kind == "degenerate"
 
 
-def test_multipliers_stay_where_they_are_sound() -> None:
-    network, domain = random_network(3, widths=WIDTHS), random_domain(3)
-    signs = closed_signs(network, domain.center)
-    bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
-    _, raised = raise_bounds(network, domain, bounds, signs, ascent=Ascent(steps=15, rate=2.0))
-    for alpha, beta in zip(raised.multipliers.alpha, raised.multipliers.beta, strict=True):
-        assert bool(((alpha >= 0) & (alpha <= 1)).all())
-        assert bool((beta >= 0).all())
+@pytest.mark.parametrize(
+    "ascent", [Ascent(steps=15, rate=2.0), replace(AIMED, steps=15, aim=9.0)], ids=["adam", "aimed"]
+)
+def test_multipliers_stay_where_they_are_sound(ascent: Ascent) -> None:
+    for seed in range(3, 9):
+        network, domain = random_network(seed, widths=WIDTHS), random_domain(seed)
+        signs = closed_signs(network, domain.center)
+        bounds = root_bounds(network, domain, budget=UNLIMITED).within(signs)
+        _, raised = raise_bounds(network, domain, bounds, signs, ascent=ascent)
+        for alpha, beta in zip(raised.multipliers.alpha, raised.multipliers.beta, strict=True):
+            assert bool(((alpha >= 0) & (alpha <= 1)).all())
+            assert bool((beta >= 0).all())
 
 
 @kinds

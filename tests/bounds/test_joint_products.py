@@ -126,3 +126,29 @@ def test_a_network_without_products_is_left_as_it_is() -> None:
         network, Box(-torch.ones(1, 2).double(), torch.ones(1, 2).double())
     )
     assert better is passed
+
+
+def test_planes_that_are_not_those_of_the_middle_regain_nothing() -> None:
+    one = torch.ones(1, 1)
+    zero, place = torch.zeros(1), torch.zeros(1, dtype=torch.long)
+    square = Product(place, place)
+    wide = Network(
+        (Dense((0,), (one.double(),), zero.double()),),
+        Dense((1,), (one.double(),), zero.double()),
+        1,
+        (square,),
+    )
+    lower = torch.rand(200, 1, generator=generator(3), dtype=torch.float64) + 0.1
+    box = Box(lower, lower + 1 / 3)
+    # Rounded to float32 one by one, many bounds no longer have the middle that their planes have.
+    bounds = root_bounds(wide, box, budget=UNLIMITED).to(torch.float32)
+    network, small = wide.to("cpu", torch.float32), box.to("cpu", torch.float32)
+    rounding = Rounding(network, small, bounds)
+    rows = torch.ones(1, 1, 1)
+    passed = backward(network, small, 1, rows, bounds.lines(), rounding=rounding)
+    gained = (regain(network, small, bounds, passed, rounding)[0].least - passed.least)[:, 0]
+    fan, middle = bounds.fans[0], (bounds.lower[0].double() + bounds.upper[0].double()) / 2
+    assert fan is not None
+    moved = (fan.low[1] != middle.float()).any(-1)
+    assert bool(moved.any()) and bool((gained[moved] == 0).all())
+    assert not bool(moved.all()) and bool((gained[~moved] > 0).all())

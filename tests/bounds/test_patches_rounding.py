@@ -29,10 +29,10 @@ def corner_values(made: Twins, count: int) -> list[list[Exact]]:
 @pytest.mark.parametrize("powers", [0.0, 30.0])
 def test_bounds_by_patches_hold_in_exact_arithmetic(dtype: torch.dtype, powers: float) -> None:
     scale = powers / 3 if dtype == torch.float32 else 3 * powers
-    for seed in range(3):
+    for seed in range(2):
         made = random_convolutions(seed, dtype, powers=scale)
         bounds = root_bounds(made.operators, made.box, budget=UNLIMITED)
-        for before in corner_values(made, 3):
+        for before in corner_values(made, 2):
             for z, low, up in zip(before, bounds.lower, bounds.upper, strict=False):
                 assert are_below(low, z) and are_below(-up, [-value for value in z])
 
@@ -50,7 +50,7 @@ def test_the_rounding_of_patches_is_covered_in_a_single_point(
     dtype: torch.dtype, powers: float
 ) -> None:
     """Where all neurons are stable, a row's bound is its value, and rounding alone decides."""
-    for seed in range(3):
+    for seed in range(2):
         made = random_convolutions(seed, dtype, side=9, powers=powers)
         point = Box(made.box.lower, made.box.lower)
         bounds = root_bounds(made.operators, point, budget=UNLIMITED)
@@ -79,10 +79,9 @@ def no_rest(*waiting: object) -> Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_rows_in_windows_bound_all_neurons_of_a_box(dtype: torch.dtype) -> None:
-    for seed in range(2):
-        made = random_convolutions(seed, dtype, side=9)
-        for target in (1, 2):
-            low, high = by_patches(made, made.box, target)
-            for before in corner_values(made, 2):
-                z = before[target]
-                assert are_below(low, z) and are_below(-high, [-value for value in z])
+    made = random_convolutions(0, dtype, side=9)
+    for target in (1, 2):
+        low, high = by_patches(made, made.box, target)
+        for before in corner_values(made, 1):
+            z = before[target]
+            assert are_below(low, z) and are_below(-high, [-value for value in z])

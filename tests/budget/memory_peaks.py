@@ -35,7 +35,7 @@ from tests.helpers.solving import first_bounds
 
 SMALL, LARGE = Budget(math.inf, 64 << 20), Budget(math.inf, 8 << 30)
 ONCE = Ascent(steps=1)
-QUICK = Strategy(slopes=Slopes(bundles=ONCE), neurons=Neurons(candidates=1))
+QUICK = Strategy(slopes=Slopes(bundles=ONCE, values=ONCE), neurons=Neurons(candidates=1))
 
 
 def nothing(points: torch.Tensor) -> None:

@@ -12,7 +12,7 @@ from mpmath import mpf
 from numpy.typing import NDArray
 
 from fgp_vnn.certificate.checker.bounds import Enclosure, Leaf
-from fgp_vnn.certificate.checker.curves import CURVES, exp, planes, values
+from fgp_vnn.certificate.checker.curves import CURVES, exp, offset, planes, values
 from fgp_vnn.certificate.checker.network import AffineMap, Network
 from fgp_vnn.certificate.checker.rounding import UNIT
 from tests.helpers.activation_cases import EXACT, intervals
@@ -53,6 +53,17 @@ def test_lines_of_any_choice_hold_in_high_precision(kind: str) -> None:
             true = EXACT[kind](z)
             assert below[0] * z + below[1] <= true <= above[0] * z + above[1]
             assert mpf(float(least[0, i])) <= true <= mpf(float(greatest[0, i]))
+
+
+@pytest.mark.parametrize("kind", CURVES)
+def test_offsets_hold_for_slopes_that_nobody_would_choose(kind: str) -> None:
+    lower, upper = random_boxes(kind, 300, 4)
+    slope = np.random.default_rng(5).uniform(-1, 1, size=lower.shape)
+    found = offset(kind, lower, upper, slope)
+    for i, (low, high) in enumerate(zip(lower[0], upper[0], strict=True)):
+        tilt, least = mpf(float(slope[0, i])), mpf(float(found[0, i]))
+        for z in map(mpf, places(float(low), float(high))):
+            assert tilt * z + least <= EXACT[kind](z)
 
 
 @pytest.mark.parametrize("kind", CURVES)
@@ -132,8 +143,9 @@ def test_no_sampled_value_lies_beyond_its_bounds(seed: int) -> None:
     for z, low, high in zip(hidden, enclosure.lower, enclosure.upper, strict=True):
         assert (z >= low - 1e-9).all() and (z <= high + 1e-9).all()
     rows = random.normal(size=(1, 4, 2))
-    shape = [(1, width) for width in network.widths]
-    signs = [random.integers(-1, 2, size=s).astype(np.int8) for s in shape]
+    # Assumptions that the first of the points meets, some of them left out.
+    told = [np.sign(z[:1]) * (random.uniform(size=z[:1].shape) < 0.3) for z in hidden]
+    signs = [part.astype(np.int8) for part in told]
     leaves = [
         Leaf(random.uniform(size=s.shape), s, random.exponential(size=s.shape) * (s != 0))
         for s in signs
@@ -141,8 +153,10 @@ def test_no_sampled_value_lies_beyond_its_bounds(seed: int) -> None:
     target = len(network.widths)
     assert (enclosure.least(target, rows) <= (output @ rows[0].T).min(0) + 1e-9).all()
     met = np.all([(z * s >= 0).all(-1) for z, s in zip(hidden, signs, strict=True)], 0)
-    if met.any():
-        least = enclosure.least(target, rows, leaves)
+    assert met.any()
+    plain = [leaf._replace(multipliers=0 * leaf.multipliers) for leaf in leaves]
+    for some in (leaves, plain):
+        least = enclosure.least(target, rows, some)
         assert (least <= (output[met] @ rows[0].T).min(0) + 1e-9).all()
 
 

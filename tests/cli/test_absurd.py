@@ -24,7 +24,7 @@ NO_COUNT = ["", "nan", "inf", "1e3", "0", "-1", "x", HUGE, "9" * 5000]
 VALUES: dict[str, list[str]] = {
     "seconds": [*NO_NUMBER, "0", "1e300"],
     "gigabytes": [*NO_NUMBER, "0", "1e300"],
-    "positive": [*NO_NUMBER, "0"],
+    "positive_number": [*NO_NUMBER, "0"],
     "radius": NO_NUMBER,
     "written_radius": NO_NUMBER,
     "finite": ["", "nan", "inf", "-inf", "1e400", "x"],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from fgp_vnn.cli.main import COMMANDS, main
-from tests.helpers.command_line import COMMAND, ENVIRONMENT, MODEL, SAFE
+from tests.helpers.command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, UNSAFE
 
 
 def redirected(command: str, arguments: list[str], output: int) -> tuple[int, str]:
@@ -107,3 +108,17 @@ def test_a_name_that_is_no_text_can_be_printed(tmp_path: Path) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx")
     code, err = redirected("networks", [name], subprocess.DEVNULL)
     assert (code, err) == (2, "")
+
+
+def test_a_person_at_a_terminal_is_told_where_the_counterexample_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "out.txt"
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda told=terminal: told)
+        assert main(["verify", str(MODEL), str(UNSAFE)]) == 0
+        assert ("--results FILE" in capsys.readouterr().out) == terminal
+    assert main(["verify", str(MODEL), str(UNSAFE), "--results", str(results)]) == 0
+    assert f"is in {results}" in capsys.readouterr().out
+    assert main(["verify", str(MODEL), str(SAFE)]) == 0
+    assert "counterexample" not in capsys.readouterr().out

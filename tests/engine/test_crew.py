@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -16,22 +18,24 @@ from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.parallel.crew import Crew
+from fgp_vnn.engine.parallel.processes import fork
 from fgp_vnn.engine.parallel.share import run_shared
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.proof_log import NullLog
+from fgp_vnn.engine.settings import Settings
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.search.forecast import Forecast
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
-from fgp_vnn.strategy import Crew as Numbers
-from fgp_vnn.strategy import Inputs, Neurons, Strategy
+from fgp_vnn.strategy import Inputs, Neurons, Sharing, Strategy
 from tests.helpers.random_cases import exact_confirm
 from tests.helpers.random_networks import random_domain, random_network, sample
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 SMALL = Strategy(inputs=Inputs(batch=8), neurons=Neurons(batch=8))
-HASTY = Numbers(alone=(0.0, 0.0), turn=0.0, pause=0.01)
+HASTY = Sharing(alone=(0.0, 0.0), turn=0.0, pause=0.01)
 Begin = Callable[[Query, Confirm, Budget], Divisible]
 
 
@@ -44,6 +48,14 @@ def by_inputs(query: Query, confirm: Confirm, budget: Budget) -> Divisible:
 def by_neurons(query: Query, confirm: Confirm, budget: Budget) -> Divisible:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     return NeuronSplits.begin(query, bounds, confirm, budget, SMALL)
+
+
+def shared(search: Divisible, numbers: Sharing) -> Problem:
+    """A problem that two processes may search."""
+    query = nearly(0.2)
+    strategy = Strategy(crew=numbers)
+    log = NullLog(query)
+    return Problem(query, search.confirm, Settings(), UNLIMITED, strategy, log, jobs=2)
 
 
 BOTH = pytest.mark.parametrize("begin", [by_inputs, by_neurons])
@@ -136,6 +148,35 @@ def test_if_all_processes_are_killed_again_and_again_nothing_is_lost(begin: Begi
     assert search.outcome().status == "unsat"
 
 
+@pytest.mark.parametrize("says", [b"", struct.pack("!i", 1000) + b"begun"], ids=["mute", "begun"])
+def test_a_process_that_was_stopped_is_not_waited_for(says: bytes) -> None:
+    """It neither reads what is more than fits into its line, nor ends what it has begun to say."""
+
+    def work(connection: Connection) -> None:
+        os.write(connection.fileno(), says)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    process = fork(work, [], 1)
+    try:
+        with pytest.raises(OSError):
+            if says:
+                process.receive()
+            else:
+                process.send(torch.zeros(4_000_000))
+    finally:
+        process.end()
+
+
+@BOTH
+def test_a_stopped_process_is_given_up_at_the_deadline(begin: Begin) -> None:
+    search = begin(nearly(0.05, 3), lambda points: None, Budget.of(1.0, None))
+    share(search, lambda: os.kill(children()[0].pid, signal.SIGSTOP))
+    assert search.outcome().status in ("timeout", "unsat")
+    assert search.handed_out == 0
+    assert accounted_for(search) == pytest.approx(1)
+    assert not children()
+
+
 @BOTH
 def test_a_deadline_leaves_open_what_is_handed_out(begin: Begin) -> None:
     search = begin(nearly(0.05, 3), lambda points: None, Budget.of(0.3, None))
@@ -163,7 +204,7 @@ def test_what_fails_in_a_process_is_done_in_the_first_one(
     monkeypatch.setattr(kind, "run", fail_elsewhere)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     with torch.no_grad():
-        run_shared(search, 2, HASTY, Forecast())
+        run_shared(shared(search, HASTY), search)
     assert search.outcome().status == "unsat"
     assert search.closed == pytest.approx(1)
     assert not children()
@@ -176,7 +217,7 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
     monkeypatch.setattr("fgp_vnn.engine.parallel.share.Crew", refuse)
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
-    run_shared(search, 2, Numbers(alone=(1e9, 1e9)), Forecast())
+    run_shared(shared(search, Sharing(alone=(1e9, 1e9))), search)
     assert search.outcome().status == "unsat"
 
 

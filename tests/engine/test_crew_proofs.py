@@ -8,27 +8,25 @@ import psutil
 import pytest
 import torch
 
-from fgp_vnn.api.verify import solve_property
+from fgp_vnn.api.boxes import Boxes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.certificate.checker.check import check_files
 from fgp_vnn.certificate.prove import prove
 from fgp_vnn.engine.parallel.crew import Crew
-from fgp_vnn.engine.proof_log import ProofLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.onnx.load import load_network
 from fgp_vnn.property import load_property
-from fgp_vnn.query import Query
-from fgp_vnn.strategy import Crew as Numbers
-from fgp_vnn.strategy import Inputs, Neurons, Strategy
+from fgp_vnn.strategy import Inputs, Neurons, Sharing, Strategy
 from tests.helpers.command_line import box
 from tests.helpers.small_networks import random_network, save_onnx
+from tests.helpers.solving import solve_boxes
 
 FEW = Neurons(batch=4)
 SHARED = Strategy(
     inputs=Inputs(batch=4),
     neurons=FEW,
     short=FEW,
-    crew=Numbers(alone=(0.0, 0.0), turn=0.0, worth=0.0),
+    crew=Sharing(alone=(0.0, 0.0), turn=0.0, worth=0.0),
 )
 
 
@@ -55,19 +53,12 @@ def test_proofs_of_several_processes_are_whole(
     for above in (0.05, 0.1, 0.2, 0.4, 0.8):
         prop = tmp_path / "prop.vnnlib"
         prop.write_text(box([(-reach, reach)] * inputs, 2, f"(>= Y_0 {most + above * size})"))
-        logs: list[ProofLog] = []
-
-        def new_log(query: Query, case: int, logs: list[ProofLog] = logs) -> ProofLog:
-            logs.append(ProofLog(query, case))
-            return logs[-1]
-
         loaded, asked = load_network(model), load_property(prop)
         settings = Settings(jobs=2, attack=False, engine="split")
-        verdict = solve_property(
-            loaded, asked, settings, Budget.of(20, None), new_log=new_log, strategy=SHARED
-        )
+        boxes = Boxes(settings, proof=True, strategy=SHARED)
+        verdict = solve_boxes(boxes, loaded, asked, Budget.of(20, None))
         if verdict.status == "unsat":
-            steps = [step for log in logs for step in log.steps]
+            steps = [step for log in boxes.logs for step in log.steps]
             data, _ = prove(steps, model.read_bytes(), prop.read_bytes(), asked, lambda: None)
             assert check_files(data, model.read_bytes(), prop.read_bytes()).leaves >= 1
             if crews:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from fgp_vnn.api.verify import solve_property, verify
+from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.verify import verify
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.certificate.checker.check import check_files
 from fgp_vnn.engine.many import proved_at_once
@@ -23,6 +24,7 @@ from fgp_vnn.property.write import write_property
 from fgp_vnn.strategy import Inputs, Strategy
 from tests.helpers.command_line import small_model
 from tests.helpers.network_models import Builder
+from tests.helpers.solving import solve_boxes
 
 COUNT = 40
 NONE = np.zeros(1, dtype=np.bool_)
@@ -120,7 +122,7 @@ def test_the_verdict_is_that_of_the_cases_one_by_one(tmp_path: Path, slack: floa
     loaded = load_network(small_model(tmp_path))
     prop = Property(cases_of(loaded.network, slack), 4, 2)
     found = [
-        solve_property(loaded, prop, Settings(), UNLIMITED, strategy=strategy)
+        solve_boxes(Boxes(Settings(), strategy=strategy), loaded, prop, UNLIMITED)
         for strategy in (Strategy(), APART)
     ]
     assert found[0].status == found[1].status == ("unsat" if slack else "sat")
@@ -133,8 +135,9 @@ def test_the_verdict_is_that_of_the_cases_one_by_one(tmp_path: Path, slack: floa
 def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
     loaded = load_network(small_model(tmp_path))
     prop = Property(cases_of(loaded.network, 1.0), 4, 2)
-    verdict = solve_property(loaded, prop, Settings(), Budget(0.0, 1 << 30), strategy=APART)
-    assert verdict.status == "timeout" and "before box" in verdict.reason
+    boxes = Boxes(Settings(), strategy=APART)
+    verdict = solve_boxes(boxes, loaded, prop, Budget(0.0, 1 << 30))
+    assert verdict.status == "timeout" and "time is up" in verdict.reason
 
 
 def wave() -> Network:

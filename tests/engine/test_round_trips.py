@@ -24,7 +24,7 @@ from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.queue import PatternQueue
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
-from fgp_vnn.strategy import Attack, Descent, HashTable, Inputs, Neurons, Strategy, Walk
+from fgp_vnn.strategy import Attack, Descent, HashTable, Inputs, Neurons, Slopes, Strategy, Walk
 from tensor_operations import TensorOperations
 from tests.bounds.test_operators import twins
 from tests.bounds.test_patches import NETS
@@ -93,7 +93,9 @@ def test_a_batch_of_bundles_is_read_twice_and_thrice_more_where_it_is_clipped(
 ) -> None:
     query = unreachable(0.3)
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    strategy = Strategy(neurons=Neurons(batch=64, most=400, clipped=clipped, near=1.0))
+    slopes = replace(Slopes(), bundles=Slopes().bundles.on_device())
+    neurons = Neurons(batch=64, most=400, clipped=clipped, near=1.0)
+    strategy = Strategy(neurons=neurons, slopes=slopes)
 
     def run() -> None:
         outcome = split_neurons(query, bounds, lambda points: None, UNLIMITED, strategy)

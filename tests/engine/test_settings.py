@@ -50,3 +50,19 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
 ) -> None:
     with pytest.raises(InputError, match=word):
         make_settings(route, given)
+
+
+@pytest.mark.parametrize(
+    ("route", "name", "meant"),
+    [("verify", "engin", "engine"), ("certify", "time_out", "timeout"), ("radius", "sed", "seed")],
+)
+def test_a_setting_that_is_misspelt_is_refused_with_the_one_that_was_meant(
+    route: str, name: str, meant: str
+) -> None:
+    with pytest.raises(InputError, match=f"no setting '{name}'; did you mean '{meant}'"):
+        make_settings(route, {name: 1})
+
+
+def test_a_setting_like_no_other_is_refused_without_a_suggestion() -> None:
+    with pytest.raises(InputError, match=r"no setting 'quuux'$"):
+        make_settings("verify", {"quuux": 1})

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import fgp_vnn
+from fgp_vnn.api.boxes import Boxes
 from fgp_vnn.api.certify import Certifier
-from fgp_vnn.api.verify import solve_property
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import read_benchmark
 from fgp_vnn.cli.main import main
@@ -20,6 +20,7 @@ from fgp_vnn.engine.settings import ENGINES, ROUTES, Settings, make_settings
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
 from tests.helpers.places import BENCHMARK
+from tests.helpers.solving import solve_boxes
 from tests.helpers.ticking import Ticking
 
 # Another value than the usual one of every setting.
@@ -93,7 +94,7 @@ def read_by_verify(engine: str) -> set[str]:
         model, prop = instance(name)
         loaded, asked, now = load_network(model), load_property(prop), set[str]()
         settings = watched(Settings(engine=engine, attack=attack), now)
-        solve_property(loaded, asked, settings, Ticking(80))
+        solve_boxes(Boxes(settings), loaded, asked, Ticking(80))
         seen |= now
     return seen
 

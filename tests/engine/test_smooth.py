@@ -96,7 +96,7 @@ def test_what_needs_regions_refuses_smooth_networks_by_name() -> None:
     assert walked.status in ("unknown", "not_robust")
     assert "Sigmoid" in walked.reason
     with pytest.raises(UnsupportedError, match="Sigmoid"):
-        fgp_vnn.radius(network, x)
+        fgp_vnn.radius(network, x, engine="walk")
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import psutil
@@ -50,6 +51,18 @@ def test_what_fails_elsewhere_is_done_here(error: type[BaseException]) -> None:
         return piece
 
     assert list(ForkedSpread(3, 0.0)(work, "abcde")) == list("abcde")
+    assert not psutil.Process().children()
+
+
+def test_what_a_stopped_process_leaves_undone_is_done_here() -> None:
+    here = os.getpid()
+
+    def work(piece: str) -> str:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return piece
+
+    assert list(ForkedSpread(2, 0.0)(work, "abcd")) == list("abcd")
     assert not psutil.Process().children()
 
 

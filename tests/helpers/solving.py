@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from fgp_vnn.api.boxes import Boxes
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
@@ -12,6 +13,8 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network import LoadedNetwork
+from fgp_vnn.property import Property
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Strategy
 
@@ -26,6 +29,13 @@ def solve(
     """Whether a point of the domain meets the unsafe set."""
     strategy = strategy or Strategy()
     return run(Problem(query, confirm, settings, budget, strategy, NullLog(query)), "verify")
+
+
+def solve_boxes(boxes: Boxes, loaded: LoadedNetwork, prop: Property, budget: Budget) -> Verdict:
+    """The verdict on all boxes of a property."""
+    for problem in boxes.of_network(loaded, prop, budget):
+        boxes.add(run(problem, "verify"))
+    return boxes.verdict()
 
 
 def first_bounds(query: Query, budget: Budget) -> Tensor:

@@ -18,7 +18,7 @@ NAMES = sorted(curves())
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_lines_hold_in_high_precision(name: str, dtype: torch.dtype) -> None:
-    lower, upper = intervals(name, 300, 7)
+    lower, upper = intervals(name, 120, 7)  # many more in scripts/evaluation/activation_lines.py
     assert not violations(curves()[name], EXACT[name], lower.to(dtype), upper.to(dtype))
 
 

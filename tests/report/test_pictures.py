@@ -13,7 +13,7 @@ from fgp_vnn.bench.comparison import read_runs
 from fgp_vnn.bench.instances import read_benchmark
 from fgp_vnn.property.model import Case
 from fgp_vnn.report.pictures import (
-    Layout,
+    ImageLayout,
     counterexample_picture,
     draw,
     image_layout,
@@ -25,39 +25,39 @@ from tests.report.runs import SIDE, make_comparison
 @pytest.mark.parametrize(
     ("shape", "layout"),
     [
-        ((1, 784), Layout(28, 28, 1)),
-        ((1, 1, 28, 28), Layout(28, 28, 1)),
-        ((1, 784, 1), Layout(28, 28, 1)),
-        ((1, 3072), Layout(32, 32, 3)),
-        ((1, 3, 32, 32), Layout(32, 32, 3)),
-        ((1, 32, 32, 3), Layout(32, 32, 3, channels_last=True)),
-        ((1, 64, 64), Layout(64, 64, 1)),
-        ((1, 20, 30), Layout(20, 30, 1)),
+        ((1, 784), ImageLayout(28, 28, 1)),
+        ((1, 1, 28, 28), ImageLayout(28, 28, 1)),
+        ((1, 784, 1), ImageLayout(28, 28, 1)),
+        ((1, 3072), ImageLayout(32, 32, 3)),
+        ((1, 3, 32, 32), ImageLayout(32, 32, 3)),
+        ((1, 32, 32, 3), ImageLayout(32, 32, 3, channels_last=True)),
+        ((1, 64, 64), ImageLayout(64, 64, 1)),
+        ((1, 20, 30), ImageLayout(20, 30, 1)),
         ((5,), None),
-        ((1, 1, 8, 8), Layout(8, 8, 1)),
-        ((1, 64), Layout(8, 8, 1)),
+        ((1, 1, 8, 8), ImageLayout(8, 8, 1)),
+        ((1, 64), ImageLayout(8, 8, 1)),
         ((1, 49), None),
-        ((1, 3, 480, 640), Layout(480, 640, 3)),
-        ((1, 480, 640, 3), Layout(480, 640, 3, channels_last=True)),
-        ((1, 1, 5, 9), Layout(5, 9, 1)),
-        ((1, 6, 20, 30), Layout(20, 30, 6)),
-        ((1, 20, 30, 2), Layout(20, 30, 2, channels_last=True)),
+        ((1, 3, 480, 640), ImageLayout(480, 640, 3)),
+        ((1, 480, 640, 3), ImageLayout(480, 640, 3, channels_last=True)),
+        ((1, 1, 5, 9), ImageLayout(5, 9, 1)),
+        ((1, 6, 20, 30), ImageLayout(20, 30, 6)),
+        ((1, 20, 30, 2), ImageLayout(20, 30, 2, channels_last=True)),
         ((1, 785), None),
         ((1, 3, 2, 2), None),
         ((2, 3, 4, 5), None),
     ],
 )
 def test_an_input_looks_like_an_image_by_its_shape(
-    shape: tuple[int, ...], layout: Layout | None
+    shape: tuple[int, ...], layout: ImageLayout | None
 ) -> None:
     assert image_layout(shape, int(np.prod(shape))) == layout
 
 
 def test_channels_come_last_in_a_picture() -> None:
     x = np.arange(12.0)
-    first = Layout(2, 2, 3).pixels(x)
+    first = ImageLayout(2, 2, 3).pixels(x)
     assert first[0, 1].tolist() == [1, 5, 9]
-    last = Layout(2, 2, 3, channels_last=True).pixels(x)
+    last = ImageLayout(2, 2, 3, channels_last=True).pixels(x)
     assert last[0, 1].tolist() == [3, 4, 5]
 
 
@@ -70,7 +70,7 @@ def decoded(source: str) -> NDArray[np.uint8]:
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_image_holds_its_input(channels: int) -> None:
-    layout = Layout(5, 7, channels, channels_last=True)
+    layout = ImageLayout(5, 7, channels, channels_last=True)
     original, found = np.random.default_rng(1).integers(0, 256, (2, 35 * channels)) / 1.0
     drawn = draw("", "", layout, (original, found), (0.0, 255.0))
     assert (decoded(drawn.original) == layout.pixels(original)).all()
@@ -79,20 +79,20 @@ def test_an_image_holds_its_input(channels: int) -> None:
 
 def test_channels_that_are_no_colours_are_shown_by_their_mean() -> None:
     inputs = np.array([0.0, 1.0]), np.array([1.0, 1.0])
-    drawn = draw("", "", Layout(1, 1, 2), inputs, (0.0, 1.0))
+    drawn = draw("", "", ImageLayout(1, 1, 2), inputs, (0.0, 1.0))
     assert decoded(drawn.original).tolist() == [[[128]]]
     assert decoded(drawn.counterexample).tolist() == [[[255]]]
 
 
 def test_a_large_image_is_reduced_in_its_proportions() -> None:
     inputs = np.zeros(640 * 960), np.ones(640 * 960)
-    drawn = draw("", "", Layout(640, 960, 1), inputs, (0.0, 1.0))
+    drawn = draw("", "", ImageLayout(640, 960, 1), inputs, (0.0, 1.0))
     assert decoded(drawn.counterexample).shape == (213, 320, 1)
 
 
 def test_the_difference_is_blue_where_the_value_fell_and_red_where_it_rose() -> None:
     before, after = np.array([1.0, 0.0, 0.5]), np.array([0.0, 1.0, 0.5])
-    drawn = draw("", "", Layout(1, 3, 1), (before, after), (0.0, 1.0))
+    drawn = draw("", "", ImageLayout(1, 3, 1), (before, after), (0.0, 1.0))
     fell, rose, stayed = decoded(drawn.difference)[0].astype(int)
     assert fell[2] > fell[0] and rose[0] > rose[2]
     assert stayed.tolist() == [255, 255, 255]

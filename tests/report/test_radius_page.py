@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fgp_vnn.report.figures import PAGE, PAPER, inline_svg
-from fgp_vnn.report.pictures import Layout, draw
+from fgp_vnn.report.pictures import ImageLayout, draw
 from fgp_vnn.report.radius_page import RadiusReport
 from fgp_vnn.report.radius_plots import Radii, bin_edges, curve, histogram, save_both
 from fgp_vnn.report.radius_set import PointRadius
@@ -49,7 +49,7 @@ class Page(HTMLParser):
 def page_text() -> str:
     centre = np.linspace(0, 1, 196)
     inputs = centre, centre[::-1].copy()
-    picture = draw("point 4", "from 3 to 5", Layout(14, 14, 1), inputs, (0.0, 1.0))
+    picture = draw("point 4", "from 3 to 5", ImageLayout(14, 14, 1), inputs, (0.0, 1.0))
     network = {"file": HOSTILE, "ReLUs": 11}
     return RadiusReport(network, {"norm": "linf"}, [picture], make_radii()).html()
 

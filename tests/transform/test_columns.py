@@ -12,6 +12,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, Domain, L2Ball
+from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import Condensed
@@ -99,6 +100,7 @@ def test_columns_that_go_forward_in_parts_are_the_same(net: Net, columns: int) -
     assert len(every.neurons) > 3
     torch.testing.assert_close(some.least, every.least)
     for part, whole in zip(some.query.network.maps, every.query.network.maps, strict=True):
+        assert isinstance(part, Dense) and isinstance(whole, Dense)
         torch.testing.assert_close(part.weights, whole.weights)
 
 

@@ -92,9 +92,9 @@ def planes(kind: str, lower: Array, upper: Array, alpha: Array | None = None) ->
     low = _mixed(_slopes(kind, lower, upper, 1), share)
     high = -_mixed(_slopes(kind, lower, upper, -1), share)
     shift = {"Sigmoid": 1.0, "Tanh": 0.0}[kind]
-    floor = _offset(kind, lower, upper, low)
-    turned_offset = _offset(kind, -upper, -lower, high)
-    ceiling = shift - turned_offset + SUM * (shift + np.abs(turned_offset))
+    floor = offset(kind, lower, upper, low)
+    turned_floor = offset(kind, -upper, -lower, high)
+    ceiling = shift - turned_floor + SUM * (shift + np.abs(turned_floor))
     return Planes(low, floor, high, ceiling)
 
 
@@ -122,14 +122,12 @@ def _derivative(kind: str, z: Array) -> Array:
     return 1 - f * f if kind == "Tanh" else f * (1 - f)
 
 
-def _offset(kind: str, lower: Array, upper: Array, slope: Array) -> Array:
+def offset(kind: str, lower: Array, upper: Array, slope: Array) -> Array:
     """Proved c with slope z + c <= f(z) over [lower, upper]."""
     ends = [_function(kind, e) - slope * e - _spare(slope * e) for e in (lower, upper)]
     concave = np.minimum(np.where(lower >= 0, ends[0], np.inf), ends[1])
-    # Where the whole interval is convex, its upper end is one of the tangent's.
+    # The convex part ends at 0 at most, which is an end of the concave part too.
     start, end = np.minimum(lower, 0.0), np.minimum(upper, 0.0)
-    at_zero = _function(kind, np.zeros_like(slope)) - _spare(np.zeros_like(slope))
-    concave = np.where((lower < 0) & (upper > 0), np.minimum(concave, at_zero), concave)
     t = np.clip(_touch(kind, slope), start, end)
     tilt, reach = _derivative(kind, t) - slope, end - start
     rise = np.minimum(tilt * (start - t), tilt * (end - t))

@@ -13,13 +13,13 @@ SETTINGS: dict[Question, tuple[str, ...]] = {
 
 def steps() -> Steps:
     """What `certify` asks is mostly decided by bounds or a short walk: these come first."""
-    from fgp_vnn.engine.radius_search import bound_roughly, split_nearest
+    from fgp_vnn.engine.radius_search import NEAREST, bound_roughly
     from fgp_vnn.engine.radius_stages import attack_nearest
-    from fgp_vnn.engine.search_steps import split, walk_few, walk_first
+    from fgp_vnn.engine.search_steps import SPLIT, walk_few, walk_first
     from fgp_vnn.engine.steps import BEGIN, TIGHTEN, attack_quickly, bound_for_walk, watch_time
 
     return {
-        "verify": (*BEGIN, *TIGHTEN, walk_few, split),
-        "certify": (bound_for_walk, watch_time, attack_quickly, walk_first, *TIGHTEN, split),
-        "radius": (attack_nearest, bound_roughly, split_nearest),
+        "verify": (*BEGIN, *TIGHTEN, walk_few, *SPLIT),
+        "certify": (bound_for_walk, watch_time, attack_quickly, walk_first, *TIGHTEN, *SPLIT),
+        "radius": (attack_nearest, bound_roughly, *NEAREST),
     }

@@ -13,13 +13,13 @@ SETTINGS: dict[Question, tuple[str, ...]] = {
 
 def steps() -> Steps:
     """The same steps whether a file or a ball is asked about."""
-    from fgp_vnn.engine.radius_search import bound_roughly, split_nearest
+    from fgp_vnn.engine.radius_search import NEAREST, bound_roughly
     from fgp_vnn.engine.radius_stages import attack_nearest
-    from fgp_vnn.engine.search_steps import split
+    from fgp_vnn.engine.search_steps import SPLIT
     from fgp_vnn.engine.steps import BEGIN, TIGHTEN
 
     return {
-        "verify": (*BEGIN, *TIGHTEN, split),
-        "certify": (*BEGIN, *TIGHTEN, split),
-        "radius": (attack_nearest, bound_roughly, split_nearest),
+        "verify": (*BEGIN, *TIGHTEN, *SPLIT),
+        "certify": (*BEGIN, *TIGHTEN, *SPLIT),
+        "radius": (attack_nearest, bound_roughly, *NEAREST),
     }

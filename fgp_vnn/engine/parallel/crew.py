@@ -21,7 +21,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.parallel.processes import Process, fork
 from fgp_vnn.engine.parallel.worker import Worker
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.strategy import Crew as Numbers
+from fgp_vnn.strategy import Sharing
 
 Records = dict[str, Tensor]
 
@@ -40,7 +40,7 @@ class Crew:
     """Processes that work on searches until one has its answer, or all have had enough."""
 
     def __init__(
-        self, searches: Sequence[Divisible], jobs: int, budget: Budget, numbers: Numbers
+        self, searches: Sequence[Divisible], jobs: int, budget: Budget, numbers: Sharing
     ) -> None:
         self._searches, self._budget, self._numbers = searches, budget, numbers
         self._tasks: dict[Process, _Task | None] = {}

@@ -11,6 +11,8 @@ import gc
 import logging
 import os
 import signal
+import socket
+import struct
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import only_watched
 from fgp_vnn.budget.host import share_limits
 from fgp_vnn.engine.parallel.messages import packed, unpacked
+from fgp_vnn.strategy import COMMON
 
 
 def can_fork() -> bool:
@@ -42,12 +45,19 @@ class Process:
     connection: Connection
 
     def send(self, message: Any) -> None:
-        """Send a message; raises OSError if nobody is there any more."""
+        """Send a message; raises OSError if nobody is there any more, or nobody reads it."""
         self.connection.send_bytes(packed(message))
 
     def receive(self) -> Any:
-        """The next message; raises EOFError or OSError if nobody is there any more."""
+        """The next message, which has begun to arrive; raises EOFError or OSError if nobody is
+        there any more, or the rest of it does not come."""
         return unpacked(self.connection.recv_bytes())
+
+    def awaited(self, seconds: float) -> Any:
+        """The same, for which so many seconds may pass before it begins to arrive."""
+        if not self.connection.poll(seconds):
+            raise TimeoutError(f"nothing was heard for {seconds:.0f} s")
+        return self.receive()
 
     def end(self) -> None:
         """End the process at once, whatever it is doing."""
@@ -62,6 +72,7 @@ def fork(work: Callable[[Connection], None], others: Sequence[Process], parts: i
     """A copy of this process that does some work and ends, in one of so many parts of the memory
     that limits leave; what `others` are told is not its business."""
     ours, theirs = Pipe()
+    _wait_no_longer(ours, COMMON.stalled)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads
         number = os.fork()
@@ -75,6 +86,15 @@ def fork(work: Callable[[Connection], None], others: Sequence[Process], parts: i
         work(theirs)
     finally:
         os._exit(0)
+
+
+def _wait_no_longer(connection: Connection, seconds: float) -> None:
+    """Let reading and writing fail after so many seconds in which not a byte has moved: a process
+    that was stopped keeps its end open, and neither reads nor writes."""
+    limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def end_with(connection: Connection) -> None:

@@ -3,46 +3,74 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
+from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.story import LOG, Stage, tell
 from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.processes import can_fork
+from fgp_vnn.engine.problem import Problem
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.search.forecast import Forecast
-from fgp_vnn.strategy import Crew as Numbers
+from fgp_vnn.search.forecast import Forecast, Left
 
 
-def run_shared(search: Divisible, jobs: int, numbers: Numbers, forecast: Forecast) -> None:
-    """Run a search until it has its answer or has had enough.
+def run_shared(problem: Problem, search: Divisible) -> Outcome:
+    """Run a search of a problem to its end, or to where it has had enough and no end is near.
 
     What ends soon never has a second process; and what processes leave open, because they have died
     or failed, is done here.
     """
+    numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
     enough = _watched(search, forecast, numbers.tell)
-    if jobs > 1 and can_fork() and _worth_sharing(search, numbers.alone, enough):
-        try:
-            with Crew([search], jobs, search.budget, numbers) as crew:
-                crew.work(lambda: search.found is not None or enough())
-        except OSError as error:
-            LOG.warning("no more processes: %s", error)
-    search.run(enough)
+    with problem.timed("search"):
+        while True:
+            if problem.jobs > 1 and can_fork():
+                search.run(_until_ripe(search, numbers.alone, enough))
+                if len(search.frontier) > 1 and search.found is None and not search.enough():
+                    try:
+                        with Crew([search], problem.jobs, search.budget, numbers) as crew:
+                            crew.work(lambda: search.found is not None or enough())
+                    except OSError as error:
+                        LOG.warning("no more processes: %s", error)
+            search.run(enough)
+            left = forecast.left()
+            if not _goes_on(problem, search, left, near):
+                break
+            near = left.bounds
+        outcome = search.outcome()
+        problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
+    return outcome
 
 
-def _worth_sharing(
+def _until_ripe(
     search: Divisible, alone: tuple[float, float], enough: Callable[[], bool]
-) -> bool:
-    """Begin a search in this process; whether enough is open after so many seconds: a batch after
-    the first of them, and two parts after the second."""
+) -> Callable[[], bool]:
+    """Whether a search has had enough, or is worth sharing after so many seconds: if a batch is
+    open after the first of them, or two parts are after the second."""
     begin = time.monotonic()
 
     def ripe() -> bool:
         spent, waiting = time.monotonic() - begin, len(search.frontier)
         return spent >= alone[0] and waiting > (1 if spent >= alone[1] else search.batch)
 
-    search.run(lambda: enough() or ripe())
-    return len(search.frontier) > 1 and search.found is None and not search.enough()
+    return lambda: enough() or ripe()
+
+
+def _goes_on(problem: Problem, search: Divisible, left: Left, near: float) -> bool:
+    """Whether a search whose turn is over goes on: where it is expected to end soon, and sooner
+    than the last time. It gets twice the time that this is expected to take."""
+    if search.found is not None or not search.open or problem.budget.expired():
+        return False
+    remaining = problem.budget.share(1.0).left()
+    share = 2 * left.seconds / max(remaining, 1e-9)
+    soon = share <= problem.strategy.crew.soon and left.bounds < near
+    what = "it goes on" if soon else "its turn is over"
+    tell(Stage(f"split: {left}, {what}", search.open, left=remaining), logging.INFO)
+    if soon:
+        search.extend(problem.budget.share(share))
+    return soon
 
 
 def _watched(search: Divisible, forecast: Forecast, seconds: float) -> Callable[[], bool]:

@@ -13,12 +13,16 @@ from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import start_watching
 from fgp_vnn.engine.parallel.messages import packed
 from fgp_vnn.engine.parallel.processes import Process, end_with, fork
+from fgp_vnn.strategy import COMMON
+
+_PATIENCE = 4  # times as long as a part has taken here, before another one is done here too
 
 
 class ForkedSpread(Spread):
     """Does the first part of the pieces here, and each other part in a process of its own.
 
-    What a process that dies or fails leaves undone is done here, so that an error is raised here.
+    What a process that dies, fails or is stopped leaves undone is done here, so that an error is
+    raised here.
     """
 
     def __init__(self, ways: int, worth: float) -> None:
@@ -39,11 +43,13 @@ class ForkedSpread(Spread):
                 part = [pieces[i] for i in range(way, len(pieces), ways)]
                 processes.append(fork(partial(_do, work, part), processes, ways))
             results |= {i: work(pieces[i]) for i in range(0, len(pieces), ways)}
-            self._rate = (time.monotonic() - begin) * ways / max(size, 1)
+            spent = time.monotonic() - begin
+            self._rate = spent * ways / max(size, 1)
             for way, process in enumerate(processes, 1):
-                results |= zip(range(way, len(pieces), ways), process.receive(), strict=True)
+                found = process.awaited(_PATIENCE * spent + COMMON.stalled)
+                results |= zip(range(way, len(pieces), ways), found, strict=True)
         except (EOFError, OSError) as error:
-            LOG.warning("a process has died: %s", error)
+            LOG.warning("a process has died or stopped: %s", error)
         finally:
             for process in processes:
                 process.end()

@@ -31,7 +31,8 @@ def losses(
     columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
     before = network.preactivations(box.center)
     # Where nothing is lost, rows that are least at different corners still keep a box open.
-    total = numbers.corners * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
+    corners = numbers.corners if network.piecewise_linear else numbers.smooth_corners
+    total = corners * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
     for k, layer in enumerate(network.layers):
         moved = layer.linear([columns[s] for s in layer.sources])  # [boxes, inputs, n_k]
         if k + 1 in passed.coefficients:

@@ -1,0 +1,169 @@
+"""The boxes of a property as problems, one after the other, and the verdict on all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
+from fgp_vnn.api.opening import load_asked
+from fgp_vnn.api.refused import attack_refused
+from fgp_vnn.attack.confirm import Judge
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.host import cores
+from fgp_vnn.engine.device import pick_device
+from fgp_vnn.engine.many import Doubles, box_of, log_box, proved_at_once
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.proof_log import NullLog, ProofLog
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network import LoadedNetwork, Network
+from fgp_vnn.network.onnx.deployed import Deployment, read_deployment
+from fgp_vnn.network.onnx.opaque import FLAT
+from fgp_vnn.property import Property
+from fgp_vnn.query import Query, ask
+from fgp_vnn.strategy import Strategy
+from fgp_vnn.transform.float32 import deployed, received
+
+
+@dataclass(eq=False)
+class Boxes:
+    """The problems of a property, each to be run and its verdict added before the next one.
+
+    They end with a counterexample, or when time is up: the property is broken if one box is, and
+    proved if all are.
+    """
+
+    settings: Settings
+    proof: bool = False  # whether to keep a log of what is proved
+    strategy: Strategy = field(default_factory=Strategy)
+    logs: list[ProofLog] = field(init=False, default_factory=list)
+    verdicts: list[Verdict] = field(init=False, default_factory=list)
+    _load: float = field(init=False, default=0.0)  # seconds
+    _note: str = field(init=False, default="")
+    _refused: str = field(init=False, default="")  # why the float32 program cannot be bounded
+
+    def add(self, verdict: Verdict) -> None:
+        """The verdict on the last problem."""
+        if self._refused and verdict.status == "unknown":
+            verdict = replace(verdict, reason=self._refused)
+        self.verdicts.append(verdict)
+
+    def verdict(self) -> Verdict:
+        """One verdict on all boxes."""
+        joined = join_verdicts(self.verdicts)
+        return replace(joined, seconds={"load": self._load, **joined.seconds}, note=self._note)
+
+    def of_model(
+        self, model: Any, prop: Property, limit: Callable[[], Budget]
+    ) -> Iterator[Problem]:
+        """The problems of a model, or of two files; `limit` begins a budget."""
+        begin, asked = time.perf_counter(), 0
+        for loaded, part in self._networks(model, prop):
+            budget, self._note = limit(), loaded.note
+            self._load += time.perf_counter() - begin
+            flat = FLAT & loaded.operators.keys()  # gradients need slopes in place
+            if self.settings.attack and flat and isinstance(model, tuple):
+                some = budget.share(self.strategy.attack.blind.share)
+                with suppress(UnsupportedError):
+                    error = UnsupportedError("its gradients are 0")
+                    tried = attack_refused(model, part, self.settings, some, error)
+                    if tried.status == "sat":
+                        self.verdicts = [tried]
+                        return
+            program = model[0] if self.settings.float32_semantics else None
+            yield from self.of_network(loaded, part, budget, program)
+            asked += len(part.cases)
+            if any(verdict.status == "sat" for verdict in self.verdicts):
+                return
+            if asked < len(prop.cases) and budget.expired():
+                self.add(Verdict("timeout", reason="time is up before the last boxes"))
+                return
+            begin = time.perf_counter()
+
+    def of_network(
+        self, loaded: LoadedNetwork, prop: Property, budget: Budget, program: Path | None = None
+    ) -> Iterator[Problem]:
+        """The problems of a network; with the file of a program, proofs are about every float32
+        evaluation of it, and where these cannot be bounded it is only attacked."""
+        settings = self.settings
+        device = pick_device(settings.device, settings.precision)
+        dtype = getattr(torch, settings.precision)
+        network = loaded.network.to(device, dtype)
+        jobs = settings.jobs or cores() if device.type == "cpu" else 1  # a GPU has work for one
+        deployment = None if program is None else self._deployment(program)
+        proved = self._proved_together(network, prop, budget) if program is None else {}
+        for number, case in enumerate(prop.cases):
+            domain, asked = box_of(case), network
+            if number in proved:
+                if self.proof:
+                    log = self._log(ask(network, domain, case.unsafe), number)
+                    log_box(log, case, proved[number])
+                continue
+            if number and budget.expired():
+                self.add(Verdict("timeout", reason=f"time is up before box {number + 1}"))
+                return
+            if deployment is not None and not self._refused:
+                try:
+                    with torch.no_grad():
+                        wide = deployed(loaded.network, received(domain), deployment, budget=budget)
+                    domain, asked = received(domain), wide.to(device, dtype)
+                except UnsupportedError as error:
+                    self._refused = str(error)
+            if self._refused:
+                settings = replace(settings, engine="attack")
+            judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
+            query = ask(asked, domain, case.unsafe)
+            log = self._log(query, number)
+            yield Problem(query, judge, settings, budget, self.strategy, log, jobs)
+            if self.verdicts[-1].status == "sat":
+                return
+
+    def _networks(self, model: Any, prop: Property) -> Iterator[tuple[LoadedNetwork, Property]]:
+        """The network of two files or of a model, with the part of the property that it is for."""
+        if isinstance(model, tuple):
+            # What a certificate or a deployment is about is read from the file, for all inputs.
+            for_all = self.proof or self.settings.float32_semantics
+            yield from load_for(model, prop, all_inputs=for_all)
+            return
+        loaded = load_asked(model, asked_about(prop))
+        check_fit(loaded, prop, "the model", "the property")
+        yield loaded, prop
+
+    def _deployment(self, program: Path) -> Deployment | None:
+        try:
+            return read_deployment(program)
+        except UnsupportedError as error:
+            self._refused = str(error)
+            return None
+
+    def _proved_together(
+        self, network: Network, prop: Property, budget: Budget
+    ) -> dict[int, Doubles]:
+        """The boxes that plain bounds prove, if there are many: what shows it, by their numbers."""
+        inputs = self.strategy.inputs
+        # The checker bounds boxes by itself, and where it fails they are split: few inputs only.
+        together = not self.proof or network.inputs <= inputs.few
+        together = together and self.settings.engine != "attack"
+        if not together or len(prop.cases) < inputs.cases:
+            return {}
+        begin = time.perf_counter()
+        found = proved_at_once(network, prop.cases, budget, self.strategy)
+        proved = {n: weights for n, weights in enumerate(found) if weights is not None}
+        if proved:
+            spent, boxes = {"bounds": time.perf_counter() - begin}, {"boxes": len(prop.cases)}
+            self.add(Verdict("unsat", "bounds", seconds=spent, statistics=boxes))
+        return proved
+
+    def _log(self, query: Query, case: int) -> NullLog:
+        if not self.proof:
+            return NullLog(query)
+        self.logs.append(ProofLog(query, case))
+        return self.logs[-1]
