@@ -23,6 +23,16 @@ _TURNED = tested(
     "transform/test_inputs::weights_that_cancel_at_the_centre_once_they_are_cast_are_part_of_the_defect",
     "transform/test_inputs::a_ball_in_single_precision_stays_large_enough",
 )
+_CHAINS = tested(
+    "transform/chain_forms.py",
+    "transform/test_chains::defects_of_all_maps_are_in_the_bounds_and_in_the_condensed_maps",
+    "base/test_rounding::condensed_maps_and_bounds_hold_at_all_magnitudes",
+)
+_BALL = tested(
+    "search/ball.py",
+    "base/test_rounding_rows::half_spaces_about_another_centre_are_within_their_errors",
+    "base/test_rounding_rows::distances_in_a_ball_and_parts_of_it_are_rounded_down",
+)
 _FIXED = tested(
     "transform/inputs.py",
     "transform/test_inputs::a_weight_that_is_lost_counts_times_the_value_of_a_fixed_input",
@@ -126,4 +136,59 @@ DEFECTS: tuple[Change, ...] = (
     ("defect: forgotten with old inputs", _TURNED, "defect=defect + before", "defect=defect"),
     ("error: a basis stretches nothing", _TURNED, "ball.radius * self.stretch", "ball.radius"),
     ("defect: fixed inputs lose nothing", _FIXED, "* terms + size_of.lost * small", "* terms"),
+    (
+        "defect: of a map of a chain",
+        _CHAINS,
+        "carried if affine.defect is None else carried + affine.defect",
+        "carried",
+    ),
+    ("defect: in the norm of errors", _CHAINS, "local = local + affine.defect[on]", "pass"),
+    (
+        "error: the norm of errors shrinks",
+        _CHAINS,
+        "_norm_bound(weight) * before.norm",
+        "0.5 * _norm_bound(weight) * before.norm",
+    ),
+    (
+        "error: of unstable neurons that are replaced by lines",
+        _CHAINS,
+        "error = error + size @ group.forms.error",
+        "pass",
+    ),
+    (
+        "error: of forms, in their intervals",
+        _CHAINS,
+        "slack + self.unit.grow(8) * forms.error + self",
+        "slack + self",
+    ),
+    (
+        "error: of neurons that are nearly on",
+        _CHAINS,
+        "self.unit.grow(2) * (forms.error + slack))",
+        "forms.error)",
+    ),
+    (
+        "error: of half-spaces about another centre",
+        _BALL,
+        "size_of.grow(2) * spaces.errors + size_of.share(inputs + 6) * terms + small",
+        "size_of.grow(2) * spaces.errors",
+    ),
+    (
+        "error: distances are rounded to the nearest",
+        _BALL,
+        "part * self.radius * (1 - unit(self.origin.dtype).share(4)) -",
+        "part * self.radius -",
+    ),
+    (
+        "error: parts of a ball are rounded to the nearest",
+        _BALL,
+        "(self.radius * unit(self.origin.dtype).grow(4))",
+        "self.radius",
+    ),
+    (
+        "error: a part that holds a distance is rounded to the nearest",
+        _BALL,
+        "/ self.radius * room, 1.0)",
+        "/ self.radius, 1.0)",
+    ),
 )

@@ -24,13 +24,14 @@ _MODEL = tested(
     "property/test_exact::rows_are_evaluated_without_rounding",
     "property/test_exact::a_limit_that_is_no_float64_is_kept_as_written_for_the_judge",
 )
-_CHECKER = tested(
-    "certificate/checker/bounds.py",
+_CHECKED = (
     "certificate/test_bounds::lines_enclose_the_relu_exactly",
     "certificate/test_bounds::no_point_of_the_box_is_outside_of_the_bounds",
     "certificate/test_bounds::bounds_are_below_the_exact_ones_and_close_to_them",
     "certificate/test_numbers",
 )
+_CHECKER = tested("certificate/checker/bounds.py", *_CHECKED)
+_CHECKED_LINES = tested("certificate/checker/lines.py", *_CHECKED)
 _CHECK = tested("certificate/checker/check.py", "certificate/test_tampering")
 _UNSAFE = tested(
     "certificate/checker/unsafe.py",
@@ -71,7 +72,7 @@ READING: tuple[Change, ...] = (
     ),
     (
         "checker: a chord that starts too low",
-        _CHECKER,
+        _CHECKED_LINES,
         "np.maximum(-chord * lower, (1 - chord) * upper)",
         "np.minimum(-chord * lower, (1 - chord) * upper)",
     ),

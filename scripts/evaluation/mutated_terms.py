@@ -96,6 +96,21 @@ TERMS: tuple[Change, ...] = (
         "lost * (4 * _sum(sizes) + 4 * width + _sum(terms))",
         "lost * (4 * _sum(sizes) + 4 * width)",
     ),
+    ("term: offsets of lines do not round", _BACKWARD, "share * highest(fan) + lost", "lost"),
+    ("term: lines are not flushed", _BACKWARD, " + lost * (8 + 8 * read)", ""),
+    (
+        "term: the map below lines",
+        _BACKWARD,
+        "own + self._unit.grow(width + 8) * through,",
+        "own,",
+    ),
+    ("term: products with lines", _BACKWARD, "8 * (width + arrive.shape[-1])", "0"),
+    (
+        "term: multipliers of neurons below lines",
+        _BACKWARD,
+        "error + dot(multiplier.abs(), _wide(each_z))",
+        "error",
+    ),
     (
         "term: the centre does not round",
         _BACKWARD,

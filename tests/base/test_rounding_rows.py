@@ -14,12 +14,15 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import Box, Domain, L2Ball
 from fgp_vnn.network.model import Dense, Network
-from fgp_vnn.query import Query
+from fgp_vnn.query import Query, ask
+from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.joint import excluded, join_constraints
 from fgp_vnn.regions.triangular import triangular
+from fgp_vnn.search.ball import SearchBall, about
 from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.search.rebound import over_caps
 from fgp_vnn.strategy import Inputs
+from tests.helpers.extreme_networks import dot, matrix
 from tests.helpers.flushing import flushed
 
 EPS, TINY = torch.finfo(torch.float64).eps, torch.finfo(torch.float32).tiny
@@ -183,3 +186,30 @@ def test_a_defect_over_a_cap_is_not_rounded_down() -> None:
     lower, upper = over_cap(first, L2Ball(double(0.0), 1.0), double(0.0), 0.0)
     for offset, low, high in zip(*map(exact, (bias, lower, upper)), strict=True):
         assert low <= offset - 1 and high >= offset + 1
+
+
+def test_half_spaces_about_another_centre_are_within_their_errors() -> None:
+    for seed in range(10):
+        source = torch.Generator().manual_seed(seed)
+        rows, shift = torch.rand(2, 1, 4, 5, generator=source, dtype=torch.float64) - 0.5
+        before = HalfSpaces(rows, torch.zeros(1, 4).double(), torch.full((1, 4), 1e-20).double())
+        after = about(before, shift[0, 0])
+        for row, value, error in zip(
+            matrix(rows[0]), exact(after.values), exact(after.errors), strict=True
+        ):
+            meant = dot(row, exact(shift[0, 0]))
+            assert abs(value - meant) + exact(before.errors)[0] <= error
+
+
+def test_distances_in_a_ball_and_parts_of_it_are_rounded_down() -> None:
+    origin = torch.zeros(2, dtype=torch.float64)
+    output = Dense((0,), (torch.ones(1, 2).double(),), origin[:1])
+    for seed in range(20):
+        source = torch.Generator().manual_seed(seed)
+        radius, part = torch.rand(2, generator=source, dtype=torch.float64).tolist()
+        query = ask(Network((), output, 2), L2Ball(origin, radius), [])
+        ball = SearchBall(query, LayerBounds((), ()), origin, radius)
+        assert Fraction(ball.distance(part)) <= Fraction(part) * Fraction(radius)
+        assert Fraction(ball.part(part)) * Fraction(radius) <= Fraction(part)
+        near = part * radius
+        assert Fraction(ball.holding(near)) * Fraction(radius) >= Fraction(near)

@@ -10,6 +10,9 @@ from torch import Tensor
 from fgp_vnn.base.rounding import larger_radius, moved_center, unit
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.activations.base import RELU, Activation
+from fgp_vnn.network.activations.powers import power
+from fgp_vnn.network.activations.table import ACTIVATIONS
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.regions.halfspaces import HalfSpaces, doubt, nominal
 
@@ -26,13 +29,15 @@ def rounding(
     size: float = 0.0,
     hidden: float = 0.0,
     defect: Tensor | None = None,
+    activation: Activation = RELU,
 ) -> Rounding:
     """Of a layer with equal weights, inputs of at most `size` and values of at most `hidden`."""
     first = Dense((0,), (torch.full((width, inputs), weight),), torch.zeros(width), defect)
-    network = Network((first,), Dense((1,), (torch.zeros(1, width),), torch.zeros(1)), inputs)
+    output = Dense((1,), (torch.zeros(1, width),), torch.zeros(1))
+    network = Network((first,), output, inputs, (activation,))
     box = Box(torch.full((inputs,), -size), torch.full((inputs,), size))
     values = torch.full((1, width), hidden)
-    return Rounding(network, box, LayerBounds((-values,), (values,)))
+    return Rounding(network, box, LayerBounds((-values,), (values,), (activation,)))
 
 
 def of_map(made: Rounding, row: float, width: int = 1) -> float:
@@ -95,6 +100,18 @@ def test_coefficients_at_a_relu_round_and_underflow() -> None:
     assert of_layer(rounding(), 1e30) >= ALMOST * 10 * LOST * 1e30
     assert of_layer(rounding(hidden=1e10), 0.0) >= ALMOST * 4 * LOST * 1e10
     assert of_layer(rounding(defect=torch.ones(1)), 1.0) >= 1.0
+
+
+def test_coefficients_at_a_smooth_function_round_and_underflow() -> None:
+    """exp is 1 at 0 and has slopes of 1 and more in [-1, 1]; z^2 and its slope are 0 at 0."""
+    exp, square, none = ACTIVATIONS["Exp"]({}), power(2.0), torch.zeros(1, 1, 1)
+    assert of_layer(rounding(activation=exp), 1e10) >= 8 * EPS * 1e10
+    assert of_layer(rounding(activation=exp, hidden=1.0, defect=torch.ones(1)), 1.0) >= 1.0
+    assert of_layer(rounding(activation=square), 1e30) >= ALMOST * 8 * LOST * 1e30
+    wide = rounding(activation=square, width=100)
+    assert of_layer(wide, 0.0, 100) >= ALMOST * (1600 + 600) * LOST
+    weighed = rounding(activation=square, hidden=1e10).of_layer(1, none, none + 1)
+    assert float(weighed) >= EPS * 1e10
 
 
 def test_the_input_rounds_and_underflows() -> None:

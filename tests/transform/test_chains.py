@@ -10,7 +10,8 @@ import torch
 
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
-from fgp_vnn.network.model import Dense
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chains import Condensed, condense, is_chain
@@ -123,3 +124,23 @@ def test_neurons_without_weights_are_left_out(kind: str, deep: bool) -> None:
     assert not bool(undecided(bounds)[1][:4].any())
     values = query.network.preactivations(sample(query.domain, 400, 1))
     assert bool((values[-1] >= small.least - 1e-9).all())
+
+
+@pytest.mark.parametrize("deep", [0, 9], ids=["by norms", "by sums"])
+def test_defects_of_all_maps_are_in_the_bounds_and_in_the_condensed_maps(deep: int) -> None:
+    """z = (x + 5, x), then z' = relu(z), each up to 0.1, and y = 3 relu(z'_1) - 15 + relu(z'_2):
+    the first neurons are on, and their errors of 0.2 count three times."""
+    one, zero = torch.ones(2, 1, dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    first = Dense((0,), (one,), torch.tensor([5.0, 0.0]).double(), zero + 0.1)
+    second = Dense((1,), (torch.eye(2).double(),), zero, zero + 0.1)
+    last = Dense((2,), (torch.tensor([[3.0, 1.0]]).double(),), zero[:1] - 15)
+    network, row = Network((first, second), last, 1), torch.zeros(1, dtype=torch.long)
+    query = Query(network, Box(-one[0], one[0]), row, row.bool(), 1)
+    found = condense(query, UNLIMITED, replace(Shrinking(), deep=deep))
+    assert found is not None
+    assert -4 < float(found.least) <= -3.6
+    assert [round(float(side), 6) for side in found.bounds.lower] == [-1.1, -0.1]
+    assert [round(float(side), 6) for side in found.bounds.upper] == [1.1, 1.2]
+    defects = [affine.defect for affine in found.query.network.maps]
+    for defect, least in zip(defects, (0.1, 0.1, 0.6), strict=True):
+        assert defect is not None and least <= float(defect) < least + 0.001
