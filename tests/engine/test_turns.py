@@ -8,7 +8,7 @@ import pytest
 
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.strategy import Hidden, Inputs, Neurons, Sharing, Strategy
+from fgp_vnn.strategy import Crew, Hidden, Inputs, Neurons, Strategy
 from tests.engine.test_crew import nearly
 from tests.helpers.solving import solve
 
@@ -22,19 +22,19 @@ def status(soon: float, most: int | None) -> str:
         neurons=Neurons(most=0),
         hidden=Hidden(share=0.0, trial_share=0.0),
         inputs=Inputs(few=0, some=0),
-        crew=Sharing(soon=soon),
+        crew=Crew(soon=soon),
     )
     return solve(nearly(0.05), lambda points: None, SPLIT, UNLIMITED, strategy).status
 
 
 def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over() -> None:
     assert status(0.0, None) == "unsat"
-    assert status(0.0, 150) == "unknown"
-    assert status(0.3, 150) == "unsat"
+    assert status(0.0, 140) == "unknown"
+    assert status(0.3, 140) == "unsat"
 
 
 def test_what_is_expected_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "fgp_vnn"):
-        status(0.0, 150)
+        status(0.0, 140)
     told = [str(getattr(record, "stage", "")) for record in caplog.records]
     assert any("more to bound" in line and "its turn is over" in line for line in told)
