@@ -8,7 +8,7 @@ import pytest
 
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.settings import Settings
-from fgp_vnn.strategy import Crew, Hidden, Inputs, Neurons, Strategy
+from fgp_vnn.strategy import Hidden, Inputs, Neurons, Sharing, Strategy
 from tests.engine.test_crew import nearly
 from tests.helpers.solving import solve
 
@@ -22,7 +22,7 @@ def status(soon: float, most: int | None) -> str:
         neurons=Neurons(most=0),
         hidden=Hidden(share=0.0, trial_share=0.0),
         inputs=Inputs(few=0, some=0),
-        crew=Crew(soon=soon),
+        crew=Sharing(soon=soon),
     )
     return solve(nearly(0.05), lambda points: None, SPLIT, UNLIMITED, strategy).status
 
