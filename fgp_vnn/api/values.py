@@ -101,8 +101,11 @@ def maximise(
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
     rows = ValueRows(network, len(network.layers), -row)
 
+    def above(least: float) -> float:
+        return _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
+
     def hear(least: Tensor, reached: Tensor) -> None:
-        asked.progress(-float(reached) + float(constant), _up(-Fraction(float(least)), constant))
+        asked.progress(-float(reached) + float(constant), above(float(least)))
 
     best, parts = None, []
     for part, where in asked.lows(rows, inputs, hear):
@@ -121,8 +124,7 @@ def maximise(
     if best is None:
         raise InputError("the set of inputs holds no float32 value that could be found")
     value = -_up(-Fraction(best[0]), -constant) if math.isfinite(best[0]) else -math.inf
-    least = min(float(part.least) for part in parts)
-    upper = _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
+    upper = above(min(float(part.least) for part in parts))
     single = best[1].astype(np.float32)
     y = asked.opened.run(single).reshape(asked.opened.output_shape)
     ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
