@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -45,16 +45,16 @@ _ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
 def certify(
     model: Model | Network | Certifier,
     x: ArrayLike,
+    norm: Any = "l2",
     *,
     epsilon: Any,
-    norm: Any = "l2",
     **options: Any,
 ) -> Robustness | list[Robustness]:
     """Decide whether all inputs within epsilon of x have the class of x.
 
     One input gives one result, a batch along the first axis gives a list. `epsilon` is a number, a
     text such as "8/255", or in the norm linf an array for each channel or each input; `norm` is
-    l2, linf or l1 (also 2, inf, 1). Options, besides the fields of `Settings`:
+    l2, unless linf or l1 is named (also 2, inf, 1). Options, besides the fields of `Settings`:
 
     - `y`: the true class, or one for each input of a batch, in place of the network's own;
     - `clip`: a pair (low, high) outside of which no input counts, of numbers or arrays;
@@ -67,9 +67,7 @@ def certify(
     """
     asked, settings = divide(options, _ASKED)
     certifier = Certifier.of(model, x, **settings)
-    answer: Robustness | list[Robustness] = certifier.certify(
-        x, epsilon=epsilon, norm=norm, **asked
-    )
+    answer: Robustness | list[Robustness] = certifier.certify(x, norm, epsilon=epsilon, **asked)
     return answer
 
 
@@ -116,7 +114,7 @@ class Certifier(Classifier):
         unusual_ones = "".join(f", {k}={v!r}" for k, v in unusual(vars(self.settings)).items())
         return f"Certifier({self.network!r}{unusual_ones})"
 
-    def certify(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
+    def certify(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
         """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
         them for a batch; options as in `certify`."""
         points = self._points(x, (epsilon, norm), asked)
@@ -158,26 +156,27 @@ class Certifier(Classifier):
     def radius(
         self,
         x: ArrayLike,
-        *,
         norm: Any = "l2",
+        *,
         maximum: float = 1.0,
         gap: float = GAP,
-        hear: Progress = lambda lower, upper: None,
+        progress: Progress | Literal[False] | None = None,
         **asked: Any,
     ) -> Any:
         """Bounds of the distance from x to the nearest input of another class, up to `maximum`, as
-        a `Radius`, or a list of them for a batch; `hear` is called with both whenever one of them
-        improves, and options are those of `certify` but for `mask` and `target`.
+        a `Radius`, or a list of them for a batch; options are those of the function `radius`.
 
         Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
         time is up or an allocation fails: both bounds are valid at any moment.
         """
         self._check_radius(maximum, gap, asked)
-        points = self._points(x, (float(maximum), norm), asked)
+        told = progress or (lambda lower, upper: None)
+        shown = None if progress is None else False
+        points = self._points(x, (float(maximum), norm), {**asked, "progress": shown})
         with points.counted() as add:
             for center, most, budget in points:
                 begin = time.perf_counter()
-                ends = Ends(self, center, most, gap, budget, hear)
+                ends = Ends(self, center, most, gap, budget, told)
                 if wrong := self.wrong(center, 0.0):
                     found = Radius(0.0, 0.0, center.label, wrong, "gap", "class")
                 else:
@@ -209,7 +208,7 @@ class Certifier(Classifier):
             if asked.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")
 
-    def attack(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
+    def attack(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
         """A `Counterexample` within epsilon of x, or None if a longer attack finds none in the time
         and memory that it has; a list of them for a batch."""
         points = self._points(x, (epsilon, norm), asked)

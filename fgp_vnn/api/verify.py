@@ -122,7 +122,20 @@ def _property(
         return prop
     if not isinstance(prop, (str, Path)):
         raise InputError(f"a property is a path or a Property, not {type(prop).__name__}")
+    if any(sign in str(prop) for sign in "<>=(") and not _is_there(Path(prop)):
+        raise InputError(
+            "a property given as text is the path of a VNN-LIB file; conditions are written with "
+            "x, y = fgp_vnn.variables(model), as in verify(model, inputs=..., unsafe=y[0] >= y[1])"
+        )
     return load_property(Path(prop), memory, joint=True)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; what is too long for a name is none."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _with_certificate(

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
         for point in run.waiting():
-            row = radius_row(point, run.certifier.radius(point.x, **options, hear=shown(point)))
+            row = radius_row(point, run.certifier.radius(point.x, **options, progress=shown(point)))
             run.add(row)
             if not args.json:
                 print(line(row), flush=True)

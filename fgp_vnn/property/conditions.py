@@ -11,6 +11,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.formula import And, Formula, Names, Or, negated
 from fgp_vnn.property.model import Property, Variable
 from fgp_vnn.property.normal import to_cases
+from fgp_vnn.property.shown import show_formula
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,7 @@ class Condition:
         )
 
     def __repr__(self) -> str:
-        names = self.space.names
-        return f"<condition on {names.inputs} inputs and {names.outputs} outputs>"
+        return f"<condition: {show_formula(self.formula, self.space.names)}>"
 
     def _checked(self, other: Condition) -> Space:
         if not isinstance(other, Condition):

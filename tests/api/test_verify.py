@@ -279,6 +279,14 @@ def test_what_is_no_property_is_refused_by_its_type(tmp_path: Path, prop: Any) -
         fgp_vnn.verify(identity_model(tmp_path), prop)
 
 
+@pytest.mark.parametrize("prop", ["y[0] >= y[1]", "(assert (<= X_0 1))" * 100])
+def test_a_condition_given_as_text_is_told_how_it_is_written(tmp_path: Path, prop: str) -> None:
+    with pytest.raises(InputError, match=r"path of a VNN-LIB file.*fgp_vnn\.variables"):
+        fgp_vnn.verify(identity_model(tmp_path), prop)
+    with pytest.raises(InputError, match=r"missing\.vnnlib does not exist"):
+        fgp_vnn.verify(identity_model(tmp_path), "missing.vnnlib")
+
+
 def test_the_public_names_are_there() -> None:
     for name in fgp_vnn.__all__:
         assert getattr(fgp_vnn, name) is not None
