@@ -227,7 +227,7 @@ class Certifier(Classifier):
         for name in asked.keys() - {"clip", "mask", "target"}:
             hint = suggestion(name, _ASKED)
             raise InputError(f"there is no option {name!r} of a question about inputs{hint}")
-        near = read_near(self.opened, norm, **asked)
+        near = read_near(self.opened.space, norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
         seconds, classes = check_seconds(timeout), self.network.outputs
         labels = None if y is None else read_classes(y, len(given.points), classes)

@@ -18,6 +18,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import Combination
+from fgp_vnn.property.conditions import Space
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,11 @@ class Opened:
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     loaded: LoadedNetwork | None = None  # all that is known of a model that was loaded
+
+    @property
+    def space(self) -> Space:
+        """Its variables."""
+        return Space(self.input_shape, self.output_shape)
 
 
 def divide(

@@ -42,9 +42,10 @@ def verify(
     """Decide whether a network can break a property.
 
     The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
-    which inputs are meant, also as a pair (lower, upper), and which outputs are unsafe. The model
-    is an ONNX file, or what `load_model` takes; for a property of several networks, a dict of them
-    by their names. Options are `timeout` in seconds and the fields of `Settings`.
+    which inputs are meant, also as a pair (lower, upper) or a `Ball` of the norm linf, and which
+    outputs are unsafe. The model is an ONNX file, or what `load_model` takes; for a property of
+    several networks, a dict of them by their names. Options are `timeout` in seconds and the fields
+    of `Settings`.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
     property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot

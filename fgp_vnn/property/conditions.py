@@ -88,7 +88,7 @@ def property_of(inputs: Condition, unsafe: Condition) -> Property:
     """The property that is broken by the inputs of a set whose outputs are unsafe."""
     for what, given in (("inputs", inputs), ("unsafe", unsafe)):
         if not isinstance(given, Condition):
-            pair = " or a pair (lower, upper)" if what == "inputs" else ""
+            pair = ", a pair (lower, upper) or a Ball" if what == "inputs" else ""
             name = type(given).__name__
             raise InputError(f"{what} is a condition on variables{pair}, not {name}")
     if inputs.space != unsafe.space:

@@ -269,8 +269,6 @@ def test_a_pair_of_arrays_is_the_box_between_them(tmp_path: Path) -> None:
             assert np.array_equal(prop.cases[0].upper, [1, 1])
     with pytest.raises(InputError, match="above its upper bound"):
         fgp_vnn.verify(model, inputs=(1, 0), unsafe=y[0] >= 1)
-    with pytest.raises(InputError, match=r"\(lower, upper\), not Ball"):
-        fgp_vnn.verify(model, inputs=fgp_vnn.Ball([0, 0], 1, "linf"), unsafe=y[0] >= 1)
 
 
 @pytest.mark.parametrize("prop", [5, b"(assert (<= X_0 1))"])
