@@ -70,7 +70,7 @@ class Boxes:
             budget, self._note = limit(), loaded.note
             self._load += time.perf_counter() - begin
             flat = FLAT & loaded.operators.keys()  # gradients need slopes in place
-            if self.settings.attack and flat and isinstance(model, tuple):
+            if self.settings.attack and flat and part.joint is None:
                 some = budget.share(self.strategy.attack.blind.share)
                 with suppress(UnsupportedError):
                     error = UnsupportedError("its gradients are 0")

@@ -82,9 +82,9 @@ def verify(
                 if certificate is not None and verdict.status == "unsat":
                     verdict = _with_certificate(boxes, (model, prop), asked, certificate, limit())
         except (UnsupportedError, OutOfMemoryError) as error:
-            if files is None:
+            if several or asked.joint is not None:
                 raise
-            verdict = attack_refused(files, asked, chosen, limit(), error)
+            verdict = attack_refused(files or model, asked, chosen, limit(), error)
     total = verdict.seconds | {"total": time.perf_counter() - begin}
     return replace(declared_verdict(verdict, asked), seconds=total)
 

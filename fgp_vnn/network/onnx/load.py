@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,7 @@ class LoadedNetwork:
     threshold: float = 0.0  # a network with one output says yes above it
     note: str = ""  # how the network differs from the model that was given, if it does
     bound: Mapping[int, float] = field(default_factory=dict)  # inputs that are these constants
+    source: Path | bytes | None = None  # the ONNX that it is the network of
 
     def __repr__(self) -> str:
         return f"Loaded{self.network!r}"
@@ -78,7 +79,10 @@ def load_network(
         name = ""
         data = bytes(source) if isinstance(source, bytes) else source.SerializeToString()
     try:
-        return _load(data, dense_entries, points, choice or Choice(), fixed)
+        loaded = _load(data, dense_entries, points, choice or Choice(), fixed)
+        if loaded.source is not None:
+            return loaded
+        return replace(loaded, source=Path(source).absolute() if name else data)
     except InputError as error:
         raise type(error)(f"{name}{error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
@@ -131,6 +135,7 @@ def _load(
         softmax is not None,
         _threshold(given),
         bound=bound,
+        source=None if given is whole else data,
     )
 
 
