@@ -62,11 +62,20 @@ def open_model(
     return Opened(loaded.network, loaded.runtime.run, *shapes, loaded)
 
 
-def load_asked(model: Model, points: Floats) -> LoadedNetwork:
-    """A model; one in ONNX is compared with its own program at the points [points, inputs]."""
+def load_asked(model: Model, points: Floats, *, whole: bool) -> LoadedNetwork:
+    """A model; one in ONNX is compared with its own program at the points [points, inputs]. A
+    softmax at its end is dropped unless it is asked for as a `whole`."""
     if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
-        return load_network(model, points=points)
-    return load_model(model)
+        return load_network(model, points=points, whole=whole)
+    loaded = load_model(model)
+    return with_softmax(loaded, points) if whole else loaded
+
+
+def with_softmax(loaded: LoadedNetwork, points: Floats | None = None) -> LoadedNetwork:
+    """The same network with the softmax that was dropped from its end, if one was."""
+    if not loaded.comparisons_only or loaded.source is None:
+        return loaded
+    return replace(load_network(loaded.source, points=points, whole=True), note=loaded.note)
 
 
 def _load(model: Model, x: Any) -> LoadedNetwork:

@@ -95,8 +95,8 @@ def box_of(ball: Ball, space: Space) -> Condition:
     if center.moves is not None:
         reach = np.where(center.moves, reach, 0.0)
     middle, size = exact_numbers(center.x), exact_numbers(reach)
-    near = (middle - size <= x) & (x <= middle + size)
-    return near if center.clip is None else near & (center.clip[0] <= x) & (x <= center.clip[1])
+    near = (x >= middle - size) & (x <= middle + size)
+    return near if center.clip is None else near & (x >= center.clip[0]) & (x <= center.clip[1])
 
 
 def _center(ball: Ball, space: Space) -> tuple[Center, float]:

@@ -12,7 +12,7 @@ import torch
 
 import fgp_vnn
 from fgp_vnn.api.cases import check_fit
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
@@ -236,17 +236,6 @@ def test_a_softmax_network_is_compared_before_its_softmax(tmp_path: Path) -> Non
             confirmed(verdict, model, prop)
             assert verdict.counterexample is not None
             assert float(verdict.counterexample.y.sum()) == pytest.approx(1)  # of the whole network
-
-
-@pytest.mark.parametrize("constraint", ["(>= Y_0 0.5)", "(>= (+ Y_0 Y_1) 1.0)"])
-def test_a_softmax_network_is_asked_nothing_but_comparisons(
-    tmp_path: Path, constraint: str
-) -> None:
-    model = identity_model(tmp_path, softmax=True)
-    prop = prop_file(tmp_path, f"{unit_box()}\n(assert {constraint})")
-    with pytest.raises(UnsupportedError, match="softmax"):
-        fgp_vnn.verify(model, prop, attack=False)
-    assert fgp_vnn.verify(model, prop, timeout=2).status != "unsat"
 
 
 def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def load_network(
     points: Floats | None = None,
     choice: Choice | None = None,
     fixed: Doubles | None = None,
+    whole: bool = False,
 ) -> LoadedNetwork:
     """Load an ONNX model from a file, plain or gzipped, or from memory; raises InputError only.
 
@@ -71,18 +72,19 @@ def load_network(
     they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
     they are inputs of this network. `choice` says which inputs and outputs are meant where there
     are several. With `fixed` values [inputs], NaN for an input that moves, operands that have to be
-    constant may depend on inputs that do not.
+    constant may depend on inputs that do not. A softmax at the end is dropped unless the network is
+    asked for as a `whole`.
     """
     if isinstance(source, str | Path):
-        name, data = f"{source}: ", read_model(Path(source))
+        name, place, data = f"{source}: ", Path(source).absolute(), read_model(Path(source))
     else:
-        name = ""
+        name, place = "", None
         data = bytes(source) if isinstance(source, bytes) else source.SerializeToString()
     try:
-        loaded = _load(data, dense_entries, points, choice or Choice(), fixed)
+        loaded = _load(data, dense_entries, points, choice or Choice(), fixed, whole)
         if loaded.source is not None:
             return loaded
-        return replace(loaded, source=Path(source).absolute() if name else data)
+        return replace(loaded, source=place or data)
     except InputError as error:
         raise type(error)(f"{name}{error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
@@ -98,16 +100,17 @@ def _load(
     points: Floats | None,
     choice: Choice,
     fixed: Doubles | None,
+    whole: bool,
 ) -> LoadedNetwork:
-    whole = parse(data)
-    given = choose(whole, choice)
-    if given is not whole:
+    read = parse(data)
+    given = choose(read, choice)
+    if given is not read:
         data = given.SerializeToString()
     model = raise_opset(given)
     graph = read_graph(model)
     check_precision(graph)
     written = graph.output
-    softmax = clean_graph(graph)
+    softmax = clean_graph(graph, whole=whole)
     bound = {} if fixed is None else bind_fixed(graph, fixed)
     write_out(graph)
     rewrite(graph)
@@ -135,7 +138,7 @@ def _load(
         softmax is not None,
         _threshold(given),
         bound=bound,
-        source=None if given is whole else data,
+        source=None if given is read else data,
     )
 
 
