@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -25,7 +26,7 @@ from fgp_vnn.network.onnx.choose import Choice, choose
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
 from fgp_vnn.network.onnx.fixed import bind_fixed
-from fgp_vnn.network.onnx.graph import read_graph
+from fgp_vnn.network.onnx.graph import Graph, read_graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
@@ -102,12 +103,7 @@ def _load(
     fixed: Doubles | None,
     whole: bool,
 ) -> LoadedNetwork:
-    read = parse(data)
-    given = choose(read, choice)
-    if given is not read:
-        data = given.SerializeToString()
-    model = raise_opset(given)
-    graph = read_graph(model)
+    chosen, graph, given = _read(data, choice)
     check_precision(graph)
     written = graph.output
     softmax = clean_graph(graph, whole=whole)
@@ -116,30 +112,55 @@ def _load(
     rewrite(graph)
     check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
     network, ends = normal_form(graph, dense_entries=dense_entries)
-    runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(written, (network.outputs,))
     x = sample(network.inputs)
     if points is not None and points.shape[1] == network.inputs:
         x = np.concatenate([x, points])
     lost = losses(graph)
     reading = Reading(network, tuple(ends), tuple(lost[end] for end in ends), softmax)
-    made = {name for node in given.graph.node for name in node.output}
-    names = [name for name in dict.fromkeys(ends) if name in made]
+    names = [name for name in dict.fromkeys(ends) if name in given.made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
-    inside = open_inside(given, data, names, graph.input_shape)
-    x, values = exercise(lambda x: inside(_settled(x, bound)), hidden, x, Loading())
-    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound))
+    # A program of a large network takes much memory: this one is gone before the next is opened.
+    how, inside = Loading(), [open_inside(chosen, given.outputs, names, graph.input_shape)]
+    x, values = exercise(lambda x: inside[0](_settled(x, bound)), hidden, x, how)
+    inside.clear()
+    runtime = Runtime(chosen, graph.input_shape)
+    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound), how)
     return LoadedNetwork(
         network,
         runtime,
         graph.input_shape,
         output_shape,
-        Counter(node.op_type for node in given.graph.node),
+        given.operators,
         softmax is not None,
-        _threshold(given),
+        given.threshold,
         bound=bound,
-        source=None if given is read else data,
+        source=None if chosen is data else chosen,
     )
+
+
+class _Given(NamedTuple):
+    """What is kept of a model without its weights."""
+
+    made: frozenset[str]  # the tensors that its nodes compute
+    outputs: tuple[str, ...]
+    operators: Counter[str]
+    threshold: float
+
+
+def _read(data: bytes, choice: Choice) -> tuple[bytes, Graph, _Given]:
+    """The bytes of the model that is chosen, its graph, and what else is kept of it."""
+    whole = parse(data)
+    model = choose(whole, choice)
+    if model is not whole:
+        data = model.SerializeToString()
+    given = _Given(
+        frozenset(name for node in model.graph.node for name in node.output),
+        tuple(output.name for output in model.graph.output),
+        Counter(node.op_type for node in model.graph.node),
+        _threshold(model),
+    )
+    return data, read_graph(raise_opset(model)), given
 
 
 def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:

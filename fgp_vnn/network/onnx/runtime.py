@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,16 +54,15 @@ class Runtime:
 
 
 def open_inside(
-    model: ModelProto, data: bytes, names: Sequence[str], shape: tuple[int, ...]
+    data: bytes, given: Collection[str], names: Sequence[str], shape: tuple[int, ...]
 ) -> Callable[[Floats], list[Floats]]:
-    """What gives the values that the named tensors of a model hold at x [points, inputs], each as
-    [points, entries].
+    """What gives the values that the named tensors of a model, whose outputs are `given`, hold at
+    x [points, inputs], each as [points, entries].
 
     The model's bytes with a few behind them are read as one model that has more outputs.
     """
     if not names:  # onnxruntime would take that for all
         return lambda x: []
-    given = {output.name for output in model.graph.output}
     more = [ValueInfoProto(name=name) for name in names if name not in given]
     extension = ModelProto(graph=GraphProto(output=more))
     program = _open(data + extension.SerializeToString(), as_written=True)
