@@ -63,6 +63,8 @@ def check_point_arguments(args: argparse.Namespace) -> None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
         raise InputError("--resume needs the file to resume from: name it with --output")
+    if args.clip is not None and args.clip[0] > args.clip[1]:
+        raise InputError(f"--clip {args.clip[0]:g} {args.clip[1]:g}: LOW is above HIGH")
 
 
 def ball_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 from fgp_vnn.property.results import read_results
+from tests.helpers.command_line import one_clear_line
 
 HEAD = """(vnnlib-version <2.0>)
 (declare-network f (declare-input X real [2]) (declare-output Y real [1]))
@@ -113,6 +114,43 @@ def test_the_command_takes_the_list_of_the_competition(
     assert [line.split()[0] for line in said if "real" in line] == ["X", "Y", "U", "V"]
     found = read_results(results, load_property(prop, joint=True))
     assert found.x is not None and found.y is not None and found.y[1] > found.y[0]
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("[('f', 'a.onnx'), ('f', 'b.onnx')]", "named twice"),
+        ("[('f', 3)]", "not a list of named networks"),
+        ("[('f', '')]", "not a list of named networks"),
+        ("[('f',", "not a list of named networks"),
+        ("[]", "no network is named"),
+    ],
+)
+def test_a_list_that_names_no_networks_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    prop = written(tmp_path, HEAD.format(RELU) + SAME + "(assert (> V[0] Y[0]))")
+    with pytest.raises(InputError, match=reason):
+        fgp_vnn.verify(text, prop)
+
+
+def test_results_are_not_written_over_a_network_of_a_list(
+    tmp_path: Path, pair: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    prop = written(tmp_path, HEAD.format(RELU) + SAME + "(assert (> V[0] Y[0]))")
+    named = str([(name, str(path)) for name, path in pair.items()])
+    before = pair["g"].read_bytes()
+    assert main(["verify", named, str(prop), "--results", str(pair["g"])]) == 2
+    one_clear_line(capsys.readouterr().err, ("written over a file that is read",))
+    assert pair["g"].read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["certify {} x.npy --epsilon 1", "networks {}", "check x {} y"])
+def test_commands_for_one_network_say_who_takes_a_list(
+    command: str, tmp_path: Path, pair: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = str([(name, str(path)) for name, path in pair.items()])
+    assert main([part.format(named) for part in command.split()]) == 2
+    said = "".join(capsys.readouterr())
+    assert "one network is needed; only verify and supports take" in said
 
 
 @pytest.mark.parametrize(

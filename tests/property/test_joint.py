@@ -89,7 +89,7 @@ def test_constraints_that_exclude_each_other_leave_no_case() -> None:
 @pytest.mark.parametrize(
     "text, reason",
     [
-        (PAIR + "(assert (> Y[0] V[0]))", "line 3: 2 networks: one is supported"),
+        (PAIR + "(assert (> Y[0] V[0]))", "line 3: 2 networks: only verify takes several"),
         (ONE + "(assert (<= X_1 X_0))", "line 3: a constraint that relates inputs to each other"),
     ],
 )
