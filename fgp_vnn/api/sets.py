@@ -96,7 +96,9 @@ def box_of(ball: Ball, space: Space) -> Condition:
         reach = np.where(center.moves, reach, 0.0)
     middle, size = exact_numbers(center.x), exact_numbers(reach)
     near = (x >= middle - size) & (x <= middle + size)
-    return near if center.clip is None else near & (x >= center.clip[0]) & (x <= center.clip[1])
+    if center.clip is not None:
+        near = near & (x >= center.clip[0]) & (x <= center.clip[1])
+    return near
 
 
 def _center(ball: Ball, space: Space) -> tuple[Center, float]:
