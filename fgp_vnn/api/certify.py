@@ -183,8 +183,8 @@ class Certifier(Classifier):
                     try:
                         with memory_errors():
                             found = run(ends, "radius")
-                    except OutOfMemoryError:
-                        found = replace(ends.answer(""), ended="memory")
+                    except OutOfMemoryError as error:
+                        found = replace(ends.answer(""), ended="memory", reason=str(error))
                 answer = replace(
                     found,
                     counterexample=points.given.answer(found.counterexample),
