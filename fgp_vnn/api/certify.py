@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.models import Model, check_single
 from fgp_vnn.api.nearness import Nearness, read_near
-from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
+from fgp_vnn.api.opening import Opened, classes, divide, open_model
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Radius
@@ -91,7 +91,8 @@ class Certifier(Classifier):
         """From a model as `load_model` takes it, a network, or what was made of one before.
 
         `x` is an input, from which shapes are taken that the model leaves open. A network with one
-        output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0.
+        output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0. A
+        softmax, sigmoid or tanh at the end is left out, since it keeps the order of the outputs.
         Options are `mean` and `std` of a normalisation in front of the network, and the fields of
         `Settings`.
         """
@@ -104,8 +105,7 @@ class Certifier(Classifier):
         opened = open_model(model, x, **front)
         if opened.loaded is not None:
             check_single(opened.loaded)
-        if opened.network.outputs == 1:
-            opened = two_classes(opened)
+        opened = classes(opened)
         network = opened.network.to(pick_device(chosen.device, "float64"), torch.float64)
         space = row_space(network) if chosen.reduce and network.layers else None
         return cls(network, opened.run, chosen, Strategy(), space, opened=opened)
@@ -183,8 +183,8 @@ class Certifier(Classifier):
                     try:
                         with memory_errors():
                             found = run(ends, "radius")
-                    except OutOfMemoryError:
-                        found = replace(ends.answer(""), ended="memory")
+                    except OutOfMemoryError as error:
+                        found = replace(ends.answer(""), ended="memory", reason=str(error))
                 answer = replace(
                     found,
                     counterexample=points.given.answer(found.counterexample),
