@@ -16,7 +16,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.point_table import PointTable, check_output
-from fgp_vnn.cli.arguments import add_threads, count, finite, set_threads
+from fgp_vnn.cli.arguments import add_clip, add_threads, count, set_threads
 from fgp_vnn.cli.progress import points_bar
 
 if TYPE_CHECKING:
@@ -37,13 +37,7 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
         default="l2",
         help="what distances are measured in (%(default)s)",
     )
-    parser.add_argument(
-        "--clip",
-        type=finite,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="inputs outside do not count (default: all do)",
-    )
+    add_clip(parser)
     parser.add_argument("--first", type=count, help="only so many of the points (default: all)")
     add_threads(parser)
     parser.add_argument(
@@ -63,8 +57,6 @@ def check_point_arguments(args: argparse.Namespace) -> None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
         raise InputError("--resume needs the file to resume from: name it with --output")
-    if args.clip is not None and args.clip[0] > args.clip[1]:
-        raise InputError(f"--clip {args.clip[0]:g} {args.clip[1]:g}: LOW is above HIGH")
 
 
 def ball_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -105,10 +97,6 @@ class PointRun:
     table: PointTable | None = None
     rows: list[PointRow] = field(default_factory=list)
     at_work: int | None = None  # the number of the point whose row is being made
-
-    def __post_init__(self) -> None:
-        if self.table:
-            self.rows = list(self.table.done)
 
     @classmethod
     def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:
