@@ -95,7 +95,7 @@ def box_of(ball: Ball, space: Space) -> Condition:
     if center.moves is not None:
         reach = np.where(center.moves, reach, 0.0)
     middle, size = exact_numbers(center.x), exact_numbers(reach)
-    near = (x >= middle - size) & (x <= middle + size)
+    near: Condition = (x >= middle - size) & (x <= middle + size)
     if center.clip is not None:
         near = near & (x >= center.clip[0]) & (x <= center.clip[1])
     return near
