@@ -19,6 +19,13 @@ def network(outputs: int, seed: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, outputs))
 
 
+def identity() -> nn.Linear:
+    """The network y = x of one input."""
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(layer.weight)
+    return layer
+
+
 @pytest.mark.parametrize("engine", ["auto", "walk", "split"])
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("end", ENDS)
@@ -39,11 +46,7 @@ def test_what_keeps_the_order_of_the_outputs_changes_no_radius(
 
 def test_one_half_behind_a_sigmoid_is_what_separates_two_classes() -> None:
     # y = sigmoid(x): class 1 where x > 0.
-    first = nn.Linear(1, 1)
-    net = nn.Sequential(first, nn.Sigmoid())
-    with torch.no_grad():
-        first.weight.fill_(1.0)
-        first.bias.zero_()
+    net = nn.Sequential(identity(), nn.Sigmoid())
     for x, label in ((0.25, 1), (-0.25, 0)):
         near: Any = fgp_vnn.certify(net, [x], epsilon=0.2499)
         far: Any = fgp_vnn.certify(net, [x], epsilon=0.2501)
@@ -58,11 +61,7 @@ def test_a_scaled_or_shifted_sigmoid_is_kept() -> None:
         def forward(self, z: torch.Tensor) -> torch.Tensor:
             return torch.sigmoid(z) - 0.9
 
-    first = nn.Linear(1, 1)
-    net = nn.Sequential(first, Shifted())
-    with torch.no_grad():
-        first.weight.fill_(1.0)
-        first.bias.zero_()
+    net = nn.Sequential(identity(), Shifted())
     # Class 1 where sigmoid(x) > 0.9, so above log 9 = 2.197.
     below: Any = fgp_vnn.certify(net, [2.0], epsilon=0.19)
     above: Any = fgp_vnn.certify(net, [2.0], epsilon=0.21)
