@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
@@ -14,11 +15,11 @@ import numpy as np
 from fgp_vnn.api.cases import asked_about, check_fit
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.written import onnx_of
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError, UnsupportedError, plain
 from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.joined import JointRuntime, Part, joined
-from fgp_vnn.property import Property
+from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.model import Declared, Joint, Variable
 
 
@@ -30,9 +31,24 @@ def networks_of(model: Any) -> dict[str, Any] | None:
     if not isinstance(model, (str, Path)) or not str(model).startswith("["):
         return None
     try:
-        return {str(name): Path(path) for name, path in ast.literal_eval(str(model))}
-    except (ValueError, SyntaxError, TypeError):
-        raise InputError(f"not a list of named networks: {str(model)!r}") from None
+        named = [(str(name), Path(path)) for name, path in ast.literal_eval(str(model))]
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        raise InputError(f"not a list of named networks: {plain(str(model), 200)}") from None
+    for name, count in Counter(name for name, _ in named).items():
+        if count > 1:
+            raise InputError(f"network {name!r} is given twice")
+    return dict(named)
+
+
+def without_name(model: Any, prop: str | Path | Property | None) -> Any:
+    """The model itself where one is given by its name, and the property is of one network, with
+    constraints on single inputs and on outputs."""
+    given = networks_of(model)
+    if given is None or len(given) != 1:
+        return model
+    asked = load_property(prop, joint=True) if isinstance(prop, (str, Path)) else prop
+    related = asked is not None and asked.joint is not None
+    return model if related else next(iter(given.values()))
 
 
 def open_joint(model: Any, prop: Property) -> LoadedNetwork:
