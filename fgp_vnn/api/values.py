@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fgp_vnn.api.opening import Opened, divide, open_model
+from fgp_vnn.api.opening import Opened, divide, open_model, with_softmax
 from fgp_vnn.api.sets import InputSet, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
@@ -49,11 +49,9 @@ def bounds(
     and upper ends so far, `mean`, `std`, and `device`, `memory` and `seed` of `Settings`. Whenever
     it is stopped, the ranges hold.
     """
-    asked = _Asked.of(model, options, method, gap)
+    asked = _Asked.of(model, options, method, gap, outputs=layer is None)
     network = asked.opened.network
     target = _layer(layer, len(network.layers))
-    if layer is None:
-        asked.check_outputs()
     count = network.maps[target].outputs
     unit = torch.eye(count, dtype=torch.float64, device=network.device)
     rows = ValueRows(network, target, torch.cat([unit, -unit]))
@@ -95,7 +93,6 @@ def maximise(
     keeps them farther apart, or when time is up: both hold at any moment.
     """
     asked = _Asked.of(model, options, "split", gap)
-    asked.check_outputs()
     network = asked.opened.network
     factors, constant = _objective(objective, asked.opened)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
@@ -145,7 +142,10 @@ class _Asked:
     begin: float
 
     @classmethod
-    def of(cls, model: Any, options: dict[str, Any], method: str, gap: float) -> _Asked:
+    def of(
+        cls, model: Any, options: dict[str, Any], method: str, gap: float, *, outputs: bool = True
+    ) -> _Asked:
+        """From what a user gives; a question about outputs is one about those behind a softmax."""
         begin = time.perf_counter()
         if method not in METHODS:
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
@@ -156,6 +156,9 @@ class _Asked:
         settings = make_settings("bounds", chosen)
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
         opened = open_model(model, **front)
+        if outputs and opened.loaded is not None:
+            loaded = with_softmax(opened.loaded)
+            opened = replace(opened, network=loaded.network, loaded=loaded)
         most, neurons = Strategy().slopes.intervals_first, opened.network.neurons
         if neurons >= most and (smooth := opened.network.smooth):
             raise UnsupportedError(
@@ -166,14 +169,6 @@ class _Asked:
         opened = replace(opened, network=network)
         heard = limits.get("progress") or (lambda *ends: None)
         return cls(opened, method, gap, budget, settings, heard, begin)
-
-    def check_outputs(self) -> None:
-        """Refuse outputs behind a softmax: the network in normal form ends in front of it."""
-        if self.opened.loaded is not None and self.opened.loaded.comparisons_only:
-            raise UnsupportedError(
-                "bounds are not for outputs behind a softmax: leave it out to bound what goes into "
-                "it"
-            )
 
     def lows(
         self, rows: ValueRows, inputs: Any, hear: Callable[[Tensor, Tensor], None]

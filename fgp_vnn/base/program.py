@@ -15,8 +15,22 @@ def open_program(data: bytes, *, as_written: bool = False) -> Any:
     Without its fallback, which tries the CPU a second time and prints that where verdicts go.
     onnxruntime merges operators, unless they are to be run as they are written.
     """
-    import onnx
     import onnxruntime
+
+    _check(data)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    if as_written:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    providers = ["CPUExecutionProvider"]
+    return onnxruntime.InferenceSession(data, options, providers=providers, enable_fallback=0)
+
+
+def _check(data: bytes) -> None:
+    """Refuse what is no model, or one that onnxruntime must not be given."""
+    import onnx
 
     try:
         model = onnx.ModelProto.FromString(data)
@@ -27,14 +41,6 @@ def open_program(data: bytes, *, as_written: bool = False) -> Any:
     for graph in (model.graph, *model.functions):
         for node in nodes_in(graph):
             check_parts(node)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    if as_written:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    providers = ["CPUExecutionProvider"]
-    return onnxruntime.InferenceSession(data, options, providers=providers, enable_fallback=0)
 
 
 def nodes_in(graph: Any) -> Iterator[Any]:

@@ -24,8 +24,10 @@ COMMANDS = {
     "radius": "bound the distance to the nearest input of another class",
     "bounds": "certify ranges of outputs or hidden neurons, or the maximum of an objective",
     "property": "write a folder of properties of a network: robustness at points, or monotonicity",
-    "supports": "say whether a network and a property can be read, without analysing them",
-    "networks": "list the networks of folders with their sizes, or why they cannot be read",
+    "supports": "say whether a network can be verified against a property; "
+    "'networks' is about networks alone",
+    "networks": "list networks and folders of them with their sizes, or why they cannot be read; "
+    "'supports' is about a network and a property",
     "bench": "run a folder of instances, and resume it where it was left",
     "compare": "run several tools on the same instances, and check their counterexamples",
     "report": "make one HTML page of a run or a comparison",

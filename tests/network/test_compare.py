@@ -65,10 +65,12 @@ def saved(tmp_path: Path, network: Callable[[Builder], str]) -> Path:
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("entries", [1, Loading().entries])
 def test_a_weight_that_is_off_by_a_thousandth_is_noticed(
-    name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, number: int, entries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loading: Any = import_module("fgp_vnn.network.onnx.load")
+    monkeypatch.setattr(loading, "Loading", lambda: Loading(entries=entries))
     path = saved(tmp_path, NETWORKS[name])
     load_network(path)
     right = loading.normal_form
@@ -84,7 +86,10 @@ def test_a_weight_that_is_off_by_a_thousandth_is_noticed(
         load_network(path)
 
 
-def test_what_lies_far_from_zero_is_compared_at_the_points_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [Loading(), Loading(entries=1)], ids=["at once", "one by one"])
+def test_what_lies_far_from_zero_is_compared_at_the_points_given(
+    how: Loading, tmp_path: Path
+) -> None:
     """A bend at 5e5, which the points that loading takes by itself do not reach."""
     path = saved(tmp_path, lambda b: str(b.op("Clip", "x", "", b.const(5e5))))
     loaded = load_network(path)
@@ -92,9 +97,10 @@ def test_what_lies_far_from_zero_is_compared_at_the_points_given(tmp_path: Path)
     identity = Dense((0,), (torch.eye(INPUTS).double(),), torch.zeros(INPUTS).double())
     misread = replace(loaded.network, layers=(), output=identity, activations=())
     reading = Reading(misread, ("",), (Loss(),), None)
-    compare(reading, loaded.runtime, {}, sample(INPUTS))
-    with pytest.raises(UnsupportedError, match="differs"):
-        compare(reading, loaded.runtime, {}, far)
+    compare(reading, loaded.runtime, {}, sample(INPUTS), how)
+    for x in (far, [*sample(INPUTS), *far], [*far, *sample(INPUTS)]):
+        with pytest.raises(UnsupportedError, match="differs"):
+            compare(reading, loaded.runtime, {}, np.asarray(x), how)
     load_network(path, points=far)
 
 
@@ -130,7 +136,9 @@ def test_points_are_found_on_both_sides_of_every_layer(bias: float, tmp_path: Pa
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LOAD, "compare", lambda reading, runtime, inside, x: seen.append((inside, x)))
+        patch.setattr(
+            LOAD, "compare", lambda reading, runtime, inside, x, how: seen.append((inside, x))
+        )
         load_network(path)
     ((inside, x),) = seen
     assert len(inside) == 3 and len(x) <= 3 + 2 * Loading().turns

@@ -14,6 +14,7 @@ from torch import fx, nn
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.program import open_program
 from fgp_vnn.network.maps.kinds import kind
+from fgp_vnn.network.onnx.affinity import absolute_part, linear_part
 from fgp_vnn.network.onnx.convert import CONVERTED, convert
 from fgp_vnn.network.onnx.graph import Graph, read_graph
 from tests.helpers.network_models import Builder
@@ -151,6 +152,29 @@ def test_uneven_padding_is_torchs_own_with_zeros() -> None:
     pad = convert(_graph(contract)[0]).get_submodule("n.0")
     assert isinstance(pad, nn.ConstantPad2d)
     assert (pad.padding, pad.value) == ((2, 0, 0, 1), 0)
+
+
+@pytest.mark.parametrize("operator", ["Gemm", "MatMul"])
+@pytest.mark.parametrize("part", [lambda graph: graph, linear_part])
+def test_matrix_of_a_product_is_the_graphs_own(
+    operator: str, part: Callable[[Graph], Graph]
+) -> None:
+    """A large one takes memory once, and does not go through a protobuf, which ends at 2 GB."""
+    graph, _ = _graph(Contract(operator, "", VECTOR, (_values(6, 3),)))
+    (matrix,) = graph.constants.values()
+    before = torch.from_numpy(matrix).data_ptr()
+    tensors = convert(part(graph)).state_dict().values()
+    assert [tensor.data_ptr() for tensor in tensors] == [before]
+
+
+@pytest.mark.parametrize("operator", ["Conv", "Gemm"])
+@pytest.mark.parametrize("part", [absolute_part, linear_part])
+def test_model_of_a_part_holds_no_constant_that_only_the_whole_reads(
+    operator: str, part: Callable[[Graph], Graph]
+) -> None:
+    contract = next(c for c in CONTRACTS if c.operator == operator)
+    graph, _ = _graph(contract)
+    assert len(part(graph).model().graph.initializer) == len(contract.constants)
 
 
 def test_operator_without_a_contract_is_refused_by_name() -> None:

@@ -71,7 +71,9 @@ def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
     return np.stack([mixed, size * random.normal(size=x.shape[1])]).astype(np.float32)
 
 
-def compare(reading: Reading, runtime: Runtime, inside: Mapping[str, Floats], x: Floats) -> None:
+def compare(
+    reading: Reading, runtime: Runtime, inside: Mapping[str, Floats], x: Floats, how: Loading
+) -> None:
     """Refuse a network whose normal form does not compute at x what onnxruntime does.
 
     `inside` is what that has for some of the tensors inside, [points, entries] each.
@@ -82,7 +84,12 @@ def compare(reading: Reading, runtime: Runtime, inside: Mapping[str, Floats], x:
         raise UnsupportedError(
             f"onnxruntime gives {result.shape[1]} outputs where {network.outputs} were expected"
         )
-    _check(reading, torch.from_numpy(x).double(), _numbered(reading, inside), result)
+    seen = _numbered(reading, inside)
+    at_once = max(1, how.entries // (network.inputs + network.neurons))
+    for start in range(0, len(x), at_once):
+        some = slice(start, start + at_once)
+        here = {k: values[some] for k, values in seen.items()}
+        _check(reading, torch.from_numpy(x[some]), here, result[some])
 
 
 def _numbered(reading: Reading, inside: Mapping[str, Floats]) -> dict[int, Tensor]:
@@ -90,7 +97,7 @@ def _numbered(reading: Reading, inside: Mapping[str, Floats]) -> dict[int, Tenso
     found = {}
     for k, (name, affine) in enumerate(zip(reading.ends, reading.network.maps, strict=True)):
         if name in inside:
-            found[k] = torch.from_numpy(inside[name]).double()
+            found[k] = torch.from_numpy(inside[name])
             has = found[k].shape[1]
             if has != affine.outputs:
                 raise UnsupportedError(
@@ -107,7 +114,7 @@ def _check(reading: Reading, x: Tensor, inside: Mapping[int, Tensor], result: Te
     computes of them. A ReLU does not make an error larger; what another activation makes of it is
     the range of its values around z.
     """
-    values = [torch.cat([x, x])]  # [2 points, n_s] each
+    values = [torch.cat([x, x]).double()]  # [2 points, n_s] each
     errors = [torch.zeros_like(values[0])]
     sound = torch.ones(2 * len(x), dtype=torch.bool)  # nothing may have overflowed before
     first, second = slice(len(x)), slice(len(x), None)
@@ -116,10 +123,11 @@ def _check(reading: Reading, x: Tensor, inside: Mapping[int, Tensor], result: Te
         z, terms, error = _evaluated(affine, loss, values, errors)
         sound = sound & (terms < LARGEST).all(1) & (error < LARGEST).all(1) & loss.bounded
         if k in inside:
-            sound = sound & torch.cat([inside[k], inside[k]]).isfinite().all(1)
-            _refuse(z[first], inside[k], error[first], sound[first], reading.ends[k])
-            z = torch.cat([inside[k], z[second]])
-            error = torch.cat([torch.zeros_like(inside[k]), error[second]])
+            seen = inside[k].double()
+            sound = sound & seen.isfinite().all(1).repeat(2)
+            _refuse(z[first], seen, error[first], sound[first], reading.ends[k])
+            z = torch.cat([seen, z[second]])
+            error = torch.cat([torch.zeros_like(seen), error[second]])
         a, off = _activated(activations[k], z, error)
         sound = sound & (a.abs() < LARGEST).all(1) & (off < LARGEST).all(1)
         values.append(a)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 import torch
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
@@ -40,18 +40,23 @@ def convert(graph: Graph) -> GraphModule:
     for node in graph.nodes:
         if node.op_type not in CONVERTED:
             raise UnsupportedError(f"{label(node)} has no torch module")
-    matrices = _matrices(graph)
+    linear = {node.name: _linear(graph, node) for node in graph.nodes if _is_linear(graph, node)}
+    matrices = _matrices(graph, linear)
     module = convert_whole(graph.model(declared=matrices))
+    for name, product in linear.items():
+        setattr(module, name, product)
     for node in graph.nodes:
         if node.op_type == "Reshape":
             setattr(module, node.name, _Reshape(graph.constants[node.input[1]].tolist()))
         elif node.op_type == "Conv":
             setattr(module, node.name, _convolution(module.get_submodule(node.name), node))
-    _put_back(module, [torch.from_numpy(graph.constants[name]) for name in matrices])
     kinds = {node.name: node.op_type for node in graph.nodes}
     for call in module.graph.nodes:
         if call.op == "call_module":
             mark(call, kinds[str(call.target)])
+            if call.target in linear:
+                call.args = call.args[:1]
+    _put_back(module, [torch.from_numpy(graph.constants[name]) for name in matrices])
     return module
 
 
@@ -95,21 +100,49 @@ def _convolution(module: nn.Module, node: Any) -> nn.Module:
     return nn.Sequential(_PADS[rank](tuple(around), 0.0), last)
 
 
-def _matrices(graph: Graph) -> list[str]:
-    """The constants that only MatMul reads: they need not go through an ONNX model."""
-    readers = [(name, node.op_type) for node in graph.nodes for name in node.input]
-    others = {name for name, kind in readers if kind != "MatMul"}
+def _is_linear(graph: Graph, node: NodeProto) -> bool:
+    """Whether a node is a Gemm that multiplies what it reads by a matrix and may add a vector."""
+    if node.op_type != "Gemm" or attributes(node).get("transA", 0):
+        return False
+    matrix, *offset = (graph.constants.get(name) for name in node.input[1:] if name)
+    return matrix is not None and all(v is not None and v.ndim == 1 for v in offset)
+
+
+def _linear(graph: Graph, node: NodeProto) -> nn.Linear:
+    """The module of such a Gemm, on the graph's own constants where they have no factors."""
+    given = attributes(node)
+    tensors = (torch.from_numpy(graph.constants[name]) for name in node.input[1:] if name)
+    factors = [float(given.get(name, 1.0)) for name in ("alpha", "beta")]
+    parts = [t if f == 1 else f * t for t, f in zip(tensors, factors, strict=False)]
+    weight = parts[0] if given.get("transB", 0) else parts[0].T
+    outputs, inputs = weight.shape
+    result = nn.Linear(inputs, outputs, bias=len(parts) > 1, device="meta")  # which takes no memory
+    result.weight = nn.Parameter(weight, requires_grad=False)
+    if len(parts) > 1:
+        result.bias = nn.Parameter(parts[1], requires_grad=False)
+    return result
+
+
+def _matrices(graph: Graph, linear: Container[str]) -> list[str]:
+    """The constants that only MatMul and these products read: they need not go through an ONNX
+    model, which would hold several copies of them, and no more than 2 GB."""
+    others: set[str] = set()
+    for node in graph.nodes:
+        if node.op_type != "MatMul" and node.name not in linear:
+            others.update(node.input)
+    read = dict.fromkeys(name for node in graph.nodes for name in node.input)
     floats = {name for name, array in graph.constants.items() if array.dtype.kind == "f"}
-    return [name for name in dict(readers) if name in floats and name not in others]
+    return [name for name in read if name in floats and name not in others]
 
 
 def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:
     """Give the constants that were declared as inputs their values, in the module's graph."""
     _, *places = (node for node in module.graph.nodes if node.op == "placeholder")
     for i, (place, tensor) in enumerate(zip(places, tensors, strict=True)):
-        module.register_buffer(f"matrix_{i}", tensor)
-        with module.graph.inserting_before(place):
-            place.replace_all_uses_with(module.graph.get_attr(f"matrix_{i}"))
+        if place.users:
+            module.register_buffer(f"matrix_{i}", tensor)
+            with module.graph.inserting_before(place):
+                place.replace_all_uses_with(module.graph.get_attr(f"matrix_{i}"))
         module.graph.erase_node(place)
 
 

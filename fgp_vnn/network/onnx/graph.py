@@ -89,13 +89,15 @@ class Graph:
         self.constants = {name: a for name, a in self.constants.items() if name in needed}
 
     def model(self, *, declared: Collection[str] = (), single: bool = False) -> ModelProto:
-        """The graph as an ONNX model in double precision, or in single as in the file.
+        """The graph as an ONNX model in double precision, or in single as in the file, with the
+        constants that it reads.
 
-        The constants in `declared` become inputs behind the real one: their values are not needed,
-        and to write them out would take long.
+        Those in `declared` become inputs behind the real one: their values are not needed, and to
+        write them out would take long.
         """
         kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
-        constants = {n: a for n, a in self.constants.items() if n not in declared}
+        read = {self.output, *(name for node in self.nodes for name in node.input)} - {*declared}
+        constants = {n: a for n, a in self.constants.items() if n in read}
         if single:
             constants = {n: narrowed(a) for n, a in constants.items()}
         inputs = [(self.input, kind, self.input_shape)]

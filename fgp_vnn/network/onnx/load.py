@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -25,7 +26,7 @@ from fgp_vnn.network.onnx.choose import Choice, choose
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
 from fgp_vnn.network.onnx.fixed import bind_fixed
-from fgp_vnn.network.onnx.graph import read_graph
+from fgp_vnn.network.onnx.graph import Graph, read_graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
@@ -51,6 +52,7 @@ class LoadedNetwork:
     threshold: float = 0.0  # a network with one output says yes above it
     note: str = ""  # how the network differs from the model that was given, if it does
     bound: Mapping[int, float] = field(default_factory=dict)  # inputs that are these constants
+    source: Path | bytes | None = None  # the ONNX that it is the network of
 
     def __repr__(self) -> str:
         return f"Loaded{self.network!r}"
@@ -63,6 +65,7 @@ def load_network(
     points: Floats | None = None,
     choice: Choice | None = None,
     fixed: Doubles | None = None,
+    whole: bool = False,
 ) -> LoadedNetwork:
     """Load an ONNX model from a file, plain or gzipped, or from memory; raises InputError only.
 
@@ -70,15 +73,19 @@ def load_network(
     they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
     they are inputs of this network. `choice` says which inputs and outputs are meant where there
     are several. With `fixed` values [inputs], NaN for an input that moves, operands that have to be
-    constant may depend on inputs that do not.
+    constant may depend on inputs that do not. A softmax at the end is dropped unless the network is
+    asked for as a `whole`.
     """
     if isinstance(source, str | Path):
-        name, data = f"{source}: ", read_model(Path(source))
+        name, place, data = f"{source}: ", Path(source).absolute(), read_model(Path(source))
     else:
-        name = ""
+        name, place = "", None
         data = bytes(source) if isinstance(source, bytes) else source.SerializeToString()
     try:
-        return _load(data, dense_entries, points, choice or Choice(), fixed)
+        loaded = _load(data, dense_entries, points, choice or Choice(), fixed, whole)
+        if loaded.source is not None:
+            return loaded
+        return replace(loaded, source=place or data)
     except InputError as error:
         raise type(error)(f"{name}{error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
@@ -94,44 +101,66 @@ def _load(
     points: Floats | None,
     choice: Choice,
     fixed: Doubles | None,
+    whole: bool,
 ) -> LoadedNetwork:
-    whole = parse(data)
-    given = choose(whole, choice)
-    if given is not whole:
-        data = given.SerializeToString()
-    model = raise_opset(given)
-    graph = read_graph(model)
+    chosen, graph, given = _read(data, choice)
     check_precision(graph)
     written = graph.output
-    softmax = clean_graph(graph)
+    softmax = clean_graph(graph, whole=whole)
     bound = {} if fixed is None else bind_fixed(graph, fixed)
     write_out(graph)
     rewrite(graph)
     check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
     network, ends = normal_form(graph, dense_entries=dense_entries)
-    runtime = Runtime(data, graph.input_shape)
     output_shape = graph.shapes.get(written, (network.outputs,))
     x = sample(network.inputs)
     if points is not None and points.shape[1] == network.inputs:
         x = np.concatenate([x, points])
     lost = losses(graph)
     reading = Reading(network, tuple(ends), tuple(lost[end] for end in ends), softmax)
-    made = {name for node in given.graph.node for name in node.output}
-    names = [name for name in dict.fromkeys(ends) if name in made]
+    names = [name for name in dict.fromkeys(ends) if name in given.made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
-    inside = open_inside(given, data, names, graph.input_shape)
-    x, values = exercise(lambda x: inside(_settled(x, bound)), hidden, x, Loading())
-    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound))
+    # A program of a large network takes much memory: this one is gone before the next is opened.
+    how, inside = Loading(), [open_inside(chosen, given.outputs, names, graph.input_shape)]
+    x, values = exercise(lambda x: inside[0](_settled(x, bound)), hidden, x, how)
+    inside.clear()
+    runtime = Runtime(chosen, graph.input_shape)
+    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound), how)
     return LoadedNetwork(
         network,
         runtime,
         graph.input_shape,
         output_shape,
-        Counter(node.op_type for node in given.graph.node),
+        given.operators,
         softmax is not None,
-        _threshold(given),
+        given.threshold,
         bound=bound,
+        source=None if chosen is data else chosen,
     )
+
+
+class _Given(NamedTuple):
+    """What is kept of a model without its weights."""
+
+    made: frozenset[str]  # the tensors that its nodes compute
+    outputs: tuple[str, ...]
+    operators: Counter[str]
+    threshold: float
+
+
+def _read(data: bytes, choice: Choice) -> tuple[bytes, Graph, _Given]:
+    """The bytes of the model that is chosen, its graph, and what else is kept of it."""
+    whole = parse(data)
+    model = choose(whole, choice)
+    if model is not whole:
+        data = model.SerializeToString()
+    given = _Given(
+        frozenset(name for node in model.graph.node for name in node.output),
+        tuple(output.name for output in model.graph.output),
+        Counter(node.op_type for node in model.graph.node),
+        _threshold(model),
+    )
+    return data, read_graph(raise_opset(model)), given
 
 
 def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:

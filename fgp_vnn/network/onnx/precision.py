@@ -18,7 +18,7 @@ def check_precision(graph: Graph) -> None:
     for name, array in graph.constants.items():
         if array.dtype.kind != "f":
             continue
-        single = narrowed(array).astype(np.float64)
+        single = narrowed(array)
         if np.array_equal(single, array):
             continue
         for node in graph.nodes:
@@ -26,7 +26,7 @@ def check_precision(graph: Graph) -> None:
                 raise UnsupportedError(
                     f"{label(node)} reads {name!r}, which is in double precision"
                 )
-        graph.constants[name] = single
+        graph.constants[name] = single.astype(np.float64)
 
 
 def _rounds(node: NodeProto) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,10 @@ class Runtime:
         """The outputs [outputs] at one input x [inputs]."""
         return self._run(x.reshape(self._shape)).reshape(-1)
 
+    def output_shape(self) -> tuple[int, ...]:
+        """The shape of the outputs at one input, with its batch dimension."""
+        return self._run(np.zeros(self._shape, np.float32)).shape
+
     def run_many(self, x: Floats) -> Floats:
         """The outputs [batch, outputs] at x [batch, inputs].
 
@@ -50,16 +54,15 @@ class Runtime:
 
 
 def open_inside(
-    model: ModelProto, data: bytes, names: Sequence[str], shape: tuple[int, ...]
+    data: bytes, given: Collection[str], names: Sequence[str], shape: tuple[int, ...]
 ) -> Callable[[Floats], list[Floats]]:
-    """What gives the values that the named tensors of a model hold at x [points, inputs], each as
-    [points, entries].
+    """What gives the values that the named tensors of a model, whose outputs are `given`, hold at
+    x [points, inputs], each as [points, entries].
 
     The model's bytes with a few behind them are read as one model that has more outputs.
     """
     if not names:  # onnxruntime would take that for all
         return lambda x: []
-    given = {output.name for output in model.graph.output}
     more = [ValueInfoProto(name=name) for name in names if name not in given]
     extension = ModelProto(graph=GraphProto(output=more))
     program = _open(data + extension.SerializeToString(), as_written=True)
