@@ -18,7 +18,7 @@ from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.joined import JointRuntime, Part, joined
-from fgp_vnn.property import Property
+from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.model import Declared, Joint, Variable
 
 
@@ -29,6 +29,17 @@ def networks_of(model: Any) -> dict[str, Any] | None:
         return dict(model)
     listed = named_networks(str(model)) if isinstance(model, (str, Path)) else None
     return None if listed is None else {name: Path(path) for name, path in listed.items()}
+
+
+def without_name(model: Any, prop: str | Path | Property | None) -> Any:
+    """The model itself where one is given by its name, and the property is of one network, with
+    constraints on single inputs and on outputs."""
+    given = networks_of(model)
+    if given is None or len(given) != 1:
+        return model
+    asked = load_property(prop, joint=True) if isinstance(prop, (str, Path)) else prop
+    related = asked is not None and asked.joint is not None
+    return model if related else next(iter(given.values()))
 
 
 def open_joint(model: Any, prop: Property) -> LoadedNetwork:

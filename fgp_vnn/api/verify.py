@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fgp_vnn.api.boxes import Boxes
-from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, refuse_joint
+from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, refuse_joint, without_name
 from fgp_vnn.api.opening import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
@@ -55,6 +55,7 @@ def verify(
     begin, moment = time.perf_counter(), time.monotonic()
     limits, settings = divide(options, ("timeout",))
     seconds, chosen = check_seconds(limits.get("timeout")), make_settings("verify", settings)
+    model = without_name(model, prop)
     several = networks_of(model) is not None
     both = not several and isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
     files = (Path(model), Path(str(prop))) if both else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, plain
 
 
 def named_networks(text: str) -> dict[str, str] | None:
@@ -14,12 +15,13 @@ def named_networks(text: str) -> dict[str, str] | None:
         return None
     try:
         pairs = [(name, path) for name, path in ast.literal_eval(text)]
-    except (ValueError, SyntaxError, TypeError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         pairs = [("", "")]
     if not pairs:
         raise InputError("no network is named")
     if not all(isinstance(part, str) and part for pair in pairs for part in pair):
-        raise InputError(f"not a list of named networks: {text!r}")
-    if len(networks := dict(pairs)) < len(pairs):
-        raise InputError(f"a network is named twice: {text!r}")
-    return networks
+        raise InputError(f"not a list of named networks: {plain(text, 200)}")
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise InputError(f"network {name!r} is given twice")
+    return dict(pairs)
