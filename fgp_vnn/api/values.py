@@ -39,13 +39,13 @@ def bounds(
     gap: float = 1e-4,
     **options: Any,
 ) -> Bounds:
-    """Ranges that the outputs, or what goes into a ReLU layer, cannot leave on a set of inputs.
+    """Ranges that outputs, or what goes into an activation layer, cannot leave on a set of inputs.
 
     `inputs` is a condition on the variables x of the model, a pair (lower, upper), or a `Ball`;
-    `layer` counts the ReLU layers of the network from 0. Methods are `plain` linear bounds, those
-    with `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of
-    what points reach, as a part of the value or of 1 if that is larger, or where nothing but
-    rounding is between them. Options are `timeout` in seconds, `progress`, called with the lower
+    `layer` counts the activation layers from 0. Methods are `plain` linear bounds, those with
+    `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of what
+    points reach, as a part of the value or of 1 if that is larger, or where nothing but rounding is
+    between them. Options are `timeout` in seconds, `progress`, called with the lower
     and upper ends so far, `mean`, `std`, and `device`, `memory` and `seed` of `Settings`. Whenever
     it is stopped, the ranges hold.
     """
@@ -205,11 +205,11 @@ class _Asked:
 
 
 def _layer(layer: int | None, layers: int) -> int:
-    """The number of the map: that of the output unless a ReLU layer is named."""
+    """The number of the map: that of the output unless a layer of activations is named."""
     if layer is None:
         return layers
     if not isinstance(layer, int) or not 0 <= layer < layers:
-        raise InputError(f"layer is {layer!r}; the network has ReLU layers 0 to {layers - 1}")
+        raise InputError(f"layer is {layer!r}; the network has activation layers 0 to {layers - 1}")
     return layer
 
 

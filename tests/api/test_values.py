@@ -157,7 +157,7 @@ def test_several_boxes_are_one_set(tmp_path: Path) -> None:
         (lambda n: fgp_vnn.bounds(n, ([1.0, 1.0], [0.0, 0.0])), "above its upper"),
         (lambda n: fgp_vnn.bounds(n, 3), "a pair"),
         (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), method="best"), "plain, optimised"),
-        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), layer=7), "ReLU layers 0 to 0"),
+        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), layer=7), "activation layers 0 to 0"),
         (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), gap=0), "positive"),
         (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), engine="walk"), "does not use"),
         (lambda n: fgp_vnn.maximise(n, ([0.0] * 2, [1.0] * 2), [1.0] * 3), "3 factors"),
