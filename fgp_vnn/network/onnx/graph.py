@@ -90,11 +90,8 @@ class Graph:
 
     def model(self, *, declared: Collection[str] = (), single: bool = False) -> ModelProto:
         """The graph as an ONNX model in double precision, or in single as in the file, with the
-        constants that it reads.
-
-        Those in `declared` become inputs behind the real one: their values are not needed, and to
-        write them out would take long.
-        """
+        constants that it reads; those in `declared`, whose values are not needed and would take
+        long to write out, become inputs behind the real one."""
         kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
         read = {self.output, *(name for node in self.nodes for name in node.input)} - {*declared}
         constants = {n: a for n, a in self.constants.items() if n in read}
