@@ -27,33 +27,21 @@ def falsify(
 ) -> Counterexample | None:
     """Look for a point of the domain that meets a disjunct; as many disjuncts at a time as fit into
     the memory."""
-    fit = max(1, points_at_once(query.network, budget.at_once) // attack.restarts)
-    if fit >= query.disjuncts:
-        return _falsify(query, confirm, budget, attack)
-    for some in parts(query.disjuncts, fit):
-        part = query.only(range(query.disjuncts)[some])
-        found = _falsify(part, confirm, budget, attack)
+    fit, domain, judge = points_at_once(query.network, budget.at_once), query.domain, confirm
+
+    def into_domain(x: Tensor) -> Counterexample | None:
+        return confirm(domain.project(x.double()))
+
+    if query.network.inputs >= attack.single_from and query.network.dtype == torch.float64:
+        query, judge = query.to(query.network.device, torch.float32), into_domain
+    for some in parts(query.disjuncts, fit // attack.restarts):
+        numbers = range(query.disjuncts)[some]
+        part = query if len(numbers) == query.disjuncts else query.only(numbers)
+        begin = starts(part.domain, part.disjuncts, attack)
+        found = descend(part, judge, budget, attack, begin) if numbers else None
         if found is not None or budget.expired():
             return found
     return None
-
-
-def _falsify(
-    query: Query, confirm: Confirm, budget: Budget, attack: Descent
-) -> Counterexample | None:
-    if not query.disjuncts:
-        return None
-    if query.network.inputs >= attack.single_from and query.network.dtype == torch.float64:
-        exact = query.domain
-        coarse = query.to(query.network.device, torch.float32)
-        begin = starts(coarse.domain, query.disjuncts, attack)
-
-        def into_domain(x: Tensor) -> Counterexample | None:
-            return confirm(exact.project(x.double()))
-
-        return descend(coarse, into_domain, budget, attack, begin)
-    begin = starts(query.domain, query.disjuncts, attack)
-    return descend(query, confirm, budget, attack, begin)
 
 
 def descend(

@@ -93,7 +93,14 @@ class PatchPass:
         order = np.argsort(host % (height * width), kind="stable")
         places, count = np.unique(host % (height * width), return_counts=True)
         first = count.cumsum() - count
-        fit = min(budget.at_once, COMMON.cached_windows) // (8 * _COPIES * self._entries())
+        row = 8 * _COPIES * self._entries()  # bytes
+        fit = min(budget.at_once, COMMON.cached_windows) // row
+        # A place with more neurons than fit into the memory counts as several.
+        cap = max(1, budget.at_once // (2 * row))
+        parts = -(-count // cap)
+        before = cap * (np.arange(parts.sum()) - np.repeat(parts.cumsum() - parts, parts))
+        places, first, count = (np.repeat(a, parts) for a in (places, first, count))
+        first, count = first + before, np.minimum(count - before, cap)
         result: list[_Group] = []
         by_count = np.argsort(-count, kind="stable")
         begin = 0

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L2Ball
+from fgp_vnn.network import Network, load_network
 from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.ball import Reporter, SearchBall
@@ -30,6 +32,7 @@ from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Ascent, Descent, Neurons, Slopes, Strategy
+from tests.helpers.network_models import Builder
 from tests.helpers.small_networks import random_network, robustness_query
 from tests.helpers.solving import first_bounds
 
@@ -101,9 +104,26 @@ def bundles(budget: Budget) -> None:
     search.run(lambda: search.bundles > 600)
 
 
+@cache
+def convolutions() -> Network:
+    """Many neurons at one place, whose rows come down to a layer that is wide."""
+    b = Builder((1, 1, 8, 8))
+    wide = b.op("Relu", b.op("Conv", "x", b.random(256, 1, 3, 3), pads=[1] * 4))
+    narrow = b.op("Relu", b.op("Conv", wide, b.random(8, 256, 5, 5), pads=[2] * 4))
+    many = b.op("Relu", b.op("Conv", narrow, b.random(512, 8, 5, 5), strides=[8, 8]))
+    return load_network(b.model(many), dense_entries=0).network
+
+
+def patches(budget: Budget) -> None:
+    network = convolutions()
+    center = torch.full((64,), 0.5, dtype=torch.float64)
+    worth = [torch.full((n,), k == 2) for k, n in enumerate(network.widths)]
+    root_bounds(network, Box(center - 0.5, center + 0.5), worth=worth, budget=budget)
+
+
 PARTS: dict[str, Callable[[Budget], None]] = {
     part.__name__: part
-    for part in (refine, sharpen, split, regions, walk, attack, condense, bundles)
+    for part in (refine, sharpen, split, regions, walk, attack, condense, bundles, patches)
 }
 
 
@@ -122,6 +142,7 @@ def _status(name: str) -> int:
 
 def main() -> None:
     torch.set_num_threads(1)
+    convolutions()  # what loading takes is no part of it
     with torch.no_grad():
         result = {name: [peak(part, SMALL), peak(part, LARGE)] for name, part in PARTS.items()}
     json.dump(result, sys.stdout)

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from fgp_vnn.base.rounding import rounded_down
@@ -128,9 +128,10 @@ class Operator(AffineMap):
         return Combination(self, eye[outputs], torch.zeros_like(self.bias[outputs]))
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Operator:
-        module = deepcopy(self.module).to(device, dtype)
-        absolute = deepcopy(self.absolute).to(device, dtype)
         bias = self.bias.to(device, dtype)
+        if bias is self.bias:
+            return self
+        module, absolute = (_moved(m, bias) for m in (self.module, self.absolute))
         defect = None if self.defect is None else -rounded_down(-self.defect.to(device), dtype)
         return Operator(self.sources, module, absolute, self.shapes, bias, defect)
 
@@ -139,3 +140,14 @@ class Operator(AffineMap):
         shaped = (v.reshape(shape) for v, shape in zip(values, self.shapes, strict=True))
         result: Tensor = module(*shaped)
         return result.reshape(-1)
+
+
+def _moved(module: GraphModule, like: Tensor) -> GraphModule:
+    """A copy of a module on the device and in the precision of a tensor; each of its own tensors is
+    copied once, so that a large one does not take memory twice."""
+    copies: dict[int, Tensor] = {}
+    for tensor in (*module.parameters(), *module.buffers()):
+        copy = tensor.detach().to(like if tensor.is_floating_point() else like.device)
+        is_parameter = isinstance(tensor, nn.Parameter)
+        copies[id(tensor)] = nn.Parameter(copy, requires_grad=False) if is_parameter else copy
+    return deepcopy(module, copies)

@@ -1,0 +1,41 @@
+"""Operators in another precision: copies of their own, which take memory once."""
+
+from __future__ import annotations
+
+import torch
+
+from fgp_vnn.network import Operator, load_network
+from tests.helpers.network_models import Builder
+
+
+def an_operator() -> Operator:
+    b = Builder((1, 2, 5, 4))
+    end = b.op("Conv", "x", b.random(3, 2, 2, 2), b.random(3))
+    flat = b.op("Gemm", b.op("Flatten", end), b.random(36, 2), b.random(2))
+    operator = load_network(b.model(flat), dense_entries=0).network.output
+    assert isinstance(operator, Operator)
+    return operator
+
+
+def tensors_of(operator: Operator) -> list[torch.Tensor]:
+    modules = (operator.module, operator.absolute)
+    return [operator.bias, *(t for m in modules for t in m.state_dict().values())]
+
+
+def test_operator_that_has_the_precision_already_is_not_copied() -> None:
+    operator = an_operator()
+    assert operator.to("cpu", torch.float64) is operator
+
+
+def test_operator_in_single_precision_gives_the_same_up_to_rounding() -> None:
+    operator = an_operator()
+    single = operator.to("cpu", torch.float32)
+    x = torch.linspace(-1, 1, 40, dtype=torch.float64)
+    pairs = [
+        (single([x.float()]), operator([x])),
+        (single.magnitude([x.float().abs()]), operator.magnitude([x.abs()])),
+    ]
+    for ours, exact in pairs:
+        torch.testing.assert_close(ours.double(), exact, rtol=1e-5, atol=1e-5)
+    assert all(t.dtype == torch.float32 for t in tensors_of(single) if t.is_floating_point())
+    assert all(t.dtype == torch.float64 for t in tensors_of(operator) if t.is_floating_point())
