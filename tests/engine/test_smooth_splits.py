@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
+import fgp_vnn
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
@@ -80,3 +82,16 @@ def test_a_network_without_relus_has_nothing_to_split() -> None:
     query = Query(Network((wave,), last, 1, (TANH,)), box, zero.long(), zero.bool(), 1)
     status, bundles, _ = search(query)
     assert (status, bundles) == ("unknown", 1)
+
+
+def test_inputs_with_a_kink_at_the_centre_of_their_box_are_split() -> None:
+    class Kinked(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(torch.relu(x) - torch.relu(-x), -1)
+
+    model = fgp_vnn.load_model(Kinked(), torch.zeros(1, 2))
+    y = fgp_vnn.variables(model)[1].flatten()
+    box = [-1.0, -1.0], [1.0, 1.0]
+    verdict = fgp_vnn.verify(model, inputs=box, unsafe=y[0] + y[1] <= 0.9, timeout=20)
+    assert verdict.status == "unsat"
+    assert verdict.statistics["boxes"] < 100

@@ -23,13 +23,14 @@ def losses(
     """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
 
     A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
-    inputs move it, each by the part that its slope at the centre says.
+    inputs move it, each by the part that its slope near the centre says.
     """
     network = query.network
     inputs = box.lower.shape[-1]
     eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
     columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
-    before = network.preactivations(box.center)
+    # Not at the centre itself: at a kink, an input that the box was cut at has no slope.
+    before = network.preactivations(box.center + numbers.aside * box.radius)
     # Where nothing is lost, rows that are least at different corners still keep a box open.
     corners = numbers.corners if network.piecewise_linear else numbers.smooth_corners
     total = corners * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
