@@ -136,6 +136,7 @@ class Ascent:
     # closed after four steps with an aim of 0, 0.1 and 0.3: m 9, 20 and 29 %, o 58, 58 and 58 %.
     aim: float | None = None
     looks: bool = False  # at what is above 0 already, between two steps, to leave it out
+    left: float = 0.9  # part of a batch up to which it is worth leaving the others out [-]
     few: int = 4  # steps where no neuron is closed, with `looks` [-]
     many: float = 0.25  # part of the neurons that is closed where all of the steps are taken [-]
     weights_rate: float = 4.0  # of a conjunction's weights (Hedge), in `rate` [-]

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from fgp_vnn.api.cases import asked_about, check_fit, join_verdicts, load_for
+from fgp_vnn.api.cases import asked_about, check_fit, compares_only, join_verdicts, load_for
 from fgp_vnn.api.opening import load_asked
 from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.attack.confirm import Judge
@@ -70,7 +70,7 @@ class Boxes:
             budget, self._note = limit(), loaded.note
             self._load += time.perf_counter() - begin
             flat = FLAT & loaded.operators.keys()  # gradients need slopes in place
-            if self.settings.attack and flat and isinstance(model, tuple):
+            if self.settings.attack and flat and part.joint is None:
                 some = budget.share(self.strategy.attack.blind.share)
                 with suppress(UnsupportedError):
                     error = UnsupportedError("its gradients are 0")
@@ -133,7 +133,7 @@ class Boxes:
             for_all = self.proof or self.settings.float32_semantics
             yield from load_for(model, prop, all_inputs=for_all)
             return
-        loaded = load_asked(model, asked_about(prop))
+        loaded = load_asked(model, asked_about(prop), whole=not compares_only(prop))
         check_fit(loaded, prop, "the model", "the property")
         yield loaded, prop
 

@@ -31,15 +31,16 @@ def load_for(
     """The network of a file, and the part of the property that it is for: all of it, or, where
     operands have to be constant that depend on inputs, the cases that fix these inputs alike.
 
-    With `all_inputs`, only a network that is for all inputs is given.
+    With `all_inputs`, only a network that is for all inputs is given. A softmax at the end is part
+    of it only where the property is about more than the order of the outputs.
     """
-    left = prop.cases
+    left, whole = prop.cases, not compares_only(prop)
     while True:
         values = (
             np.where(_fixed(left[0]), left[0].lower, np.nan) if left and not all_inputs else None
         )
         points = asked_about(replace(prop, cases=left[:1]))
-        loaded = load_network(files[0], points=points, fixed=values)
+        loaded = load_network(files[0], points=points, fixed=values, whole=whole)
         part = replace(prop, cases=tuple(case for case in left if _fixes(case, loaded.bound)))
         left = tuple(case for case in left if not _fixes(case, loaded.bound))
         check_fit(loaded, part, *map(str, files))

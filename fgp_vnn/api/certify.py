@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.models import Model, check_single
 from fgp_vnn.api.nearness import Nearness, read_near
-from fgp_vnn.api.opening import Opened, divide, open_model, two_classes
+from fgp_vnn.api.opening import Opened, classes, divide, open_model
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Radius
@@ -45,16 +45,16 @@ _ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
 def certify(
     model: Model | Network | Certifier,
     x: ArrayLike,
+    norm: Any = "l2",
     *,
     epsilon: Any,
-    norm: Any = "l2",
     **options: Any,
 ) -> Robustness | list[Robustness]:
     """Decide whether all inputs within epsilon of x have the class of x.
 
     One input gives one result, a batch along the first axis gives a list. `epsilon` is a number, a
     text such as "8/255", or in the norm linf an array for each channel or each input; `norm` is
-    l2, linf or l1 (also 2, inf, 1). Options, besides the fields of `Settings`:
+    l2, unless linf or l1 is named (also 2, inf, 1). Options, besides the fields of `Settings`:
 
     - `y`: the true class, or one for each input of a batch, in place of the network's own;
     - `clip`: a pair (low, high) outside of which no input counts, of numbers or arrays;
@@ -67,9 +67,7 @@ def certify(
     """
     asked, settings = divide(options, _ASKED)
     certifier = Certifier.of(model, x, **settings)
-    answer: Robustness | list[Robustness] = certifier.certify(
-        x, epsilon=epsilon, norm=norm, **asked
-    )
+    answer: Robustness | list[Robustness] = certifier.certify(x, norm, epsilon=epsilon, **asked)
     return answer
 
 
@@ -93,7 +91,8 @@ class Certifier(Classifier):
         """From a model as `load_model` takes it, a network, or what was made of one before.
 
         `x` is an input, from which shapes are taken that the model leaves open. A network with one
-        output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0.
+        output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0. A
+        softmax, sigmoid or tanh at the end is left out, since it keeps the order of the outputs.
         Options are `mean` and `std` of a normalisation in front of the network, and the fields of
         `Settings`.
         """
@@ -106,8 +105,7 @@ class Certifier(Classifier):
         opened = open_model(model, x, **front)
         if opened.loaded is not None:
             check_single(opened.loaded)
-        if opened.network.outputs == 1:
-            opened = two_classes(opened)
+        opened = classes(opened)
         network = opened.network.to(pick_device(chosen.device, "float64"), torch.float64)
         space = row_space(network) if chosen.reduce and network.layers else None
         return cls(network, opened.run, chosen, Strategy(), space, opened=opened)
@@ -116,7 +114,7 @@ class Certifier(Classifier):
         unusual_ones = "".join(f", {k}={v!r}" for k, v in unusual(vars(self.settings)).items())
         return f"Certifier({self.network!r}{unusual_ones})"
 
-    def certify(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
+    def certify(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
         """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
         them for a batch; options as in `certify`."""
         points = self._points(x, (epsilon, norm), asked)
@@ -158,34 +156,35 @@ class Certifier(Classifier):
     def radius(
         self,
         x: ArrayLike,
-        *,
         norm: Any = "l2",
+        *,
         maximum: float = 1.0,
         gap: float = GAP,
-        hear: Progress = lambda lower, upper: None,
+        progress: Progress | Literal[False] | None = None,
         **asked: Any,
     ) -> Any:
         """Bounds of the distance from x to the nearest input of another class, up to `maximum`, as
-        a `Radius`, or a list of them for a batch; `hear` is called with both whenever one of them
-        improves, and options are those of `certify` but for `mask` and `target`.
+        a `Radius`, or a list of them for a batch; options are those of the function `radius`.
 
         Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
         time is up or an allocation fails: both bounds are valid at any moment.
         """
         self._check_radius(maximum, gap, asked)
-        points = self._points(x, (float(maximum), norm), asked)
+        told = progress or (lambda lower, upper: None)
+        shown = None if progress is None else False
+        points = self._points(x, (float(maximum), norm), {**asked, "progress": shown})
         with points.counted() as add:
             for center, most, budget in points:
                 begin = time.perf_counter()
-                ends = Ends(self, center, most, gap, budget, hear)
+                ends = Ends(self, center, most, gap, budget, told)
                 if wrong := self.wrong(center, 0.0):
                     found = Radius(0.0, 0.0, center.label, wrong, "gap", "class")
                 else:
                     try:
                         with memory_errors():
                             found = run(ends, "radius")
-                    except OutOfMemoryError:
-                        found = replace(ends.answer(""), ended="memory")
+                    except OutOfMemoryError as error:
+                        found = replace(ends.answer(""), ended="memory", reason=str(error))
                 answer = replace(
                     found,
                     counterexample=points.given.answer(found.counterexample),
@@ -209,7 +208,7 @@ class Certifier(Classifier):
             if asked.get(name) is not None:
                 raise InputError(f"a radius does not use {name}")
 
-    def attack(self, x: ArrayLike, *, epsilon: Any, norm: Any = "l2", **asked: Any) -> Any:
+    def attack(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
         """A `Counterexample` within epsilon of x, or None if a longer attack finds none in the time
         and memory that it has; a list of them for a batch."""
         points = self._points(x, (epsilon, norm), asked)
@@ -228,7 +227,7 @@ class Certifier(Classifier):
         for name in asked.keys() - {"clip", "mask", "target"}:
             hint = suggestion(name, _ASKED)
             raise InputError(f"there is no option {name!r} of a question about inputs{hint}")
-        near = read_near(self.opened, norm, **asked)
+        near = read_near(self.opened.space, norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
         seconds, classes = check_seconds(timeout), self.network.outputs
         labels = None if y is None else read_classes(y, len(given.points), classes)

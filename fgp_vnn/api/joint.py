@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
@@ -15,10 +14,11 @@ from fgp_vnn.api.cases import asked_about, check_fit
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.written import onnx_of
 from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.joined import JointRuntime, Part, joined
-from fgp_vnn.property import Property
+from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.model import Declared, Joint, Variable
 
 
@@ -27,12 +27,19 @@ def networks_of(model: Any) -> dict[str, Any] | None:
     "[('f', 'a.onnx'), ('g', 'b.onnx')]"; None for one model."""
     if isinstance(model, Mapping):
         return dict(model)
-    if not isinstance(model, (str, Path)) or not str(model).startswith("["):
-        return None
-    try:
-        return {str(name): Path(path) for name, path in ast.literal_eval(str(model))}
-    except (ValueError, SyntaxError, TypeError):
-        raise InputError(f"not a list of named networks: {str(model)!r}") from None
+    listed = named_networks(str(model)) if isinstance(model, (str, Path)) else None
+    return None if listed is None else {name: Path(path) for name, path in listed.items()}
+
+
+def without_name(model: Any, prop: str | Path | Property | None) -> Any:
+    """The model itself where one is given by its name, and the property is of one network, with
+    constraints on single inputs and on outputs."""
+    given = networks_of(model)
+    if given is None or len(given) != 1:
+        return model
+    asked = load_property(prop, joint=True) if isinstance(prop, (str, Path)) else prop
+    related = asked is not None and asked.joint is not None
+    return model if related else next(iter(given.values()))
 
 
 def open_joint(model: Any, prop: Property) -> LoadedNetwork:

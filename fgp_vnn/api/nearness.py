@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.api.arrays import read_mask, read_norm, read_numbers, read_targets
-from fgp_vnn.api.opening import Opened
 from fgp_vnn.attack.ball_judge import check_ball
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles, Norm
 from fgp_vnn.engine.classifier import Center, Clip
+from fgp_vnn.property.conditions import Space
 
 
 @dataclass(frozen=True, eq=False)
 class Nearness:
     """A norm, a clip box, the inputs that move, and the classes that count as another one."""
 
-    opened: Opened
+    shape: tuple[int, ...]  # of an input
     norm: Norm
     clip: Clip | None
     moves: NDArray[np.bool_] | None
@@ -31,8 +31,7 @@ class Nearness:
         its own; raises InputError for what is no ball."""
         if self.targets == (label,):
             raise InputError(f"the target is the class {label} itself")
-        shape = self.opened.input_shape
-        radius = read_numbers(epsilon, "epsilon", shape, len(x))
+        radius = read_numbers(epsilon, "epsilon", self.shape, len(x))
         check_ball(x, radius, self.norm, self.clip)
         sizes = None if isinstance(radius, float) else radius
         center = Center(x, label, self.norm, self.clip, self.moves, sizes, self.targets)
@@ -40,12 +39,12 @@ class Nearness:
 
 
 def read_near(
-    opened: Opened, norm: Any, clip: Any = None, mask: Any = None, target: Any = None
+    space: Space, norm: Any, clip: Any = None, mask: Any = None, target: Any = None
 ) -> Nearness:
-    """From values in any of the forms of `arrays`."""
-    shape, inputs = opened.input_shape, opened.network.inputs
-    moves, targets = read_mask(mask, shape, inputs), read_targets(target, opened.network.outputs)
-    return Nearness(opened, read_norm(norm), _clip(clip, shape, inputs), moves, targets)
+    """From values in any of the forms of `arrays`, for a network with these variables."""
+    shape, inputs = space.input_shape, space.names.inputs
+    moves, targets = read_mask(mask, shape, inputs), read_targets(target, space.names.outputs)
+    return Nearness(shape, read_norm(norm), _clip(clip, shape, inputs), moves, targets)
 
 
 def _clip(clip: Any, shape: tuple[int, ...], inputs: int) -> Clip | None:

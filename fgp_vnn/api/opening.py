@@ -17,7 +17,9 @@ from fgp_vnn.api.models import Model, load_model
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, load_network
-from fgp_vnn.network.model import Combination
+from fgp_vnn.network.activations.sigmoids import S_SHAPED
+from fgp_vnn.network.model import Combination, Dense
+from fgp_vnn.property.conditions import Space
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,11 @@ class Opened:
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     loaded: LoadedNetwork | None = None  # all that is known of a model that was loaded
+
+    @property
+    def space(self) -> Space:
+        """Its variables."""
+        return Space(self.input_shape, self.output_shape)
 
 
 def divide(
@@ -56,11 +63,20 @@ def open_model(
     return Opened(loaded.network, loaded.runtime.run, *shapes, loaded)
 
 
-def load_asked(model: Model, points: Floats) -> LoadedNetwork:
-    """A model; one in ONNX is compared with its own program at the points [points, inputs]."""
+def load_asked(model: Model, points: Floats, *, whole: bool) -> LoadedNetwork:
+    """A model; one in ONNX is compared with its own program at the points [points, inputs]. A
+    softmax at its end is dropped unless it is asked for as a `whole`."""
     if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
-        return load_network(model, points=points)
-    return load_model(model)
+        return load_network(model, points=points, whole=whole)
+    loaded = load_model(model)
+    return with_softmax(loaded, points) if whole else loaded
+
+
+def with_softmax(loaded: LoadedNetwork, points: Floats | None = None) -> LoadedNetwork:
+    """The same network with the softmax that was dropped from its end, if one was."""
+    if not loaded.comparisons_only or loaded.source is None:
+        return loaded
+    return replace(load_network(loaded.source, points=points, whole=True), note=loaded.note)
 
 
 def _load(model: Model, x: Any) -> LoadedNetwork:
@@ -104,13 +120,35 @@ def _float_program(network: Network) -> Callable[[Floats], Floats]:
     return run
 
 
-def two_classes(opened: Opened) -> Opened:
-    """A network with one output y as one with two, the threshold and y."""
+def classes(opened: Opened) -> Opened:
+    """A network whose greatest output is its answer, without a final function that keeps the order
+    of the outputs; one with a single output y becomes one with two, the threshold and y."""
     network, run = opened.network, opened.run
     threshold = opened.loaded.threshold if opened.loaded else 0.0
+    before = _before_sigmoid(network)
+    if network.outputs > 1:
+        return opened if before is None else replace(opened, network=before)
+    level = threshold
+    if before is not None and float(network.activations[-1].value(torch.zeros(1))) == threshold:
+        network, level = before, 0.0
     bias = network.output.bias
-    rows, offset = bias.new_tensor([[0.0], [1.0]]), bias.new_tensor([threshold, 0.0])
+    rows, offset = bias.new_tensor([[0.0], [1.0]]), bias.new_tensor([level, 0.0])
     first = np.full(1, threshold, dtype=np.float32)
     wide = replace(network, output=Combination(network.output, rows, offset))
     both = Opened(wide, lambda x: np.concatenate([first, run(x)]), opened.input_shape, (2,))
     return replace(both, loaded=opened.loaded)
+
+
+def _before_sigmoid(network: Network) -> Network | None:
+    """What a strictly increasing function, the same for all outputs, is applied to at the end; None
+    if the network does not end in one."""
+    last, output = len(network.layers), network.output
+    if not last or network.activations[-1] not in S_SHAPED or output.sources != (last,):
+        return None
+    if not isinstance(output, Dense) or output.defect is not None or bool(output.bias.any()):
+        return None
+    same = torch.eye(output.outputs, dtype=output.bias.dtype, device=output.bias.device)
+    if output.weights[0].shape != same.shape or not torch.equal(output.weights[0], same):
+        return None
+    inner = network.layers[-1]
+    return Network(network.layers[:-1], inner, network.inputs, network.activations[:-1])

@@ -8,8 +8,10 @@ import numpy as np
 
 from fgp_vnn.api.arrays import read_classes, read_inputs, read_numbers
 from fgp_vnn.api.nearness import read_near
-from fgp_vnn.api.opening import Opened, open_model
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.api.opening import open_model
+from fgp_vnn.api.refused import program_of
+from fgp_vnn.api.sets import Ball, box_of
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property import Property, conditions
 from fgp_vnn.property.conditions import Condition, Space, any_of
 from fgp_vnn.property.expressions import Expression
@@ -19,8 +21,7 @@ from fgp_vnn.property.expressions import variables as space_variables
 def variables(model: Any) -> tuple[Expression, Expression]:
     """The inputs x and the outputs y of a model, in its own shapes without the batch dimension, to
     write conditions and objectives with."""
-    opened = open_model(model)
-    x, y = space_variables(Space(opened.input_shape, opened.output_shape))
+    x, y = space_variables(_space(model))
     return _single(x), _single(y)
 
 
@@ -46,10 +47,10 @@ def robustness(
     point, outputs = given.points[0], opened.network.outputs
     own = int(opened.run(point.astype(np.float32)).argmax())
     label = own if y is None else read_classes(y, 1, outputs)[0]
-    near = read_near(opened, "linf", clip, mask, target)
+    near = read_near(opened.space, "linf", clip, mask, target)
     center, radius = near.at(point, label, epsilon)
     lower, upper = center.box(radius)
-    inputs, results = _flat(opened)
+    inputs, results = (array.flatten() for array in space_variables(opened.space))
     others = range(outputs) if near.targets is None else near.targets
     reached = any_of([results[j] >= results[label] for j in others if j != label])
     return conditions.property_of((lower <= inputs) & (inputs <= upper), reached)
@@ -57,12 +58,12 @@ def robustness(
 
 def output_range(model: Any, inputs: Any, *, lower: Any = None, upper: Any = None) -> Property:
     """Broken by an input whose outputs leave the range; its ends are numbers, or one for each.
-    `inputs` is a condition on x or a pair (lower, upper)."""
+    `inputs` is a condition on x, a pair (lower, upper) or a `Ball` of the norm linf."""
     if lower is None and upper is None:
         raise InputError("a range has a lower end, an upper end, or both")
-    opened = open_model(model)
-    _, results = _flat(opened)
-    shape, count = opened.output_shape, opened.network.outputs
+    space = _space(model)
+    results = space_variables(space)[1].flatten()
+    shape, count = space.output_shape, space.names.outputs
     outside: list[Condition] = []
     if lower is not None:
         outside.append((results < read_numbers(lower, "lower", shape, count)).any())
@@ -72,8 +73,10 @@ def output_range(model: Any, inputs: Any, *, lower: Any = None, upper: Any = Non
 
 
 def property_of(inputs: Any, unsafe: Condition) -> Property:
-    """The property that is broken by the inputs of a set, a condition or a pair (lower, upper),
-    whose outputs are unsafe."""
+    """The property that is broken by the inputs of a set, a condition, a pair (lower, upper) or a
+    `Ball` of the norm linf, whose outputs are unsafe."""
+    if isinstance(inputs, Ball) and isinstance(unsafe, Condition):
+        inputs = box_of(inputs, unsafe.space)
     pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
     if not pair or not isinstance(unsafe, Condition):
         return conditions.property_of(inputs, unsafe)
@@ -88,9 +91,13 @@ def property_of(inputs: Any, unsafe: Condition) -> Property:
     return conditions.property_of((lower <= x.flatten()) & (x.flatten() <= upper), unsafe)
 
 
-def _flat(opened: Opened) -> tuple[Expression, Expression]:
-    x, y = space_variables(Space(opened.input_shape, opened.output_shape))
-    return x.flatten(), y.flatten()
+def _space(model: Any) -> Space:
+    """The variables of a model, also of one that can only be run."""
+    try:
+        return open_model(model).space
+    except UnsupportedError as error:
+        program = program_of(model, error)
+        return Space(program.input_shape, program.output_shape)
 
 
 def _single(array: Expression) -> Expression:

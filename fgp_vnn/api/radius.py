@@ -26,14 +26,14 @@ def radius(
     """How far from x the nearest input of another class is, between two bounds that are within
     `gap` of each other, relative to the upper one, unless time is up or `maximum` is reached.
 
-    One input gives one result, a batch along the first axis gives a list. Options are those of
-    `certify` but for `mask` and `target`; `timeout` is in seconds for each input.
+    One input gives one result, a batch along the first axis gives a list. `norm` is l2, unless linf
+    or l1 is named. Options are those of `certify` but for `mask` and `target`; `timeout` is in
+    seconds for each input, and `progress` is called with the two bounds whenever one improves, as
+    in `bounds` and `maximise` (False for no bar).
     """
     asked, settings = divide(options, ("y", "clip", "mask", "target", "timeout", "progress"))
     front, chosen = divide(settings, ("mean", "std"))
     make_settings("radius", chosen)
     certifier = Certifier.of(model, x, **front, **chosen)
-    answer: Radius | list[Radius] = certifier.radius(
-        x, norm=norm, maximum=maximum, gap=gap, **asked
-    )
+    answer: Radius | list[Radius] = certifier.radius(x, norm, maximum=maximum, gap=gap, **asked)
     return answer

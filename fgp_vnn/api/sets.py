@@ -16,10 +16,12 @@ from fgp_vnn.attack.ball_judge import BallPoints
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.engine.classifier import Center
 from fgp_vnn.property import Property
-from fgp_vnn.property.conditions import Condition
+from fgp_vnn.property.conditions import Condition, Space
+from fgp_vnn.property.expressions import variables
 from fgp_vnn.property.normal import to_cases
-from fgp_vnn.property.numbers import snap
+from fgp_vnn.property.numbers import exact_numbers, snap
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,34 @@ def _box(lower: Doubles, upper: Doubles) -> InputSet:
     return InputSet(domain, lambda point: snap(point, lower, upper))
 
 
-def _ball(ball: Ball, opened: Opened) -> InputSet:
-    given = read_inputs(ball.x, opened.input_shape, opened.network.inputs)
+def box_of(ball: Ball, space: Space) -> Condition:
+    """A ball of the norm linf as the condition that it is, exactly."""
+    center, radius = _center(ball, space)
+    if center.norm != "linf":
+        raise InputError(
+            f"a property is about boxes, and a Ball of the norm {center.norm} is none: certify and "
+            "radius ask for the classes in it, maximise(model, Ball(...), y[0] - y[1]) for outputs"
+        )
+    x = variables(space)[0].flatten()
+    reach = np.broadcast_to(center.reach(radius), center.x.shape)
+    if center.moves is not None:
+        reach = np.where(center.moves, reach, 0.0)
+    middle, size = exact_numbers(center.x), exact_numbers(reach)
+    near: Condition = (x >= middle - size) & (x <= middle + size)
+    if center.clip is not None:
+        near = near & (x >= center.clip[0]) & (x <= center.clip[1])
+    return near
+
+
+def _center(ball: Ball, space: Space) -> tuple[Center, float]:
+    given = read_inputs(ball.x, space.input_shape, space.names.inputs)
     if not given.single:
         raise InputError("a ball is around one input, not a batch")
-    asked = read_near(opened, ball.norm, ball.clip, ball.mask)
-    center, radius = asked.at(given.points[0], 0, ball.epsilon)
+    asked = read_near(space, ball.norm, ball.clip, ball.mask)
+    return asked.at(given.points[0], 0, ball.epsilon)
+
+
+def _ball(ball: Ball, opened: Opened) -> InputSet:
+    center, radius = _center(ball, opened.space)
     points = BallPoints(center.x, center.reach(radius), center.norm, *center.box(radius))
     return InputSet(center.ball(radius, torch.device("cpu")), points.inside)

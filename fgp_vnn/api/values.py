@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fgp_vnn.api.opening import Opened, divide, open_model
+from fgp_vnn.api.opening import Opened, divide, open_model, with_softmax
 from fgp_vnn.api.sets import InputSet, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
@@ -39,21 +39,19 @@ def bounds(
     gap: float = 1e-4,
     **options: Any,
 ) -> Bounds:
-    """Ranges that the outputs, or what goes into a ReLU layer, cannot leave on a set of inputs.
+    """Ranges that outputs, or what goes into an activation layer, cannot leave on a set of inputs.
 
     `inputs` is a condition on the variables x of the model, a pair (lower, upper), or a `Ball`;
-    `layer` counts the ReLU layers of the network from 0. Methods are `plain` linear bounds, those
-    with `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of
-    what points reach, as a part of the value or of 1 if that is larger, or where nothing but
-    rounding is between them. Options are `timeout` in seconds, `progress`, called with the lower
+    `layer` counts the activation layers from 0. Methods are `plain` linear bounds, those with
+    `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of what
+    points reach, as a part of the value or of 1 if that is larger, or where nothing but rounding is
+    between them. Options are `timeout` in seconds, `progress`, called with the lower
     and upper ends so far, `mean`, `std`, and `device`, `memory` and `seed` of `Settings`. Whenever
     it is stopped, the ranges hold.
     """
-    asked = _Asked.of(model, options, method, gap)
+    asked = _Asked.of(model, options, method, gap, outputs=layer is None)
     network = asked.opened.network
     target = _layer(layer, len(network.layers))
-    if layer is None:
-        asked.check_outputs()
     count = network.maps[target].outputs
     unit = torch.eye(count, dtype=torch.float64, device=network.device)
     rows = ValueRows(network, target, torch.cat([unit, -unit]))
@@ -95,14 +93,16 @@ def maximise(
     keeps them farther apart, or when time is up: both hold at any moment.
     """
     asked = _Asked.of(model, options, "split", gap)
-    asked.check_outputs()
     network = asked.opened.network
     factors, constant = _objective(objective, asked.opened)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
     rows = ValueRows(network, len(network.layers), -row)
 
+    def above(least: float) -> float:
+        return _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
+
     def hear(least: Tensor, reached: Tensor) -> None:
-        asked.progress(-float(reached) + float(constant), _up(-Fraction(float(least)), constant))
+        asked.progress(-float(reached) + float(constant), above(float(least)))
 
     best, parts = None, []
     for part, where in asked.lows(rows, inputs, hear):
@@ -121,8 +121,7 @@ def maximise(
     if best is None:
         raise InputError("the set of inputs holds no float32 value that could be found")
     value = -_up(-Fraction(best[0]), -constant) if math.isfinite(best[0]) else -math.inf
-    least = min(float(part.least) for part in parts)
-    upper = _up(-Fraction(least), constant) if math.isfinite(least) else math.inf
+    upper = above(min(float(part.least) for part in parts))
     single = best[1].astype(np.float32)
     y = asked.opened.run(single).reshape(asked.opened.output_shape)
     ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
@@ -143,7 +142,10 @@ class _Asked:
     begin: float
 
     @classmethod
-    def of(cls, model: Any, options: dict[str, Any], method: str, gap: float) -> _Asked:
+    def of(
+        cls, model: Any, options: dict[str, Any], method: str, gap: float, *, outputs: bool = True
+    ) -> _Asked:
+        """From what a user gives; a question about outputs is one about those behind a softmax."""
         begin = time.perf_counter()
         if method not in METHODS:
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
@@ -154,6 +156,9 @@ class _Asked:
         settings = make_settings("bounds", chosen)
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
         opened = open_model(model, **front)
+        if outputs and opened.loaded is not None:
+            loaded = with_softmax(opened.loaded)
+            opened = replace(opened, network=loaded.network, loaded=loaded)
         most, neurons = Strategy().slopes.intervals_first, opened.network.neurons
         if neurons >= most and (smooth := opened.network.smooth):
             raise UnsupportedError(
@@ -164,14 +169,6 @@ class _Asked:
         opened = replace(opened, network=network)
         heard = limits.get("progress") or (lambda *ends: None)
         return cls(opened, method, gap, budget, settings, heard, begin)
-
-    def check_outputs(self) -> None:
-        """Refuse outputs behind a softmax: the network in normal form ends in front of it."""
-        if self.opened.loaded is not None and self.opened.loaded.comparisons_only:
-            raise UnsupportedError(
-                "bounds are not for outputs behind a softmax: leave it out to bound what goes into "
-                "it"
-            )
 
     def lows(
         self, rows: ValueRows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
@@ -208,11 +205,11 @@ class _Asked:
 
 
 def _layer(layer: int | None, layers: int) -> int:
-    """The number of the map: that of the output unless a ReLU layer is named."""
+    """The number of the map: that of the output unless a layer of activations is named."""
     if layer is None:
         return layers
     if not isinstance(layer, int) or not 0 <= layer < layers:
-        raise InputError(f"layer is {layer!r}; the network has ReLU layers 0 to {layers - 1}")
+        raise InputError(f"layer is {layer!r}; the network has activation layers 0 to {layers - 1}")
     return layer
 
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fgp_vnn.api.boxes import Boxes
-from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, refuse_joint
+from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, refuse_joint, without_name
 from fgp_vnn.api.opening import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
@@ -42,9 +42,10 @@ def verify(
     """Decide whether a network can break a property.
 
     The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
-    which inputs are meant, also as a pair (lower, upper), and which outputs are unsafe. The model
-    is an ONNX file, or what `load_model` takes; for a property of several networks, a dict of them
-    by their names. Options are `timeout` in seconds and the fields of `Settings`.
+    which inputs are meant, also as a pair (lower, upper) or a `Ball` of the norm linf, and which
+    outputs are unsafe. The model is an ONNX file, or what `load_model` takes; for a property of
+    several networks, a dict of them by their names. Options are `timeout` in seconds and the fields
+    of `Settings`.
 
     The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
     property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
@@ -54,6 +55,7 @@ def verify(
     begin, moment = time.perf_counter(), time.monotonic()
     limits, settings = divide(options, ("timeout",))
     seconds, chosen = check_seconds(limits.get("timeout")), make_settings("verify", settings)
+    model = without_name(model, prop)
     several = networks_of(model) is not None
     both = not several and isinstance(model, (str, Path)) and isinstance(prop, (str, Path))
     files = (Path(model), Path(str(prop))) if both else None
@@ -81,9 +83,9 @@ def verify(
                 if certificate is not None and verdict.status == "unsat":
                     verdict = _with_certificate(boxes, (model, prop), asked, certificate, limit())
         except (UnsupportedError, OutOfMemoryError) as error:
-            if files is None:
+            if several or asked.joint is not None:
                 raise
-            verdict = attack_refused(files, asked, chosen, limit(), error)
+            verdict = attack_refused(files or model, asked, chosen, limit(), error)
     total = verdict.seconds | {"total": time.perf_counter() - begin}
     return replace(declared_verdict(verdict, asked), seconds=total)
 
@@ -122,7 +124,20 @@ def _property(
         return prop
     if not isinstance(prop, (str, Path)):
         raise InputError(f"a property is a path or a Property, not {type(prop).__name__}")
+    if any(sign in str(prop) for sign in "<>=(") and not _is_there(Path(prop)):
+        raise InputError(
+            "a property given as text is the path of a VNN-LIB file; conditions are written with "
+            "x, y = fgp_vnn.variables(model), as in verify(model, inputs=..., unsafe=y[0] >= y[1])"
+        )
     return load_property(Path(prop), memory, joint=True)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; what is too long for a name is none."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _with_certificate(

@@ -13,6 +13,7 @@ import torch
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_writable, read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.load import parse
 from fgp_vnn.network.onnx.module import export_module, weights_note
 from fgp_vnn.property import Property
@@ -20,8 +21,10 @@ from fgp_vnn.property.write import format_property
 
 
 def onnx_of(model: Any, x: Any = None) -> onnx.ModelProto:
-    """The ONNX of a path, of bytes, of a model in memory, or of a torch module, whose inputs have
-    the shape of x."""
+    """The ONNX of a path, of bytes, of a model in memory, of a torch module, whose inputs have the
+    shape of x, or of what `load_model` has made of one of them."""
+    if isinstance(model, LoadedNetwork):
+        model = model.source
     if isinstance(model, onnx.ModelProto):
         return model
     if isinstance(model, torch.nn.Module):
@@ -31,13 +34,15 @@ def onnx_of(model: Any, x: Any = None) -> onnx.ModelProto:
     if isinstance(model, bytes):
         return parse(model)
     raise InputError(
-        "this needs the network's file, ONNX in memory or a torch module, not "
-        f"{type(model).__name__}"
+        "this needs the network's file, ONNX in memory, a torch module or what load_model makes of "
+        f"one of them, not {type(model).__name__}"
     )
 
 
 def note_of(model: Any) -> str:
     """How the network that is written differs from the model, if it does."""
+    if isinstance(model, LoadedNetwork):
+        return model.note
     return weights_note(model) if isinstance(model, torch.nn.Module) else ""
 
 
@@ -49,6 +54,8 @@ def as_files(
     `stem`.vnnlib. An error takes these away again."""
     wanted: list[tuple[Path, bytes, str]] = []
     network, text = stem.with_suffix(".onnx"), stem.with_suffix(".vnnlib")
+    if isinstance(model, LoadedNetwork) and isinstance(model.source, Path):
+        model = model.source
     if isinstance(model, (str, Path)):
         network = Path(model)
     else:

@@ -28,6 +28,8 @@ def read_model(path: Path) -> bytes:
 
     What is no ONNX file is returned as it is. Raises InputError and nothing else.
     """
+    if str(path).startswith("[") and not path.exists():
+        raise InputError(f"one network is needed; only verify and supports take {path}")
     data = read_bytes(path, "network")
     if _MARK not in data:
         return data

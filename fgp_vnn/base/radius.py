@@ -24,6 +24,7 @@ class Radius(PointAnswer):
     engine: str = "auto"  # what the lower bound is from
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
+    reason: str = ""  # why the search ended, if it is inconclusive or memory was short
     note: str = ""  # how the network that was verified differs from the model, if it does
     input: Any = None  # the centre, as it was given
 
@@ -38,9 +39,9 @@ class Radius(PointAnswer):
         return f"{self.lower:.6g} to {upper}"
 
     def own_facts(self) -> dict[str, str]:
-        return {"ended": self.ended}
+        return {"ended": self.ended} | ({"reason": self.reason} if self.reason else {})
 
     def own_values(self) -> dict[str, Any]:
-        names = ("lower", "label", "tight", "ended", "engine", "seconds")
+        names = ("lower", "label", "tight", "ended", "reason", "engine", "seconds")
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
         return values | {"upper": self.upper if math.isfinite(self.upper) else None}

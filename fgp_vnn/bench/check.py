@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import open_program
 from fgp_vnn.bench.rules import Evidence, Standing, standings
+from fgp_vnn.property.load import load_property
 from fgp_vnn.property.model import Case, Property
 from fgp_vnn.property.results import read_results
 
@@ -48,40 +49,57 @@ def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement
     said = fault(found.x, network, prop)
     with np.errstate(over="ignore"):
         point = found.x.astype(np.float32)
-    if found.x.shape != (prop.inputs,) or not np.isfinite(point).all():
+    inputs, outputs = prop.declared
+    if found.x.shape != (inputs,) or not np.isfinite(point).all():
         return Judgement(said)
     replayed = network.run(point).astype(np.float64)
-    if replayed.shape != (prop.outputs,):
+    x = _shared(found.x, prop)
+    if replayed.shape != (outputs,) or x is None:
         return Judgement(said)
-    return Judgement(said, standings(Evidence(found.x, found.y, replayed), prop))
+    written = None if found.y is None else prop.all_outputs(found.y, x)
+    return Judgement(said, standings(Evidence(x, written, prop.all_outputs(replayed, x)), prop))
+
+
+def load_judged(path: Path) -> Property:
+    """Read a property whose counterexamples can be judged: one of one network."""
+    prop = load_property(path, joint=True)
+    if prop.networks > 1:
+        raise UnsupportedError(f"property {path}: about {prop.networks} networks, and not one")
+    return prop
 
 
 def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
     """Return why x [inputs] is not a counterexample of the property; empty if it is one."""
-    if x.shape != (prop.inputs,):
-        return f"{x.size} inputs, the property has {prop.inputs}"
+    inputs, outputs = prop.declared
+    if x.shape != (inputs,):
+        return f"{x.size} inputs, the property has {inputs}"
     with np.errstate(over="ignore"):
         point = x.astype(np.float32)
     if not np.isfinite(point).all():
         return f"X_{int(np.argmin(np.isfinite(point)))} is not a finite number"
-    inside = [case for case in prop.cases if case.contains(_digits(x, point, case))]
+    written, read = _shared(x, prop), _shared(point, prop)
+    if written is None or read is None:
+        return "inputs that have to be equal differ"
+    # A case judges the float32 that the network gets, or what is written where its box holds none.
+    digits = ((case, np.where(case.without_single(), written, read)) for case in prop.cases)
+    inside = [(case, values) for case, values in digits if case.contains(values)]
     if not inside:
-        return _outside(point, prop)
+        return _outside(read.astype(np.float32), prop)
     y = network.run(point)
-    if y.shape != (prop.outputs,):
-        return f"the network has {y.size} outputs, the property {prop.outputs}"
-    if any(case.unsafe_at(y.astype(np.float64)) for case in inside):
+    if y.shape != (outputs,):
+        return f"the network has {y.size} outputs, the property {outputs}"
+    wide = y.astype(np.float64)
+    if any(case.unsafe_at(prop.all_outputs(wide, values)) for case, values in inside):
         return ""
     shown = ", ".join(f"{value:.9g}" for value in y[:10])
-    return f"the output [{shown}{', ...' if y.size > 10 else ''}] is not unsafe"
+    where = "" if prop.joint is None else " at this input"
+    return f"the output [{shown}{', ...' if y.size > 10 else ''}] is not unsafe{where}"
 
 
-def _digits(x: NDArray[Any], point: Vector, case: Case) -> NDArray[np.float64]:
-    """Return the input to compare with the box [inputs].
-
-    That is the float32 the network gets, or the written number where the box holds no float32.
-    """
-    return np.where(case.without_single(), x, point.astype(np.float64))
+def _shared(x: NDArray[Any], prop: Property) -> NDArray[np.float64] | None:
+    """Return the inputs that the cases speak of [inputs]; None if two that are one differ."""
+    wide = x.astype(np.float64)
+    return wide if prop.joint is None else prop.joint.shared(wide)
 
 
 class OnnxFile:

@@ -13,7 +13,7 @@ from typing import Any
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.answer import Answer, as_record
-from fgp_vnn.bench.check import Judgement, OnnxFile, judge_results
+from fgp_vnn.bench.check import Judgement, OnnxFile, judge_results, load_judged
 from fgp_vnn.bench.facts import machine
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import SETTINGS, open_journal, write_results
@@ -29,7 +29,6 @@ from fgp_vnn.bench.tables import (
 from fgp_vnn.bench.tools import Files, Tool, run_tool, unpacked
 from fgp_vnn.bench.truth import Truth
 from fgp_vnn.bench.warmup import write_smallest
-from fgp_vnn.property import load_property
 
 STARTUP = "startup.json"  # seconds for the smallest instance
 _STARTUP_LIMIT = 120.0  # seconds
@@ -183,7 +182,7 @@ def _checked(answer: Answer, results: Path, instance: Instance) -> Answer:
     try:
         if len(instance.network_files) > 1:
             raise InputError("a property of several networks")
-        prop = load_property(Path(instance.property_file))
+        prop = load_judged(Path(instance.property_file))
         network = OnnxFile(Path(instance.network_files[0]))
     except InputError as error:
         return replace(answer, reason=f"its counterexample cannot be checked: {error}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import os
 import random
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.bench.tables import COLUMNS, VERSIONS, Key, Keyed, read_rows
 
 
@@ -178,12 +178,7 @@ def _seconds(text: str) -> float:
 
 def _networks(text: str) -> tuple[str, ...]:
     """Return the names in a network column: one, or "[('f', 'a.onnx'), ('g', 'b.onnx')]"."""
-    names: tuple[str, ...] = (text,)
-    if text.startswith("["):
-        try:
-            names = tuple(str(path) for _, path in ast.literal_eval(text))
-        except (ValueError, SyntaxError, TypeError):
-            raise InputError(f"not a list of named networks: {text!r}") from None
-    if not all(names) or not names:
+    if not text:
         raise InputError("no network is named")
-    return names
+    listed = named_networks(text)
+    return (text,) if listed is None else tuple(listed.values())

@@ -15,6 +15,7 @@ from typing import IO
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.bench import leash
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
@@ -98,9 +99,7 @@ def _unpack(path: Path, folder: Path, what: str) -> Path:
 
 def _named(column: str, networks: list[Path]) -> str:
     """Return the network column of a property of several networks, with paths that exist."""
-    import ast
-
-    names = [name for name, _ in ast.literal_eval(column)]
+    names = named_networks(column) or {}
     return str([(name, str(path)) for name, path in zip(names, networks, strict=True)])
 
 

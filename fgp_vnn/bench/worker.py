@@ -140,9 +140,7 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
     start = time.perf_counter()
     loaded = load_property(Path(prop), joint=True)
     text = format_results(verdict, loaded)
-    if (
-        loaded.joint is not None
-    ):  # confirmed by the verifier; judged here are networks by themselves
+    if loaded.networks > 1:  # confirmed by the verifier alone
         return replace(answer, counterexample=text)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.txt"

@@ -134,7 +134,7 @@ def _best_of_steps(
     state = layout.first
     steps, closed = steps_of(ascent, state), _closed(asked, layout)
     passed, lines = _passed(asked, layout, state, closed)
-    best = Best(passed.least, state, moves=asked.signs is not None)
+    best = Best(passed.least, state, moves=asked.signs is not None, most=ascent.left)
     for step in range(ascent.steps + 1):
         if step:
             passed, lines = _passed(asked, layout, state, closed)

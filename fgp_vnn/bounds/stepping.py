@@ -20,8 +20,6 @@ from torch import Tensor
 from fgp_vnn.bounds.multipliers import State
 from fgp_vnn.strategy import Ascent
 
-_MOST = 0.9  # part of a batch up to which the rest is worked on without it
-
 
 class Rise(NamedTuple):
     """How fast a bound rises."""
@@ -126,9 +124,10 @@ class Reaching:
 class Best:
     """The best bounds so far, and what gives them; of those that are worked on."""
 
-    def __init__(self, least: Tensor, state: State, *, moves: bool) -> None:
+    def __init__(self, least: Tensor, state: State, *, moves: bool, most: float) -> None:
         self.least, self.state = least, state  # least: [batch, rows]
         self._moves = moves  # multipliers do; they are compared only then
+        self._most = most  # part of those worked on that may be left, for the others to be left out
         self._left: Tensor | None = None  # [n] numbers of those that are worked on
 
     def see(self, least: Tensor, state: State) -> None:
@@ -157,7 +156,7 @@ class Best:
         """Which of those that are worked on [n] are not above 0 yet; None if nearly all are not."""
         now = self.least if self._left is None else self.least[self._left]
         left = torch.nonzero(~(now > 0).all(-1)).flatten()
-        if len(left) > _MOST * len(now):
+        if len(left) > self._most * len(now):
             return None
         self._left = left if self._left is None else self._left[left]
         return left

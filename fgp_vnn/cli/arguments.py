@@ -114,6 +114,34 @@ def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> N
     )
 
 
+class _Interval(argparse.Action):
+    """Two numbers, the smaller one first."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        low, high = values
+        if low > high:
+            raise argparse.ArgumentError(self, f"{low:g} is above {high:g}")
+        setattr(namespace, self.dest, values)
+
+
+def add_clip(parser: argparse.ArgumentParser) -> None:
+    """Which inputs count."""
+    parser.add_argument(
+        "--clip",
+        type=finite,
+        nargs=2,
+        action=_Interval,
+        metavar=("LOW", "HIGH"),
+        help="inputs outside do not count (default: all do)",
+    )
+
+
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """How many threads torch may use."""
     parser.add_argument(

@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a property, whose inputs are meant, or an .npz file with lower and upper",
     )
     parser.add_argument(
-        "--layer", type=int, help="what goes into this ReLU layer, from 0 (default: the outputs)"
+        "--layer",
+        type=int,
+        help="what goes into this activation layer, from 0 (default: outputs)",
     )
     parser.add_argument(
         "--maximise",

@@ -12,19 +12,22 @@ from typing import Any, NoReturn
 
 from fgp_vnn import __version__
 from fgp_vnn.base.errors import InputError, memory_errors
+from fgp_vnn.base.words import suggestion
 from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
 from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
     "demo": "verify the bundled benchmark and compare every verdict with the ground truth",
-    "verify": "decide one VNN-LIB property of one ONNX network",
+    "verify": "decide one VNN-LIB property of one ONNX network, or of several",
     "certify": "decide local robustness at the points of a file",
     "radius": "bound the distance to the nearest input of another class",
     "bounds": "certify ranges of outputs or hidden neurons, or the maximum of an objective",
     "property": "write a folder of properties of a network: robustness at points, or monotonicity",
-    "supports": "say whether a network and a property can be read, without analysing them",
-    "networks": "list the networks of folders with their sizes, or why they cannot be read",
+    "supports": "say whether a network can be verified against a property; "
+    "'networks' is about networks alone",
+    "networks": "list networks and folders of them with their sizes, or why they cannot be read; "
+    "'supports' is about a network and a property",
     "bench": "run a folder of instances, and resume it where it was left",
     "compare": "run several tools on the same instances, and check their counterexamples",
     "report": "make one HTML page of a run or a comparison",
@@ -41,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _prepare_output()
     try:
         try:
-            args = _parser(argv).parse_args(argv)
+            args = _parse(argv)
             with memory_errors():
                 return int(_module(args.command).run(args))
         finally:  # also after --help
@@ -79,13 +82,20 @@ class _Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
 
-def _parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
-    """The parser with the options of the commands that are named."""
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments of the command that is named."""
     asked = list(sys.argv[1:] if argv is None else argv)
     parser = whole_parser([name for name in COMMANDS if name in asked])
     own = argv is None  # or a call from somebody else's process
     parser.set_defaults(own_process=own, command_line=["fgp-vnn", *asked])
-    return parser
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        from fgp_vnn.cli.completion import options_of
+
+        hint = suggestion(unknown[0].partition("=")[0], options_of(parser)[args.command])
+        which = f"unrecognized arguments: {' '.join(unknown)}{hint}"
+        raise InputError(f"{which} (see fgp-vnn {args.command} --help)")
+    return args
 
 
 def whole_parser(full: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:

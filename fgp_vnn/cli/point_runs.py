@@ -16,7 +16,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.point_table import PointTable, check_output
-from fgp_vnn.cli.arguments import add_threads, count, finite, set_threads
+from fgp_vnn.cli.arguments import add_clip, add_threads, count, set_threads
 from fgp_vnn.cli.progress import points_bar
 
 if TYPE_CHECKING:
@@ -37,13 +37,7 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
         default="l2",
         help="what distances are measured in (%(default)s)",
     )
-    parser.add_argument(
-        "--clip",
-        type=finite,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="inputs outside do not count (default: all do)",
-    )
+    add_clip(parser)
     parser.add_argument("--first", type=count, help="only so many of the points (default: all)")
     add_threads(parser)
     parser.add_argument(
@@ -103,10 +97,6 @@ class PointRun:
     table: PointTable | None = None
     rows: list[PointRow] = field(default_factory=list)
     at_work: int | None = None  # the number of the point whose row is being made
-
-    def __post_init__(self) -> None:
-        if self.table:
-            self.rows = list(self.table.done)
 
     @classmethod
     def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
-from fgp_vnn.cli.arguments import count, finite, positive_number, seconds, whole, written_radius
+from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
@@ -34,13 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(needed but for --monotone)",
     )
     _add_monotone(parser)
-    parser.add_argument(
-        "--clip",
-        type=finite,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="inputs outside do not count (default: all do)",
-    )
+    add_clip(parser)
     parser.add_argument("--first", type=count, metavar="N", help="only N points (default: all)")
     parser.add_argument(
         "--target", type=int, help="the class that counts as another one (default: all)"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXACT = 1e-6  # the relative gap of an exact answer
 PLOTS = (".png", ".svg", ".pdf")
-RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds")
+RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds", "reason")
 # The same in every row: a run with other values cannot resume from the table.
 RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
 COLUMNS = (*RESULT, "statistics", *RUN, "counterexample_label", "counterexample")
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     with run.finishing(args.output, lambda rows: finish(args, rows, run, settings)):
         for point in run.waiting():
-            row = radius_row(point, run.certifier.radius(point.x, **options, hear=shown(point)))
+            row = radius_row(point, run.certifier.radius(point.x, **options, progress=shown(point)))
             run.add(row)
             if not args.json:
                 print(line(row), flush=True)
@@ -153,6 +153,8 @@ def line(row: dict[str, Any]) -> str:
     wrong = "" if point.right else f" (true: {point.y})"
     gap = "" if math.isinf(point.gap) else f", gap {100 * point.gap:.2g} %"
     ended = "tight" if point.tight else _ENDED.get(point.ended, point.ended)
+    if point.ended == "inconclusive" and row.get("reason"):
+        ended = f"{ended} ({row['reason']})"
     return (
         f"point {point.point}: class {point.label}{wrong}, radius {point.lower:.6g} to "
         f"{_upper(point.upper)}{gap}; {ended}, {point.engine}, {point.seconds:.3f} s"

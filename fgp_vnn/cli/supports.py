@@ -36,20 +36,21 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
-        from fgp_vnn.api.joint import networks_of, open_joint
+        from fgp_vnn.api.joint import networks_of, open_joint, without_name
         from fgp_vnn.api.refused import check_program
         from fgp_vnn.property import load_property
 
         prop, said = load_property(args.property, joint=True), "supported"
+        model = without_name(args.model, prop)
         try:
-            if prop.joint is not None or networks_of(args.model) is not None:
-                open_joint(args.model, prop)
+            if prop.joint is not None or networks_of(model) is not None:
+                open_joint(model, prop)
             else:
-                next(load_for((args.model, args.property), prop))
+                next(load_for((model, args.property), prop))
         except UnsupportedError as error:
             if prop.joint is not None:
                 raise
-            check_program((args.model, args.property), prop, error)
+            check_program((model, args.property), prop, error)
             said = f"attacked only: {error}"
     if args.json:
         sizes = {"inputs": prop.inputs, "outputs": prop.outputs, "cases": len(prop.cases)}

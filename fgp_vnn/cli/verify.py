@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
+from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
@@ -129,7 +130,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_outputs(args: argparse.Namespace) -> None:
     """Refuse what cannot be written, or would be written over another file of this run."""
-    read, results, certificate = (args.model, args.property), args.results, args.certificate
+    listed = named_networks(str(args.model)) or {"": str(args.model)}
+    read = [*map(Path, listed.values()), args.property]
+    results, certificate = args.results, args.certificate
     if results is not None:
         check_writable(results, "results file", read)
     if certificate is not None:

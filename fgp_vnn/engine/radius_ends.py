@@ -42,6 +42,7 @@ class Ends:
     upper: float = math.inf
     counterexample: Counterexample | None = None
     waiting: list[Attempt] = field(default_factory=list)  # not proved yet, the least radius last
+    reason: str = "the search has nothing left to try"  # why it ends without a goal, if it does
     plain: float = math.inf  # relative error of the radius that plain bounds prove; inf: not known
 
     def __post_init__(self) -> None:
@@ -101,14 +102,23 @@ class Ends:
     def answer(self, method: str) -> Radius:
         """What a method has come to."""
         ended: Ended = "inconclusive"
+        reason = self.reason
         if math.isfinite(self.upper) and self.lower >= self.upper * (1 - self.gap):
-            ended = "gap"
+            ended, reason = "gap", ""
         elif self.lower >= self.maximum:
-            ended = "max"
+            ended, reason = "max", ""
         elif self.budget.expired():
-            ended = "timeout"
-        ends, found, label = (self.lower, self.upper), self.counterexample, self.center.label
-        return Radius(*ends, label, found, ended, method, statistics=self.largest.statistics)
+            ended, reason = "timeout", ""
+        return Radius(
+            self.lower,
+            self.upper,
+            self.center.label,
+            self.counterexample,
+            ended,
+            method,
+            statistics=self.largest.statistics,
+            reason=reason,
+        )
 
     def distance(self, point: Doubles) -> float:
         """From the centre, rounded up by more than float64 can be wrong."""

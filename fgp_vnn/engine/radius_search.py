@@ -25,6 +25,11 @@ from fgp_vnn.search.bundles import Bundles
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.walk.outwards import walk_outwards
 
+UNSETTLED = (
+    "a region is neither proved to be farther away nor confirmed by a float32 input, for rounding "
+    "or projections that do not converge"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
@@ -85,6 +90,7 @@ def bound_roughly(ends: Ends) -> Radius | None:
 def bound_finely(ends: Ends) -> Radius:
     """Raise the lower end by plain bounds, as far as they go."""
     plain_bounds(ends, ends.numbers.fine)
+    ends.reason = "linear bounds alone do not close the gap"
     return ends.answer("bounds")
 
 
@@ -96,8 +102,9 @@ def walk_nearest(ends: Ends) -> Radius:
         ends.raise_to(radius)
     else:
         reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
-        regions = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
-        ends.largest.count("regions", regions)
+        walked = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
+        ends.largest.count("regions", walked.regions)
+        ends.reason = "there is no memory for more regions" if walked.full else UNSETTLED
     return ends.answer("walk")
 
 
@@ -124,6 +131,8 @@ def halve_balls(ends: Ends) -> Radius | None:
             ends.raise_to(radius)
         elif found is None or not ends.offer(torch.from_numpy(found.x).unsqueeze(0)):
             open_ = radius
+            why = verdict.reason or "its counterexample is not one in real arithmetic"
+            ends.reason = f"the ball of radius {radius:.6g} stays open: {why}"
     return ends.answer("split")
 
 
@@ -145,6 +154,7 @@ def split_nearest(ends: Ends) -> Radius | None:
         return ends.answer("split")
     first.resume(ends, hopeless)
     if ends.done or first.search.stuck < math.inf:
+        ends.reason = UNSETTLED
         return ends.answer("split")
     plain_bounds(ends, ends.numbers.fine)
     ends.waiting = [first]
@@ -177,6 +187,7 @@ def split_growing(ends: Ends) -> Radius:
         if ends.lower >= min(made.radius, ends.goal) * (1 - 1e-9):
             before, close = made, how.close
         elif made.search.stuck < math.inf:
+            ends.reason = UNSETTLED
             break
         else:
             waiting.append(made)

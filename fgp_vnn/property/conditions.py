@@ -11,6 +11,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.formula import And, Formula, Names, Or, negated
 from fgp_vnn.property.model import Property, Variable
 from fgp_vnn.property.normal import to_cases
+from fgp_vnn.property.shown import show_formula
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,7 @@ class Condition:
         )
 
     def __repr__(self) -> str:
-        names = self.space.names
-        return f"<condition on {names.inputs} inputs and {names.outputs} outputs>"
+        return f"<condition: {show_formula(self.formula, self.space.names)}>"
 
     def _checked(self, other: Condition) -> Space:
         if not isinstance(other, Condition):
@@ -88,7 +88,7 @@ def property_of(inputs: Condition, unsafe: Condition) -> Property:
     """The property that is broken by the inputs of a set whose outputs are unsafe."""
     for what, given in (("inputs", inputs), ("unsafe", unsafe)):
         if not isinstance(given, Condition):
-            pair = " or a pair (lower, upper)" if what == "inputs" else ""
+            pair = ", a pair (lower, upper) or a Ball" if what == "inputs" else ""
             name = type(given).__name__
             raise InputError(f"{what} is a condition on variables{pair}, not {name}")
     if inputs.space != unsafe.space:

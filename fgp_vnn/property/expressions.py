@@ -22,6 +22,7 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.conditions import Condition, Space
 from fgp_vnn.property.formula import Bound, Formula, Linear, Names, compare
 from fgp_vnn.property.numbers import Numbers, exact_numbers, objects, to_numpy
+from fgp_vnn.property.shown import show_sum
 
 
 def variables(space: Space) -> tuple[Expression, Expression]:
@@ -161,11 +162,9 @@ class Expression:
         if self.shape:
             return f"<{self.size} linear expressions of shape {self.shape}>"
         only: Linear = self.entries.item()
-        terms, name = only.without_zeros(), self.space.names.name
-        parts = [f"{float(c):g} {name(v)}" for v, c in list(terms.items())[:8]]
-        parts += ["..."] * (len(terms) > 8)
-        constant = float(only.constant)
-        return " + ".join([*parts, *([f"{constant:g}"] if constant or not parts else [])])
+        name = self.space.names.name
+        terms = [(name(v), float(c)) for v, c in only.without_zeros().items()]
+        return f"<expression: {show_sum(terms, float(only.constant))}>"
 
     def _scaled(self, factors: Numbers) -> Expression:
         left, right = np.broadcast_arrays(self.entries, factors)

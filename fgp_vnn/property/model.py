@@ -125,6 +125,13 @@ class Joint:
     passed: tuple[int, ...]  # shared inputs that stand behind the outputs
     networks: tuple[Declared, ...] = ()  # none in VNN-LIB 1.0
 
+    def shared(self, x: Array) -> Array | None:
+        """The shared inputs for declared ones x; None if two that have to be equal differ."""
+        places = np.asarray(self.places)
+        found = np.zeros(places.max(initial=-1) + 1)
+        found[places] = x
+        return found if (found[places] == x).all() else None
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Property:
@@ -146,6 +153,16 @@ class Property:
             return self.inputs, self.outputs
         return len(self.joint.places), self.outputs - len(self.joint.passed)
 
+    @property
+    def networks(self) -> int:
+        """How many networks it is about."""
+        return 1 if self.joint is None else max(len(self.joint.networks), 1)
+
+    def all_outputs(self, y: Array, x: Array) -> Array:
+        """What cases call outputs [outputs]: the declared ones y, and inputs of x [inputs] behind
+        them."""
+        return y if self.joint is None else np.concatenate([y, x[list(self.joint.passed)]])
+
     def __repr__(self) -> str:
         sizes = (self.inputs, "input"), (self.outputs, "output"), (len(self.cases), "case")
         return f"Property({', '.join(plural(number, noun) for number, noun in sizes)})"
@@ -154,5 +171,5 @@ class Property:
         """Whether the input x [inputs] with the output y [outputs] is a counterexample; inputs
         behind the outputs count as they are in x."""
         if self.joint is not None:
-            y = np.concatenate([y[: self.declared[1]], x[list(self.joint.passed)]])
+            y = self.all_outputs(y[: self.declared[1]], x)
         return any(case.contains(x) and case.unsafe_at(y) for case in self.cases)

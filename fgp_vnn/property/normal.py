@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -84,11 +84,10 @@ class Expansion:
         if common is None:
             return []
         self.common = common.box
-        for bound in implied(common.box, common.rows, self.names):
-            cut = self._conjoin(Clause(self.common, ()), [bound])
-            if cut is None:
-                return []
-            self.common = cut.box
+        cut = self._conjoin(Clause(self.common, ()), implied(common.box, common.rows, self.names))
+        if cut is None:
+            return []
+        self.common = cut.box
         clauses = [Clause({}, common.rows)]
         for choice in choices:
             clauses = self._distribute(clauses, choice)
@@ -111,7 +110,7 @@ class Expansion:
                 raise UnsupportedError(f"more than {most} alternatives, multiplied out")
         return list(found.values())
 
-    def _conjoin(self, clause: Clause, leaves: list[Bound | Row]) -> Clause | None:
+    def _conjoin(self, clause: Clause, leaves: Sequence[Bound | Row]) -> Clause | None:
         """The clause with more constraints, or None where no input is left."""
         self._spend(1 + len(leaves) + len(clause.rows))
         rows = dict.fromkeys(clause.rows)

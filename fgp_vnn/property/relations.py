@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Protocol
 
 from fgp_vnn.property.formula import Bound, Names, Row, outward
 
 _ROUNDS = 8  # a chain of so many constraints between inputs without bounds is followed
+_LARGEST = Fraction(sys.float_info.max)
+_NO_ENDS = (-math.inf, math.inf)
 
 
 class Interval(Protocol):
@@ -44,7 +47,7 @@ def implied(box: Mapping[int, Interval], rows: Iterable[Row], names: Names) -> l
     """Bounds on single inputs that follow from rows about inputs alone and the others' bounds.
 
     In sum c_j x_j <= limit, c_i x_i is at most the limit less the least that the others can be;
-    computed exactly, and rounded outwards.
+    computed exactly, and rounded outwards. What is beyond every float64 is left out.
     """
     inputs = list(names.passed or ())
     about = [
@@ -57,14 +60,13 @@ def implied(box: Mapping[int, Interval], rows: Iterable[Row], names: Names) -> l
     for _ in range(_ROUNDS if about else 0):
         before = dict(ends)
         for terms, limit in about:
-            for i, factor in terms.items():
-                others = {j: c for j, c in terms.items() if j != i}
-                room = _room(others, limit, ends)
-                if room is None:
+            for i, room in _rooms(terms, limit, ends):
+                factor = terms[i]
+                if abs(room / factor) > _LARGEST:
                     continue
                 upper = factor > 0
                 value, _ = outward(room / factor, up=upper)
-                low, high = ends.get(i, (-math.inf, math.inf))
+                low, high = ends.get(i, _NO_ENDS)
                 if value < high if upper else value > low:
                     found[i, upper] = Bound(i, upper, value, False, 0)
                     ends[i] = (low, value) if upper else (value, high)
@@ -73,14 +75,18 @@ def implied(box: Mapping[int, Interval], rows: Iterable[Row], names: Names) -> l
     return list(found.values())
 
 
-def _room(
+def _rooms(
     terms: Mapping[int, Fraction], limit: float, ends: Mapping[int, tuple[float, float]]
-) -> Fraction | None:
-    """The limit less the least value of the terms; None where they have none."""
-    room = Fraction(limit)
-    for j, factor in terms.items():
-        end = ends.get(j, (-math.inf, math.inf))[0 if factor > 0 else 1]
-        if math.isinf(end):
-            return None
-        room -= factor * Fraction(end)
-    return room
+) -> Iterator[tuple[int, Fraction]]:
+    """Each input with the limit less the least value of the other terms, where these have one."""
+    least: dict[int, Fraction] = {}
+    for i, factor in terms.items():
+        end = ends.get(i, _NO_ENDS)[0 if factor > 0 else 1]
+        if math.isfinite(end):
+            least[i] = factor * Fraction(end)
+    room = Fraction(limit) - sum(least.values())
+    unbounded = terms.keys() - least.keys()
+    if not unbounded:
+        yield from ((i, room + own) for i, own in least.items())
+    elif len(unbounded) == 1:
+        yield unbounded.pop(), room

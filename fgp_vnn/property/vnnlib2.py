@@ -213,7 +213,7 @@ def _check_networks(query: Any, expressions: list[ListExpression], *, joint: boo
     if len(query.networks) != 1 and not joint:
         second = [part for part in declared if part[1] == "declare-network"][1:]
         where = f"line {second[0][0]}: " if second else ""
-        raise UnsupportedError(f"{where}{len(query.networks)} networks: one is supported")
+        raise UnsupportedError(f"{where}{len(query.networks)} networks: only verify takes several")
     if hidden := [variable for network in query.networks for variable in network.hidden]:
         lines = [part[0] for part in declared if part[1] == "declare-hidden"]
         where = f"line {lines[0]}: " if lines else ""

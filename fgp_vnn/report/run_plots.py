@@ -49,6 +49,7 @@ def cactus(results: RunResults, palette: Palette) -> Plot:
     axes.set_xlabel("instances solved")
     axes.set_ylabel("seconds, each")
     axes.set_xlim(left=0)
+    axes.locator_params(axis="x", integer=True)
     _seconds_axis(axes.yaxis)
     add_legend(axes, palette)
     counts = ", ".join(f"{tool} {len(keys)}" for tool, keys in right.items())

@@ -60,7 +60,6 @@ class Goal(ABC):
 
     setting: Setting
     over: bool = False  # the answer is known, whatever is still open
-    again: bool = False  # `choose` may ask for bundles to be bounded once more
 
     @abstractmethod
     def visit(self, batch: Batch) -> Visited:
@@ -163,21 +162,17 @@ class BestFirst:
         return [_restored(self.frontier.everything()).bundles] if len(self.frontier) else []
 
     def _step(self, batch: Batch, neuron: Tensor) -> None:
-        """Split each bundle at its neuron [bundles], or bound it again where that is -1."""
+        """Split each bundle at its neuron [bundles]."""
         done = self.goal.done(batch)
-        if done is None and not self.goal.again:
+        if done is None:
             self._process(_halved(batch, neuron))
             return
-        done = torch.zeros_like(neuron, dtype=torch.bool) if done is None else done
-        flags = done, ~done & (neuron < 0), ~done & (neuron >= 0)
-        closed, *counted = read((batch.share * done).sum(), *(flag.sum() for flag in flags))
-        gone, again, split = (places(*pair) for pair in zip(flags, counted, strict=True))
+        closed, count = read((batch.share * done).sum(), done.sum())
+        gone, split = places(done, count), places(~done, len(neuron) - count)
         if len(gone):
             self.closed += closed
             self.keep(batch.bundles.at(gone))
-        if len(again):
-            self._process(batch.at(again))
-        if len(split) and not self.goal.over:
+        if len(split):
             self._process(_halved(batch.at(split), neuron[split]))
 
     def _process(self, batch: Batch) -> None:

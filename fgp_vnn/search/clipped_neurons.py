@@ -40,7 +40,9 @@ def _clipped(setting: Setting, bounded: Bounded, at: Tensor, most: int) -> tuple
     whole = torch.cat(losses, -1)
     least = whole.topk(min(most, whole.shape[-1]), -1).values[:, -1:]
     chosen = [torch.where(loss >= least, loss, 0.0) for loss in losses]
-    counts = read(*((loss > 0).sum(-1).amax() for loss in chosen))
+    counts: list[float] = [min(most, loss.shape[-1]) for loss in losses]
+    if setting.ascent.looks:
+        counts = read(*((loss > 0).sum(-1).amax() for loss in chosen))
     known, rounding = bounds.first(1), None
     lowers, uppers = list(bounds.lower), list(bounds.upper)
     for k in range(1, len(losses)):

@@ -56,10 +56,6 @@ class Decide(Goal):
     def over(self) -> bool:  # type: ignore[override]
         return self.found is not None
 
-    @property
-    def again(self) -> bool:  # type: ignore[override]
-        return self.clipped > 0
-
     def first(self, count: int) -> Held:
         """What is remembered of so many bundles to begin with: their bounds, if these change."""
         if not self.clipped:
@@ -101,24 +97,26 @@ class Decide(Goal):
         bounded, level, closed, _ = visited
         bounds = bounded.bounds
         lower, upper = (torch.cat(side, -1) for side in (bounds.lower, bounds.upper))
-        at = torch.nonzero(~closed & near(self.setting, bounded, self.near)).flatten()
+        at = torch.arange(len(closed), device=closed.device)
+        if self.setting.ascent.looks:
+            at = at[~closed & near(self.setting, bounded, self.near)]
         if len(at):
             low, high = clip_neurons(self.setting, bounded, at, self.clipped)
-            closed = closed.index_copy(0, at, (low > high).any(-1))
+            closed = closed.index_copy(0, at, closed[at] | (low > high).any(-1))
             lower = lower.index_copy(0, at, low)
             upper = upper.index_copy(0, at, torch.maximum(low, high))
         return Visited(bounded, level, closed, _held(lower, upper))
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
-        """A bundle whose last neurons have become stable is bounded once more."""
+        """Where all neurons have become stable, any of them: one half is empty, and the other is
+        bounded once more."""
         if not self.clipped:
             return super().choose(visited, at)
         bounds = self._local(visited.held).bounds
         crossing = torch.cat(bounds.unstable(), -1)
         halves = {name: part[at.repeat(2)] for name, part in visited.held.items()}
         sharper = replace(visited.bounded, bounds=bounds, crossing=crossing)
-        chosen = choose(self._local(halves), sharper, at)
-        return torch.where(crossing[at].any(-1), chosen, -1)
+        return choose(self._local(halves), sharper, at)
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Those that a longer ascent closes are returned; the rest are decided by projections, but

@@ -160,7 +160,7 @@ def _run(
     results = PointTable(output, COLUMNS, resume=True, fixed=settings)
     run = PointRun(certifier, points.first(args.points), results)
     for point in run.waiting():
-        run.add(radius_row(point, certifier.radius(point.x, **options, hear=shown(point))))
+        run.add(radius_row(point, certifier.radius(point.x, **options, progress=shown(point))))
     radii = sorted(map(read_row, run.rows), key=lambda row: row.point)
     return [row for row in radii if row.point < args.points]
 

@@ -15,6 +15,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 from fgp_vnn.property.results import read_results
+from tests.helpers.command_line import one_clear_line
 
 HEAD = """(vnnlib-version <2.0>)
 (declare-network f (declare-input X real [2]) (declare-output Y real [1]))
@@ -22,6 +23,7 @@ HEAD = """(vnnlib-version <2.0>)
 (assert (and (<= X[0] 1.0) (>= X[0] -1.0) (<= X[1] 1.0) (>= X[1] -1.0)))
 (assert (== X[1] U[1]))
 """
+ALONE = "".join(line for line in HEAD.splitlines(True) if "U" not in line)
 SAME = "(assert (== X[0] U[0]))"
 RELU = "isomorphic-to f"
 
@@ -116,6 +118,43 @@ def test_the_command_takes_the_list_of_the_competition(
 
 
 @pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("[('f', 'a.onnx'), ('f', 'b.onnx')]", "is given twice"),
+        ("[('f', 3)]", "not a list of named networks"),
+        ("[('f', '')]", "not a list of named networks"),
+        ("[('f',", "not a list of named networks"),
+        ("[]", "no network is named"),
+    ],
+)
+def test_a_list_that_names_no_networks_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    prop = written(tmp_path, HEAD.format(RELU) + SAME + "(assert (> V[0] Y[0]))")
+    with pytest.raises(InputError, match=reason):
+        fgp_vnn.verify(text, prop)
+
+
+def test_results_are_not_written_over_a_network_of_a_list(
+    tmp_path: Path, pair: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    prop = written(tmp_path, HEAD.format(RELU) + SAME + "(assert (> V[0] Y[0]))")
+    named = str([(name, str(path)) for name, path in pair.items()])
+    before = pair["g"].read_bytes()
+    assert main(["verify", named, str(prop), "--results", str(pair["g"])]) == 2
+    one_clear_line(capsys.readouterr().err, ("written over a file that is read",))
+    assert pair["g"].read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["certify {} x.npy --epsilon 1", "networks {}", "check x {} y"])
+def test_commands_for_one_network_say_who_takes_a_list(
+    command: str, tmp_path: Path, pair: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = str([(name, str(path)) for name, path in pair.items()])
+    assert main([part.format(named) for part in command.split()]) == 2
+    said = "".join(capsys.readouterr())
+    assert "one network is needed; only verify and supports take" in said
+
+
+@pytest.mark.parametrize(
     "relation, given, reason",
     [
         (RELU, {"f": "f"}, "network g is missing"),
@@ -137,3 +176,25 @@ def test_no_certificate_is_promised_for_several_networks(
     prop = written(tmp_path, HEAD.format(RELU) + SAME + "(assert (> V[0] Y[0]))")
     with pytest.raises(UnsupportedError, match="certificates"):
         fgp_vnn.verify(pair, prop, certificate=tmp_path / "proof.npz")
+
+
+def test_a_name_that_is_given_twice_is_refused(tmp_path: Path, pair: dict[str, Path]) -> None:
+    prop = written(tmp_path, HEAD.format(RELU) + SAME + "(assert (> V[0] Y[0]))")
+    twice = str([(name, str(pair[file])) for name, file in (("f", "g"), ("f", "f"), ("g", "g"))])
+    with pytest.raises(InputError, match="network 'f' is given twice"):
+        fgp_vnn.verify(twice, prop)
+
+
+def test_one_network_may_be_given_by_its_name(
+    tmp_path: Path, pair: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    prop = written(tmp_path, ALONE + "(assert (> Y[0] 4.1))")
+    proof = tmp_path / "proof.npz"
+    verdict = fgp_vnn.verify({"f": pair["f"]}, prop, certificate=proof, timeout=60)
+    assert verdict.status == "unsat" and proof.exists()
+    named = str([("f", str(pair["f"]))])
+    assert main(["supports", named, str(prop)]) == 0
+    assert main(["verify", named, str(prop)]) == 0
+    assert capsys.readouterr().out.startswith("supported\nunsat")
+    with pytest.raises(InputError, match="several networks are given"):
+        fgp_vnn.verify(pair, prop)

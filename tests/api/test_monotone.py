@@ -103,6 +103,12 @@ def test_a_strict_face_of_the_box_does_not_count() -> None:
     assert fgp_vnn.verify(wider.model, wider.property, timeout=10).status == "sat"
 
 
+def test_a_network_that_was_loaded_before_is_asked_like_its_model() -> None:
+    asked = [rising(), fgp_vnn.load_model(rising())]
+    first, second = (fgp_vnn.monotonicity(net, BOX, 0, tolerance=0.1) for net in asked)
+    assert first.model == second.model
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

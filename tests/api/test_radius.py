@@ -113,7 +113,7 @@ def test_growing_radii_are_several_and_their_bounds_only_rise() -> None:
         x,
         maximum=2.0,
         timeout=20,
-        hear=lambda lower, upper: heard.append((lower, upper)),
+        progress=lambda lower, upper: heard.append((lower, upper)),
     )
     assert found.statistics["radii"] > 1
     lowers, uppers = zip(*heard, strict=True)
@@ -145,7 +145,7 @@ def test_the_ends_are_valid_whenever_the_search_is_cut(engine: str) -> None:
         made.x,
         maximum=MAXIMUM["l2"],
         clip=made.clip,
-        hear=lambda lower, upper: heard.append((lower, upper)),
+        progress=lambda lower, upper: heard.append((lower, upper)),
     )
     assert len(set(heard)) > 2
     slack = TOLERANCE["l2"] * made.exact
@@ -162,6 +162,30 @@ def test_the_library_takes_a_file_and_gives_a_radius_for_each_input(tmp_path: Pa
     alone: Any = fgp_vnn.radius(Certifier.of(model), points[0], norm="linf", maximum=0.3)
     assert alone.lower == results[0].lower
     assert json.loads(json.dumps(alone.as_dict()))["lower"] == alone.lower
+
+
+def test_certify_and_radius_take_the_norm_in_the_same_place_and_l2_is_the_usual_one() -> None:
+    network, x = random_network((4, 6, 3), 0), random_point(4, 0)
+    certifier = Certifier.of(network)
+    radii: Any = [fgp_vnn.radius(network, x, *norm, maximum=3.0) for norm in ((), ("l2",), ("l1",))]
+    assert radii[0].lower == radii[1].lower < radii[2].lower
+    for found, norm in zip(radii, ((), ("l2",), ("l1",)), strict=True):
+        assert certifier.radius(x, *norm, maximum=3.0).lower == found.lower
+        farther: Any = fgp_vnn.certify(network, x, *norm, epsilon=1.01 * found.upper)
+        assert farther.status == "not_robust"
+        assert certifier.certify(x, *norm, epsilon=0.99 * found.lower).status == "robust"
+        assert certifier.attack(x, *norm, epsilon=0.99 * found.lower) is None
+
+
+def test_progress_of_a_radius_is_that_of_ranges_the_two_ends() -> None:
+    network, x = random_network((4, 6, 3), 0), random_point(4, 0)
+    heard: list[tuple[float, float]] = []
+    found: Any = fgp_vnn.radius(
+        network, x, maximum=3.0, progress=lambda lower, upper: heard.append((lower, upper))
+    )
+    assert heard[-1] == (found.lower, found.upper)
+    with pytest.raises(InputError, match="hear"):
+        fgp_vnn.radius(network, x, hear=print)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+import torch
+from torch import nn
 
 import fgp_vnn
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError
@@ -17,6 +21,13 @@ from tests.helpers.network_models import Builder
 BOX = [(-1.0, 1.0)] * 3
 # No rule of ours reads either: of the first torch has a module, with gradients, of the other none.
 STRANGE = ("TopK", "Hardmax")
+
+
+class Sorted(nn.Module):
+    """The two largest entries of each row."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.topk(x, 2)[0]
 
 
 def strange(folder: Path, kind: str, *, softmax: bool = False) -> Path:
@@ -53,7 +64,25 @@ def test_what_cannot_be_broken_stays_unknown_and_names_the_operator(
     prop = asked(tmp_path, "(>= Y_0 1.5)")
     verdict = fgp_vnn.verify(strange(tmp_path, kind), prop, timeout=3)
     assert verdict.status == "unknown" and f"operator {kind}" in verdict.reason
+    assert len(verdict.reason) < 200 + len(str(tmp_path))
     assert verdict.seconds["total"] > 0
+
+
+@pytest.mark.parametrize("given", ["path", "bytes", "proto", "module"])
+def test_a_model_from_python_is_attacked_like_a_file(tmp_path: Path, given: str) -> None:
+    path = strange(tmp_path, "TopK")
+    model: Any = {"path": path, "bytes": path.read_bytes(), "proto": onnx.load(path)}.get(given)
+    if given == "module":
+        model = nn.Sequential(nn.Linear(3, 3), Sorted())
+    x, y = fgp_vnn.variables(model)
+    assert x.shape == (3,) and y.shape == (2,)
+    inside = (x >= -1) & (x <= 1)
+    verdict = fgp_vnn.verify(model, inputs=inside, unsafe=y[0] >= 0.1, timeout=60)
+    assert (verdict.status, verdict.decided_by) == ("sat", "attack")
+    verdict = fgp_vnn.verify(model, fgp_vnn.output_range(model, inside, upper=99), timeout=2)
+    assert verdict.status == "unknown" and "operator TopK" in verdict.reason
+    with pytest.raises(UnsupportedError, match="TopK"):
+        fgp_vnn.verify(model, inputs=inside, unsafe=y[0] >= 0.9, attack=False)
 
 
 def test_a_second_case_is_attacked_as_well(tmp_path: Path) -> None:

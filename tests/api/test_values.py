@@ -14,7 +14,7 @@ import torch
 
 import fgp_vnn
 import values_check
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.network import Dense, Network
 from tests.helpers.small_networks import random_network, random_point, save_onnx
 
@@ -157,7 +157,7 @@ def test_several_boxes_are_one_set(tmp_path: Path) -> None:
         (lambda n: fgp_vnn.bounds(n, ([1.0, 1.0], [0.0, 0.0])), "above its upper"),
         (lambda n: fgp_vnn.bounds(n, 3), "a pair"),
         (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), method="best"), "plain, optimised"),
-        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), layer=7), "ReLU layers 0 to 0"),
+        (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), layer=7), "activation layers 0 to 0"),
         (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), gap=0), "positive"),
         (lambda n: fgp_vnn.bounds(n, ([0.0] * 2, [1.0] * 2), engine="walk"), "does not use"),
         (lambda n: fgp_vnn.maximise(n, ([0.0] * 2, [1.0] * 2), [1.0] * 3), "3 factors"),
@@ -170,11 +170,16 @@ def test_what_is_no_question_is_refused(call: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("end", [torch.nn.Softmax(-1), torch.nn.LogSoftmax(-1)])
-def test_values_in_front_of_a_softmax_are_not_those_behind_it(end: torch.nn.Module) -> None:
+def test_values_of_outputs_are_those_behind_a_softmax(end: torch.nn.Module) -> None:
+    torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2), end)
     box = np.zeros(2), np.ones(2)
-    with pytest.raises(UnsupportedError, match="softmax"):
-        fgp_vnn.bounds(model, box)
-    with pytest.raises(UnsupportedError, match="softmax"):
-        fgp_vnn.maximise(model, box, [1.0, 0.0])
+    found = fgp_vnn.bounds(model, box, timeout=20)
+    best = fgp_vnn.maximise(model, box, [1.0, -1.0], timeout=20)
+    with torch.no_grad():
+        y = model(torch.rand(2000, 2)).numpy()
+    assert (found.lower <= y.min(0) + 1e-6).all() and (found.upper >= y.max(0) - 1e-6).all()
+    assert (found.lower >= y.min(0) - 0.05).all() and (found.upper <= y.max(0) + 0.05).all()
+    assert best.upper >= (y[:, 0] - y[:, 1]).max() - 1e-6 and best.ended == "gap"
+    assert best.value == pytest.approx(float(best.y[0, 0] - best.y[0, 1]), abs=1e-5)
     assert fgp_vnn.bounds(model, box, layer=0).lower.shape == (3,)

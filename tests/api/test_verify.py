@@ -12,7 +12,7 @@ import torch
 
 import fgp_vnn
 from fgp_vnn.api.cases import check_fit
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.network import load_network
 from fgp_vnn.property import load_property
@@ -238,17 +238,6 @@ def test_a_softmax_network_is_compared_before_its_softmax(tmp_path: Path) -> Non
             assert float(verdict.counterexample.y.sum()) == pytest.approx(1)  # of the whole network
 
 
-@pytest.mark.parametrize("constraint", ["(>= Y_0 0.5)", "(>= (+ Y_0 Y_1) 1.0)"])
-def test_a_softmax_network_is_asked_nothing_but_comparisons(
-    tmp_path: Path, constraint: str
-) -> None:
-    model = identity_model(tmp_path, softmax=True)
-    prop = prop_file(tmp_path, f"{unit_box()}\n(assert {constraint})")
-    with pytest.raises(UnsupportedError, match="softmax"):
-        fgp_vnn.verify(model, prop, attack=False)
-    assert fgp_vnn.verify(model, prop, timeout=2).status != "unsat"
-
-
 def test_a_property_of_another_network_is_refused(tmp_path: Path) -> None:
     loaded = load_network(identity_model(tmp_path))
     prop = load_property(prop_file(tmp_path, unit_box(inputs=3) + "(assert (<= Y_0 0))", inputs=3))
@@ -269,14 +258,20 @@ def test_a_pair_of_arrays_is_the_box_between_them(tmp_path: Path) -> None:
             assert np.array_equal(prop.cases[0].upper, [1, 1])
     with pytest.raises(InputError, match="above its upper bound"):
         fgp_vnn.verify(model, inputs=(1, 0), unsafe=y[0] >= 1)
-    with pytest.raises(InputError, match=r"\(lower, upper\), not Ball"):
-        fgp_vnn.verify(model, inputs=fgp_vnn.Ball([0, 0], 1, "linf"), unsafe=y[0] >= 1)
 
 
 @pytest.mark.parametrize("prop", [5, b"(assert (<= X_0 1))"])
 def test_what_is_no_property_is_refused_by_its_type(tmp_path: Path, prop: Any) -> None:
     with pytest.raises(InputError, match=f"not {type(prop).__name__}"):
         fgp_vnn.verify(identity_model(tmp_path), prop)
+
+
+@pytest.mark.parametrize("prop", ["y[0] >= y[1]", "(assert (<= X_0 1))" * 100])
+def test_a_condition_given_as_text_is_told_how_it_is_written(tmp_path: Path, prop: str) -> None:
+    with pytest.raises(InputError, match=r"path of a VNN-LIB file.*fgp_vnn\.variables"):
+        fgp_vnn.verify(identity_model(tmp_path), prop)
+    with pytest.raises(InputError, match=r"missing\.vnnlib does not exist"):
+        fgp_vnn.verify(identity_model(tmp_path), "missing.vnnlib")
 
 
 def test_the_public_names_are_there() -> None:

@@ -28,9 +28,12 @@ def given_as(net: nn.Module, kind: str, folder: Path) -> Any:
     if kind == "module":
         return net
     proto = onnx_of(net)
-    if kind == "path":
+    if kind == "loaded":
+        return fgp_vnn.load_model(net)
+    if "path" in kind:
         onnx.save(proto, folder / "net.onnx")
-        return folder / "net.onnx"
+        path = folder / "net.onnx"
+        return path if kind == "path" else fgp_vnn.load_model(path)
     return proto if kind == "proto" else proto.SerializeToString()
 
 
@@ -39,14 +42,14 @@ def safe(model: Any, limit: float = 100.0) -> Property:
     return fgp_vnn.property_of((x >= 0.1) & (x <= 0.3), (y >= limit).any())
 
 
-@pytest.mark.parametrize("kind", ["module", "path", "proto", "bytes"])
+@pytest.mark.parametrize("kind", ["module", "path", "proto", "bytes", "loaded", "loaded path"])
 def test_a_property_in_python_has_a_certificate(
     kind: str, net: nn.Module, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, proof = given_as(net, kind, tmp_path), tmp_path / "proof.npz"
     verdict = fgp_vnn.verify(model, safe(model), certificate=proof)
     assert verdict.status == "unsat" and verdict.certificate == str(proof)
-    network = tmp_path / ("net.onnx" if kind == "path" else "proof.onnx")
+    network = tmp_path / ("net.onnx" if "path" in kind else "proof.onnx")
     words = ["check-certificate", str(proof), str(network), str(tmp_path / "proof.vnnlib")]
     assert main(words) == 0
     assert "unsat is proved" in capsys.readouterr().out

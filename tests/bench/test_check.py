@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.check import OnnxFile, fault
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.bench.check import OnnxFile, fault, load_judged
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 from tests.helpers.bench_folders import PROPERTY, identity
@@ -48,6 +49,63 @@ def test_a_point_is_judged_in_float32_with_no_tolerance(
     found = fault(np.array(point), OnnxFile(files[0]), load_property(files[1]))
     assert message in found
     assert bool(message) == bool(found)
+
+
+RELATED = (
+    "".join(f"(declare-const {name}_{i} Real)" for name in "XY" for i in (0, 1))
+    + "".join(f"(assert (>= X_{i} 0.0))(assert (<= X_{i} 1.0))" for i in (0, 1))
+    + "(assert (<= X_0 X_1))(assert (>= (+ Y_0 X_1) 1.5))"
+)
+TWINS = """(vnnlib-version <2.0>)
+(declare-network f (declare-input X real [2]) (declare-output Y real [2]))
+(assert (and (>= X[0] 0.0) (<= X[0] 1.0) (== X[0] X[1]) (>= Y[1] 0.5)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "point", "message"),
+    [
+        (RELATED, [0.5, 1.0], ""),
+        (RELATED, [0.75, 0.75], ""),
+        (RELATED, [1.0, 0.75], "is not unsafe at this input"),  # X_0 is above X_1
+        (RELATED, [0.25, 1.0], "is not unsafe at this input"),
+        (RELATED, [0.5, 1.5], "outside the box by 0.5"),
+        (RELATED, [0.5], "1 inputs, the property has 2"),
+        (TWINS, [0.5, 0.5], ""),
+        (TWINS, [0.25, 0.25], "is not unsafe"),
+        (TWINS, [0.5, 0.75], "inputs that have to be equal differ"),
+    ],
+)
+def test_constraints_between_inputs_and_others_are_judged(
+    tmp_path: Path, text: str, point: list[float], message: str
+) -> None:
+    network, prop = tmp_path / "net.onnx", tmp_path / "prop.vnnlib"
+    network.write_bytes(identity())
+    prop.write_text(text)
+    found = fault(np.array(point), OnnxFile(network), load_judged(prop))
+    assert message in found
+    assert bool(message) == bool(found)
+
+
+def test_a_run_judges_the_counterexample_of_related_inputs(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(identity())
+    (tmp_path / "prop.vnnlib").write_text(RELATED)
+    (tmp_path / "instances.csv").write_text("net.onnx,prop.vnnlib,60\n")
+    assert main(["bench", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    (line,) = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    assert (record["result"], record["confirmed"]) == ("sat", True)
+    assert set(record["standings"].values()) == {"valid"}
+
+
+def test_a_property_of_several_networks_is_not_judged(tmp_path: Path) -> None:
+    second = (
+        "(declare-network g (equal-to f) (declare-input U real [2])(declare-output V real [2]))"
+    )
+    text = TWINS.replace("(assert", f"{second}(assert (and (== U[0] X[0]) (== U[1] X[1])))(assert")
+    (tmp_path / "prop.vnnlib").write_text(text)
+    with pytest.raises(UnsupportedError, match="about 2 networks, and not one"):
+        load_judged(tmp_path / "prop.vnnlib")
 
 
 def test_a_point_has_to_be_unsafe_in_a_box_that_contains_it(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.checker.bounds import Enclosure, Leaf, Lines, lines
+from fgp_vnn.certificate.checker.bounds import Enclosure
+from fgp_vnn.certificate.checker.lines import Leaf, Lines, lines
 from fgp_vnn.certificate.checker.network import AffineMap, Network
 
 Array = NDArray[np.float64]

@@ -11,8 +11,9 @@ import pytest
 from mpmath import mpf
 from numpy.typing import NDArray
 
-from fgp_vnn.certificate.checker.bounds import Enclosure, Leaf
+from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.curves import CURVES, exp, offset, planes, values
+from fgp_vnn.certificate.checker.lines import Leaf
 from fgp_vnn.certificate.checker.network import AffineMap, Network
 from fgp_vnn.certificate.checker.rounding import UNIT
 from tests.helpers.activation_cases import EXACT, intervals

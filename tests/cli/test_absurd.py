@@ -111,7 +111,7 @@ def test_a_value_that_makes_no_sense_is_one_line_and_exit_code_2(
         ("certify", ["--device", "mps"], "mps"),
         ("certify", ["--engine", "split", "--batch", "7"], "batch"),
         ("certify", ["--without", "stable"], "stable"),
-        ("certify", ["--clip", "1", "0"], "clip"),
+        ("certify", ["--clip", "1", "0"], "--clip: 1 is above 0"),
         ("certify", ["--clip", "0"], "--clip"),
         ("certify", ["--resume"], "--output"),
         ("radius", ["--lp"], "--lp"),

@@ -203,6 +203,17 @@ def test_a_wrong_command_line_is_exit_code_2(
     one_clear_line(capsys.readouterr().err, ("--help",))
 
 
+@pytest.mark.parametrize("option", ["--timout", "--timout=5"])
+def test_a_misspelt_option_is_answered_with_the_right_one(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", "a.onnx", "b.vnnlib", option]) == 2
+    one_clear_line(
+        capsys.readouterr().err,
+        (option, "did you mean '--timeout'?", "see fgp-vnn verify --help"),
+    )
+
+
 def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "closed"
     folder.mkdir()

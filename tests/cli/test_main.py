@@ -38,6 +38,15 @@ def test_supports_accepts_what_can_be_read(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "supported\n"
 
 
+def test_supports_and_networks_name_each_other_in_their_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for command, other in (("supports", "'networks'"), ("networks", "'supports'")):
+        with pytest.raises(SystemExit):
+            main([command, "-h"])
+        assert other in capsys.readouterr().out
+
+
 def test_networks_lists_sizes_and_reasons(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

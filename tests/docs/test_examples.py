@@ -25,7 +25,10 @@ FOLLOWED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("radii.html", "runs/first/report.html"),
     ),
     "docs/howto/model.md": (("supported\n", "2 networks: 2 can be read", "sat"), ()),
-    "docs/howto/property.md": (("6 instances in", "1 of 1 solved"), ("example/robust/onnx",)),
+    "docs/howto/property.md": (
+        ("6 instances in", "1 of 1 solved", "unsat by "),
+        ("example/robust/onnx",),
+    ),
     "docs/howto/python.md": ((), ("example/proof.vnnlib",)),
     "docs/howto/radius.md": (
         ("20 points:", "5 points:"),

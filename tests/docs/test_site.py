@@ -19,7 +19,7 @@ import pytest
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.main import COMMANDS
-from tests.helpers.places import ROOT
+from tests.helpers.places import PACKAGE, ROOT
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
@@ -96,6 +96,14 @@ def test_every_figure_is_drawn_by_a_script_and_shown() -> None:
     assert len(figures) >= 3
     for name in figures:
         assert f'"{name}"' in scripts and f"figures/{name}" in pages
+
+
+def test_every_file_of_the_checker_is_named_where_it_is_explained() -> None:
+    files = {path.name for path in (PACKAGE / "certificate" / "checker").glob("[!_]*.py")}
+    (line,) = [
+        line for line in (DOCS / "theory.md").read_text().splitlines() if "maxima.py" in line
+    ]
+    assert files == set(re.findall(r"`(\w+\.py)`", line))
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:

@@ -29,12 +29,12 @@ def status(soon: float, most: int | None) -> str:
 
 def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over() -> None:
     assert status(0.0, None) == "unsat"
-    assert status(0.0, 150) == "unknown"
-    assert status(0.3, 150) == "unsat"
+    assert status(0.0, 140) == "unknown"
+    assert status(0.3, 140) == "unsat"
 
 
 def test_what_is_expected_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "fgp_vnn"):
-        status(0.0, 150)
+        status(0.0, 140)
     told = [str(getattr(record, "stage", "")) for record in caplog.records]
     assert any("more to bound" in line and "its turn is over" in line for line in told)

@@ -151,7 +151,7 @@ def test_bad_2_0_text_is_an_input_error_with_its_place(
         (
             HEAD2 + "(declare-network M (equal-to N) (declare-input A real [2])"
             "(declare-output B real [1]))\n(assert (<= Y[0] 1.0))",
-            "line 3: 2 networks: one is supported",
+            "line 3: 2 networks: only verify takes several",
         ),
         (
             HEAD2.replace("(declare-out", '\n(declare-hidden H real [1] "h") (declare-out')

@@ -109,6 +109,19 @@ def test_plots_are_on_disk_as_well(out: Path) -> None:
     assert all(path.stat().st_size > 5000 for path in drawn)
 
 
+def test_few_instances_are_counted_in_whole_numbers(tmp_path: Path) -> None:
+    """The labels of an axis are comments in the file, those of the first axis first."""
+    folder = make_folder(tmp_path / "cat", ["x", "y"])
+    with open_journal(tmp_path / "out", {"benchmark": str(folder)}) as journal:
+        for name in ("0-x", "1-y"):
+            solved = ("vnnlib/prop.vnnlib", 5.0, "unsat", 1.0)
+            journal.append(Record("cat", f"onnx/{name}.onnx", *solved))
+    write_report(tmp_path / "out")
+    drawn = (tmp_path / "out" / "plots" / "cactus.svg").read_text()
+    labels = re.findall(r"<!-- ([\d.]+) -->", drawn.split('id="matplotlib.axis_2"')[0])
+    assert labels and all(label.isdigit() for label in labels)
+
+
 def test_captions_say_how_times_were_measured(out: Path, text: str) -> None:
     caption = (out / "plots" / "scatter-other.txt").read_text()
     assert "Times of ours: a process of its own for each instance" in caption

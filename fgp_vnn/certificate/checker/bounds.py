@@ -47,14 +47,9 @@ from numpy.typing import NDArray
 
 from fgp_vnn.certificate.checker.curves import Planes, values
 from fgp_vnn.certificate.checker.forms import Array
-from fgp_vnn.certificate.checker.lines import Leaf as Leaf
-from fgp_vnn.certificate.checker.lines import Lines as Lines
-from fgp_vnn.certificate.checker.lines import Signs as Signs
-from fgp_vnn.certificate.checker.lines import around
-from fgp_vnn.certificate.checker.lines import lines as lines
+from fgp_vnn.certificate.checker.lines import Leaf, Lines, Signs, around
 from fgp_vnn.certificate.checker.network import RELU, AffineMap, Network
-from fgp_vnn.certificate.checker.rounding import SMALL as SMALL
-from fgp_vnn.certificate.checker.rounding import gamma as gamma
+from fgp_vnn.certificate.checker.rounding import SMALL, gamma
 
 LARGE = 1e100
 TINY = 1e-200

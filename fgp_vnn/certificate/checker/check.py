@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
-from fgp_vnn.certificate.checker.bounds import ENTRIES, Enclosure, Leaf, Signs, proved
+from fgp_vnn.certificate.checker.bounds import ENTRIES, Enclosure, proved
 from fgp_vnn.certificate.checker.forms import MOST_ENTRIES, Array
+from fgp_vnn.certificate.checker.lines import Leaf, Signs
 from fgp_vnn.certificate.checker.network import Network, read_network
 from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode
 from fgp_vnn.certificate.checker.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.certificate.checker.bounds import SMALL, Enclosure, Leaf, gamma, proved
+from fgp_vnn.certificate.checker.bounds import Enclosure, proved
 from fgp_vnn.certificate.checker.forms import Array
+from fgp_vnn.certificate.checker.lines import Leaf
 from fgp_vnn.certificate.checker.proof import ProofStep
+from fgp_vnn.certificate.checker.rounding import SMALL, gamma
 from fgp_vnn.property.model import Case
 
 Numbers = NDArray[np.int64]

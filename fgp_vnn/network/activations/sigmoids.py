@@ -91,3 +91,4 @@ SOFTSIGN = _s_shaped("Softsign", _softsign, _softsign_slope, _softsign_place, (-
 ATAN = _s_shaped(
     "Atan", torch.atan, _atan_slope, _atan_place, (-1.5707963267948968, 1.5707963267948968)
 )
+S_SHAPED = (SIGMOID, TANH, ERF, SOFTSIGN, ATAN)  # strictly increasing, all of them

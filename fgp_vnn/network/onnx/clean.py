@@ -38,11 +38,12 @@ def raise_opset(model: ModelProto) -> ModelProto:
     return version_converter.convert_version(model, _OLDEST)
 
 
-def clean_graph(graph: Graph) -> str | None:
-    """Clean in place; returns the operator (Softmax or LogSoftmax) that was cut off the end."""
+def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
+    """Clean in place; returns the operator (Softmax or LogSoftmax) that was cut off the end, unless
+    the graph is to stay whole."""
     fold(graph)
     graph.prune()
-    softmax = _cut_softmax(graph)
+    softmax = None if whole else _cut_softmax(graph)
     variables = graph.variables()
     graph.replace(lambda node: _simpler(graph, node) if variables & {*node.input} else None)
     graph.skip_copies()

@@ -13,15 +13,14 @@ import numpy as np
 from onnx import (
     GraphProto,
     ModelProto,
-    NodeProto,
     OperatorSetIdProto,
     TensorProto,
     helper,
-    numpy_helper,
 )
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network.onnx.clean import raise_opset
+from fgp_vnn.network.onnx.copies import append_constant, renamed
 from fgp_vnn.network.onnx.runtime import Floats, Runtime
 
 _STEM = "joint_"
@@ -50,15 +49,15 @@ def joined(parts: Sequence[Part], inputs: int, passed: Sequence[int]) -> ModelPr
             raise UnsupportedError(f"network {part.name}: operators of its own cannot be joined")
         names = _names(model.graph, prefix, part.name)
         start = names[_input_of(model.graph)]
-        _append_entries(graph, given, part.places, f"{_STEM}entries_{number}")
-        shape = _constant(graph, f"{_STEM}shape_{number}", part.shape)
         entries = f"{_STEM}entries_{number}"
+        _append_entries(graph, given, part.places, entries)
+        shape = append_constant(graph, f"{_STEM}shape_{number}", part.shape)
         graph.node.append(helper.make_node("Reshape", [entries, shape], [start]))
-        graph.node.extend(_renamed(node, names, prefix) for node in model.graph.node)
+        graph.node.extend(renamed(node, names, prefix) for node in model.graph.node)
         for tensor in model.graph.initializer:
             graph.initializer.append(tensor)
             graph.initializer[-1].name = names[tensor.name]
-        flat = _constant(graph, f"{_STEM}flat_{number}", (1, part.outputs))
+        flat = append_constant(graph, f"{_STEM}flat_{number}", (1, part.outputs))
         ends.append(f"{_STEM}output_{number}")
         last = names[model.graph.output[0].name]
         graph.node.append(helper.make_node("Reshape", [last, flat], [ends[-1]]))
@@ -108,17 +107,6 @@ def _input_of(graph: GraphProto) -> str:
     return name
 
 
-def _renamed(node: NodeProto, names: Mapping[str, str], prefix: str) -> NodeProto:
-    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-        raise UnsupportedError(f"{node.op_type}: networks with branches cannot be joined")
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    copy.name = f"{prefix}{node.name}" if node.name else ""
-    for field in (copy.input, copy.output):
-        field[:] = [names[name] for name in field]
-    return copy
-
-
 def _operator_sets(parts: Sequence[Part], models: Sequence[ModelProto]) -> list[OperatorSetIdProto]:
     """The operator sets of all models, which have to be the same ones."""
     versions: dict[str, tuple[int, str]] = {}
@@ -135,11 +123,5 @@ def _operator_sets(parts: Sequence[Part], models: Sequence[ModelProto]) -> list[
 
 
 def _append_entries(graph: GraphProto, given: str, places: Sequence[int], result: str) -> None:
-    chosen = _constant(graph, f"{result}_places", places)
+    chosen = append_constant(graph, f"{result}_places", places)
     graph.node.append(helper.make_node("Gather", [given, chosen], [result], axis=1))
-
-
-def _constant(graph: GraphProto, name: str, values: Sequence[int]) -> str:
-    array = np.asarray(values, dtype=np.int64)
-    graph.initializer.append(numpy_helper.from_array(array, name))
-    return name

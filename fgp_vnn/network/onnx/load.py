@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class LoadedNetwork:
     threshold: float = 0.0  # a network with one output says yes above it
     note: str = ""  # how the network differs from the model that was given, if it does
     bound: Mapping[int, float] = field(default_factory=dict)  # inputs that are these constants
+    source: Path | bytes | None = None  # the ONNX that it is the network of
 
     def __repr__(self) -> str:
         return f"Loaded{self.network!r}"
@@ -64,6 +65,7 @@ def load_network(
     points: Floats | None = None,
     choice: Choice | None = None,
     fixed: Doubles | None = None,
+    whole: bool = False,
 ) -> LoadedNetwork:
     """Load an ONNX model from a file, plain or gzipped, or from memory; raises InputError only.
 
@@ -71,15 +73,19 @@ def load_network(
     they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
     they are inputs of this network. `choice` says which inputs and outputs are meant where there
     are several. With `fixed` values [inputs], NaN for an input that moves, operands that have to be
-    constant may depend on inputs that do not.
+    constant may depend on inputs that do not. A softmax at the end is dropped unless the network is
+    asked for as a `whole`.
     """
     if isinstance(source, str | Path):
-        name, data = f"{source}: ", read_model(Path(source))
+        name, place, data = f"{source}: ", Path(source).absolute(), read_model(Path(source))
     else:
-        name = ""
+        name, place = "", None
         data = bytes(source) if isinstance(source, bytes) else source.SerializeToString()
     try:
-        return _load(data, dense_entries, points, choice or Choice(), fixed)
+        loaded = _load(data, dense_entries, points, choice or Choice(), fixed, whole)
+        if loaded.source is not None:
+            return loaded
+        return replace(loaded, source=place or data)
     except InputError as error:
         raise type(error)(f"{name}{error}") from error
     except Exception as error:  # what third-party code raises on files that nobody foresaw
@@ -95,11 +101,12 @@ def _load(
     points: Floats | None,
     choice: Choice,
     fixed: Doubles | None,
+    whole: bool,
 ) -> LoadedNetwork:
-    data, graph, given = _read(data, choice)
+    chosen, graph, given = _read(data, choice)
     check_precision(graph)
     written = graph.output
-    softmax = clean_graph(graph)
+    softmax = clean_graph(graph, whole=whole)
     bound = {} if fixed is None else bind_fixed(graph, fixed)
     write_out(graph)
     rewrite(graph)
@@ -114,10 +121,10 @@ def _load(
     names = [name for name in dict.fromkeys(ends) if name in given.made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
     # A program of a large network takes much memory: this one is gone before the next is opened.
-    how, inside = Loading(), [open_inside(data, given.outputs, names, graph.input_shape)]
+    how, inside = Loading(), [open_inside(chosen, given.outputs, names, graph.input_shape)]
     x, values = exercise(lambda x: inside[0](_settled(x, bound)), hidden, x, how)
     inside.clear()
-    runtime = Runtime(data, graph.input_shape)
+    runtime = Runtime(chosen, graph.input_shape)
     compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound), how)
     return LoadedNetwork(
         network,
@@ -128,6 +135,7 @@ def _load(
         softmax is not None,
         given.threshold,
         bound=bound,
+        source=None if chosen is data else chosen,
     )
 
 

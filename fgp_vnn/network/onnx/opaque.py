@@ -13,7 +13,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from onnx import GraphProto, ModelProto, numpy_helper
 from torch import Tensor, nn
@@ -39,7 +38,7 @@ class Opaque:
 
     runtime: Runtime
     input_shape: tuple[int, ...]
-    outputs: int
+    output_shape: tuple[int, ...]
     module: nn.Module | None  # from one input of this shape to the outputs; None: no gradients
     softmax: str | None  # the operator at the end that `module` leaves out
     entries: int  # of all tensors that one input gives rise to, about
@@ -48,6 +47,11 @@ class Opaque:
     def inputs(self) -> int:
         """The number of inputs."""
         return prod(self.input_shape)
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs."""
+        return prod(self.output_shape)
 
     @property
     def differentiable(self) -> bool:
@@ -90,12 +94,12 @@ class Opaque:
         return found.flatten(1)
 
 
-def load_opaque(path: Path | str) -> Opaque:
-    """Open the program of an ONNX file whose operators are not understood.
+def load_opaque(source: Path | str | bytes) -> Opaque:
+    """Open the program of an ONNX file, or of its bytes, whose operators are not understood.
 
     Refuses what is no function of one float32 input, and what onnxruntime does not run.
     """
-    data = read_model(Path(path))
+    data = source if isinstance(source, bytes) else read_model(Path(source))
     whole = parse(data)
     model = choose(whole, Choice())
     if model is not whole:
@@ -104,18 +108,18 @@ def load_opaque(path: Path | str) -> Opaque:
     shape = input_shape(read)
     _check_fixed(model)
     runtime = Runtime(data, shape)
-    outputs = runtime.run(np.zeros(prod(shape), np.float32)).size
+    given = runtime.output_shape()
     module, softmax, entries = None, None, 0
     for convert in (_cleaned, _as_written):
         try:
             module, softmax, entries = convert(model)
             found = torch.vmap(module)(torch.zeros(2, *shape))
-            if found.numel() == 2 * outputs:
+            if found.numel() == 2 * prod(given):
                 break
         except Exception:  # whatever third-party code raises on what it was not made for
             pass
         module, softmax = None, None
-    return Opaque(runtime, shape, outputs, module, softmax, max(entries, prod(shape)))
+    return Opaque(runtime, shape, given, module, softmax, max(entries, prod(shape)))
 
 
 Converted = tuple[nn.Module, str | None, int]

@@ -8,15 +8,14 @@ exact in float32, so that both copies are run at inputs of the network itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.clean import raise_opset
+from fgp_vnn.network.onnx.copies import append_constant, renamed
 
 _STEM = "pair_"
 
@@ -35,7 +34,7 @@ def paired(model: ModelProto, input_shape: tuple[int, ...], outputs: int, entry:
     ends = [_copy(graph, f"{stem}{side}_", constants, given[0]) for side in ("low", "high")]
     nodes = [*_front(graph, stem, input_shape, entry, given[0])]
     nodes += [node for _, copies in ends for node in copies]
-    flat = _constant(graph, f"{stem}flat_shape", np.array([1, outputs]))
+    flat = append_constant(graph, f"{stem}flat_shape", [1, outputs])
     for (end, _), side in zip(ends, ("low", "high"), strict=True):
         nodes.append(helper.make_node("Reshape", [end, flat], [f"{stem}flat_{side}"]))
     both = [f"{stem}flat_high", f"{stem}flat_low"]
@@ -71,12 +70,12 @@ def _front(
     No new name begins with those of the copies, which end like those of the network.
     """
     count = prod(shape)
-    both = _constant(graph, f"{stem}places", np.array([entry, count]))
-    window = _constant(graph, f"{stem}window", np.array([1, 1, 2]))
-    column = _constant(graph, f"{stem}column", np.array([1, 1]))
-    whole = _constant(graph, f"{stem}shape", np.array(shape))
+    both = append_constant(graph, f"{stem}places", [entry, count])
+    window = append_constant(graph, f"{stem}window", [1, 1, 2])
+    column = append_constant(graph, f"{stem}column", [1, 1])
+    whole = append_constant(graph, f"{stem}shape", shape)
     places = np.where(np.arange(count) == entry, count + 1, np.arange(count))
-    chosen = _constant(graph, f"{stem}chosen", places)
+    chosen = append_constant(graph, f"{stem}chosen", places)
     make, pair = helper.make_node, f"{stem}input"
     nodes = [
         make("Gather", [pair, both], [f"{stem}values"], axis=1),
@@ -105,21 +104,5 @@ def _copy(
     """The nodes once more with new names for all that they make; and the name of the output."""
     made = {name for node in graph.node for name in node.output} | {given}
     names = {name: prefix + name for name in made - constants if name}
-    copies = [_renamed(node, names, prefix) for node in graph.node]
+    copies = [renamed(node, names, prefix) for node in graph.node]
     return names[graph.output[0].name], copies
-
-
-def _renamed(node: NodeProto, names: Mapping[str, str], prefix: str) -> NodeProto:
-    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
-        raise UnsupportedError(f"{node.op_type}: monotonicity is for networks without branches")
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    copy.name = f"{prefix}{node.name}" if node.name else ""
-    for field in (copy.input, copy.output):
-        field[:] = [names.get(name, name) for name in field]
-    return copy
-
-
-def _constant(graph: GraphProto, name: str, value: NDArray[np.int64]) -> str:
-    graph.initializer.append(numpy_helper.from_array(value.astype(np.int64), name))
-    return name

@@ -29,6 +29,10 @@ class Runtime:
         """The outputs [outputs] at one input x [inputs]."""
         return self._run(x.reshape(self._shape)).reshape(-1)
 
+    def output_shape(self) -> tuple[int, ...]:
+        """The shape of the outputs at one input, with its batch dimension."""
+        return self._run(np.zeros(self._shape, np.float32)).shape
+
     def run_many(self, x: Floats) -> Floats:
         """The outputs [batch, outputs] at x [batch, inputs].
 

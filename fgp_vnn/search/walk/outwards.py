@@ -11,6 +11,7 @@ before the bound is read again.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,14 +29,22 @@ from fgp_vnn.search.walk.seen_regions import SeenRegions
 from fgp_vnn.strategy import Projections, Walk
 
 
+class Walked(NamedTuple):
+    """How a walk ended."""
+
+    regions: int  # that were explored
+    full: bool  # there was no room for more
+
+
 def walk_outwards(
     ball: SearchBall, reporter: Reporter, budget: Budget, walk: Walk, projections: Projections
-) -> int:
-    """Raise the certified radius until it is at the goal, time is up or a boundary cannot be
-    settled; how many regions were explored."""
+) -> Walked:
+    """Raise the certified radius until it is at the goal, time is up, a boundary cannot be settled
+    or there is no room for more regions."""
     query = replace(ball.query, domain=ball.free())
     ground = Ground.of(query, ball.bounds, budget, walk.nearest, cache_first=True)
-    return explore(ground, _Nearest(ground, ball, reporter, budget, walk, projections))
+    nearest = _Nearest(ground, ball, reporter, budget, walk, projections)
+    return Walked(explore(ground, nearest), nearest.full)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +69,7 @@ class _Nearest:
         self._boundaries, self._waiting = (Frontier(memory // 4) for _ in range(2))
         self._seen = SeenRegions(start.shape[1], start.device, self.walk.table)
         self._waiting.push(self.ball.origin.new_zeros(1), words=start)
+        self.full = False  # whether there was no room for a region
         self._stuck = torch.inf  # the lowest boundary that nothing settles, or region without room
         fit = polyhedra_at_once(self.ground.query.network, self.budget.at_once)
         self._batch = min(self.walk.boundaries, fit)  # boundaries that are settled at once
@@ -86,7 +96,7 @@ class _Nearest:
         taken = self._waiting.pop(count)
         words = taken["words"][~(taken["key"] >= self._limit)]
         if not self._seen.fits(len(words), self.budget.waiting // 2):
-            self._stuck = min(self._stuck, float(taken["key"].min()))
+            self._stuck, self.full = min(self._stuck, float(taken["key"].min())), True
             return words[:0]
         return words[self._seen.add(words)] if len(words) else words
 

@@ -1,0 +1,80 @@
+"""Conditions and expressions as a reader writes them, short whatever their size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
+
+_SHOWN = 4  # parts of a condition, and terms on one side of a comparison
+_FLIPPED = {"<=": ">=", "<": ">"}
+
+Terms = Sequence[tuple[str, float]]  # names with their coefficients
+
+
+def show_formula(formula: Formula, names: Names) -> str:
+    """A condition in one line: its first comparisons, and how many there are."""
+    return _show(formula, names, top=True)
+
+
+def show_sum(terms: Terms, constant: float = 0.0) -> str:
+    """A sum such as y[0] - 2 y[1] + 0.5, of which the first terms are shown."""
+    parts = [_term(name, factor) for name, factor in terms[:_SHOWN] if factor]
+    parts += ["+ ..."] if len(terms) > _SHOWN else []
+    if constant or not parts:
+        parts.append(f"{'-' if constant < 0 else '+'} {abs(constant):g}")
+    first = parts[0]
+    parts[0] = first[2:] if first.startswith("+") else f"-{first[2:]}"
+    return " ".join(parts)
+
+
+def _show(formula: Formula, names: Names, *, top: bool) -> str:
+    if isinstance(formula, Bound):
+        sign = "<=" if formula.upper else ">="
+        name = names.name(formula.input)
+        return f"{name} {sign[: 1 if formula.strict else 2]} {formula.value:g}"
+    if isinstance(formula, Row):
+        return _row(formula, names)
+    word, parts = ("and", formula.all) if isinstance(formula, And) else ("or", formula.any)
+    if not parts:
+        return "true" if word == "and" else "false"
+    flat = list(_flattened(parts, type(formula)))
+    shown = [_show(part, names, top=len(flat) == 1) for part in flat[:_SHOWN]]
+    more = [f"... ({len(flat)} in all)"] if len(flat) > _SHOWN else []
+    text = f" {word} ".join([*shown, *more])
+    return text if top or len(flat) == 1 else f"({text})"
+
+
+def _flattened(parts: Iterable[Formula], kind: type[Formula]) -> Iterator[Formula]:
+    """The parts of a conjunction of conjunctions, or of a disjunction of disjunctions."""
+    for part in parts:
+        if isinstance(part, kind) and isinstance(part, (And, Or)):
+            yield from _flattened(part.all if isinstance(part, And) else part.any, kind)
+        else:
+            yield part
+
+
+def _row(row: Row, names: Names) -> str:
+    """A comparison with no minus sign on the side of the variables, where that can be."""
+    sign = "<" if row.strict and row.written is None else "<="
+    if row.written is not None:
+        sign = "<" if row.written.strict else "<="
+    named = [(_name(names, place), factor) for place, factor in row.terms]
+    less = [(name, factor) for name, factor in named if factor > 0]
+    more = [(name, -factor) for name, factor in named if factor < 0]
+    if not less and more:
+        return f"{show_sum(more)} {_FLIPPED[sign]} {show_sum((), -row.limit)}"
+    return f"{show_sum(less)} {sign} {show_sum(more, row.limit)}"
+
+
+def _name(names: Names, place: int) -> str:
+    """What is called by its place in a row: an output, or an input behind the outputs."""
+    if place < names.outputs:
+        return names.name(names.inputs + place)
+    inputs = {behind: variable for variable, behind in (names.passed or {}).items()}
+    return names.name(inputs[place])
+
+
+def _term(name: str, factor: float) -> str:
+    size = "" if abs(factor) == 1 else f"{abs(factor):g} "
+    return f"{'-' if factor < 0 else '+'} {size}{name}"

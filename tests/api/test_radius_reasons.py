@@ -1,0 +1,51 @@
+"""A radius that is not as tight as was asked for says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import fgp_vnn
+from fgp_vnn.cli.main import main
+from tests.helpers.small_networks import random_network, random_point, save_onnx
+
+
+def test_linear_bounds_alone_are_named() -> None:
+    network, x = random_network((6, 14, 12, 10, 4), 0), random_point(6, 0)
+    found: Any = fgp_vnn.radius(network, x, maximum=2.0, engine="bounds")
+    assert found.ended == "inconclusive" and "linear bounds alone" in found.reason
+    assert found.reason in repr(found) and found.as_dict()["reason"] == found.reason
+
+
+def test_a_gap_below_the_spacing_of_float32_is_blamed_on_rounding() -> None:
+    network, x = random_network((3, 6, 3), 0), random_point(3, 0)
+    found: Any = fgp_vnn.radius(network, x, maximum=3.0, gap=1e-14)
+    assert found.ended == "inconclusive" and "rounding" in found.reason
+    close: Any = fgp_vnn.radius(network, x, maximum=3.0, gap=0.01)
+    assert (close.ended, close.reason) == ("gap", "")
+
+
+def test_the_ball_that_stays_open_in_a_smooth_network_is_named_with_its_reason() -> None:
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3)]
+    x = np.array([0.1, 0.2, 0.3])
+    found: Any = fgp_vnn.radius(nn.Sequential(*layers), x, maximum=5.0, gap=1e-5)
+    assert found.ended == "inconclusive"
+    assert found.reason.startswith("the ball of radius") and "linear bounds" in found.reason
+
+
+def test_the_command_says_it_in_its_line_and_its_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = save_onnx(random_network((6, 14, 12, 10, 4), 0), tmp_path / "net.onnx")
+    np.savez(tmp_path / "points.npz", x=random_point(6, 0)[None])
+    words = ["radius", str(model), str(tmp_path / "points.npz"), "--max", "2"]
+    table = tmp_path / "radii.csv"
+    assert main([*words, "--engine", "bounds", "--output", str(table)]) == 0
+    assert "inconclusive (linear bounds alone" in capsys.readouterr().out
+    assert "linear bounds alone" in table.read_text()
