@@ -89,10 +89,9 @@ class Graph:
         self.constants = {name: a for name, a in self.constants.items() if name in needed}
 
     def model(self, *, declared: Collection[str] = (), single: bool = False) -> ModelProto:
-        """The graph and what it reads as an ONNX model in double precision, or single as the file.
-
-        The constants in `declared` become inputs behind the real one: they need not be written out.
-        """
+        """The graph as an ONNX model in double precision, or in single as in the file, with the
+        constants that it reads; those in `declared`, whose values are not needed and would take
+        long to write out, become inputs behind the real one."""
         kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
         read = {self.output, *(name for node in self.nodes for name in node.input)} - {*declared}
         constants = {n: a for n, a in self.constants.items() if n in read}
