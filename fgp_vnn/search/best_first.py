@@ -79,8 +79,8 @@ class Goal(ABC):
         return None
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
-        """The neuron at which to split each of the bundles numbered `at`; -1 for those that are to
-        be bounded once more first."""
+        """The neuron at which to split each of the bundles numbered `at`; of a goal with `done` -1
+        for those that are to be bounded once more first."""
         return choose(self.setting, visited.bounded, at)
 
 
@@ -162,17 +162,21 @@ class BestFirst:
         return [_restored(self.frontier.everything()).bundles] if len(self.frontier) else []
 
     def _step(self, batch: Batch, neuron: Tensor) -> None:
-        """Split each bundle at its neuron [bundles]."""
+        """Split each bundle at its neuron [bundles]; where some may be closed meanwhile, bound it
+        again where that is -1."""
         done = self.goal.done(batch)
         if done is None:
             self._process(_halved(batch, neuron))
             return
-        closed, count = read((batch.share * done).sum(), done.sum())
-        gone, split = places(done, count), places(~done, len(neuron) - count)
+        flags = done, ~done & (neuron < 0), ~done & (neuron >= 0)
+        closed, *counted = read((batch.share * done).sum(), *(flag.sum() for flag in flags))
+        gone, again, split = (places(*pair) for pair in zip(flags, counted, strict=True))
         if len(gone):
             self.closed += closed
             self.keep(batch.bundles.at(gone))
-        if len(split):
+        if len(again):
+            self._process(batch.at(again))
+        if len(split) and not self.goal.over:
             self._process(_halved(batch.at(split), neuron[split]))
 
     def _process(self, batch: Batch) -> None:
