@@ -44,6 +44,15 @@ class InputSet:
     inside: Callable[[Doubles], Doubles | None]  # a point of it near a flat one, of float32 values
 
 
+def example_of(inputs: Any) -> Any:
+    """What tells the shape of one input: the centre of a ball, or the lower ends of a pair of
+    arrays; None where there is none."""
+    if isinstance(inputs, Ball):
+        return inputs.x
+    pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
+    return inputs[0] if pair and np.ndim(inputs[0]) else None
+
+
 def read_sets(inputs: Any, opened: Opened) -> list[InputSet]:
     """The sets that a user's inputs consist of; at least one."""
     if isinstance(inputs, Ball):

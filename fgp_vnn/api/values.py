@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fgp_vnn.api.opening import Opened, divide, open_model, with_softmax
-from fgp_vnn.api.sets import InputSet, read_sets
+from fgp_vnn.api.sets import InputSet, example_of, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
 from fgp_vnn.base.robustness import Doubles
@@ -49,7 +49,7 @@ def bounds(
     and upper ends so far, `mean`, `std`, and `device`, `memory` and `seed` of `Settings`. Whenever
     it is stopped, the ranges hold.
     """
-    asked = _Asked.of(model, options, method, gap, outputs=layer is None)
+    asked = _Asked.of(model, inputs, options, method, gap, outputs=layer is None)
     network = asked.opened.network
     target = _layer(layer, len(network.layers))
     count = network.maps[target].outputs
@@ -92,7 +92,7 @@ def maximise(
     within `gap` of each other, as a part of the value or of 1 if that is larger, where rounding
     keeps them farther apart, or when time is up: both hold at any moment.
     """
-    asked = _Asked.of(model, options, "split", gap)
+    asked = _Asked.of(model, inputs, options, "split", gap)
     network = asked.opened.network
     factors, constant = _objective(objective, asked.opened)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
@@ -143,7 +143,14 @@ class _Asked:
 
     @classmethod
     def of(
-        cls, model: Any, options: dict[str, Any], method: str, gap: float, *, outputs: bool = True
+        cls,
+        model: Any,
+        inputs: Any,
+        options: dict[str, Any],
+        method: str,
+        gap: float,
+        *,
+        outputs: bool = True,
     ) -> _Asked:
         """From what a user gives; a question about outputs is one about those behind a softmax."""
         begin = time.perf_counter()
@@ -155,7 +162,8 @@ class _Asked:
         limits, chosen = divide(rest, ("timeout", "progress"))
         settings = make_settings("bounds", chosen)
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
-        opened = open_model(model, **front)
+        shape = example_of(inputs) if isinstance(model, torch.nn.Module) else None
+        opened = open_model(model, shape, **front)
         if outputs and opened.loaded is not None:
             loaded = with_softmax(opened.loaded)
             opened = replace(opened, network=loaded.network, loaded=loaded)

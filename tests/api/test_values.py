@@ -183,3 +183,16 @@ def test_values_of_outputs_are_those_behind_a_softmax(end: torch.nn.Module) -> N
     assert best.upper >= (y[:, 0] - y[:, 1]).max() - 1e-6 and best.ended == "gap"
     assert best.value == pytest.approx(float(best.y[0, 0] - best.y[0, 1]), abs=1e-5)
     assert fgp_vnn.bounds(model, box, layer=0).lower.shape == (3,)
+
+
+def test_the_shape_of_a_module_s_input_is_that_of_the_set() -> None:
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(72, 2)
+    )
+    x = torch.full((1, 8, 8), 0.5)
+    ball = fgp_vnn.bounds(model, fgp_vnn.Ball(x, 0.01, norm="linf"), method="plain")
+    box = fgp_vnn.bounds(model, (x - 0.01, x + 0.01), method="plain")
+    np.testing.assert_allclose(ball.lower, box.lower, atol=1e-5)
+    np.testing.assert_allclose(ball.upper, box.upper, atol=1e-5)
+    with pytest.raises(InputError, match="how large its inputs are"):
+        fgp_vnn.bounds(model, (0.0, 1.0))
