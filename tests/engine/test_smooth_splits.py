@@ -92,6 +92,6 @@ def test_inputs_with_a_kink_at_the_centre_of_their_box_are_split() -> None:
     model = fgp_vnn.load_model(Kinked(), torch.zeros(1, 2))
     y = fgp_vnn.variables(model)[1].flatten()
     box = [-1.0, -1.0], [1.0, 1.0]
-    verdict = fgp_vnn.verify(model, inputs=box, unsafe=y[0] + y[1] <= 0.9, timeout=20)
+    verdict = fgp_vnn.verify(model, inputs=box, unsafe=y[0] + y[1] <= 0.9, timeout=120)
     assert verdict.status == "unsat"
     assert verdict.statistics["boxes"] < 100

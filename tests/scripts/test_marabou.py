@@ -26,7 +26,7 @@ def test_marabou_answers_as_the_ground_truth_says(
     results = tmp_path / "results.txt"
     environment = {**os.environ, "MARABOU_PYTHON": sys.executable}
     words = ["v1", "bundled", str(onnx), str(vnnlib)]
-    for script, more in (("prepare_instance.sh", []), ("run_instance.sh", [str(results), "60"])):
+    for script, more in (("prepare_instance.sh", []), ("run_instance.sh", [str(results), "1000"])):
         subprocess.run(["bash", str(SCRIPTS / script), *words, *more], env=environment, check=True)
     prop = load_property(vnnlib)
     answer = read_results(results, prop)
