@@ -14,7 +14,7 @@ import torch
 
 from fgp_vnn.api.arrays import real_array
 from fgp_vnn.api.models import Model, load_model
-from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.activations.sigmoids import S_SHAPED
@@ -74,8 +74,10 @@ def load_asked(model: Model, points: Floats, *, whole: bool) -> LoadedNetwork:
 
 def with_softmax(loaded: LoadedNetwork, points: Floats | None = None) -> LoadedNetwork:
     """The same network with the softmax that was dropped from its end, if one was."""
-    if not loaded.comparisons_only or loaded.source is None:
+    if not loaded.comparisons_only:
         return loaded
+    if loaded.source is None:
+        raise UnsupportedError("the network's softmax was left out: give the model itself")
     return replace(load_network(loaded.source, points=points, whole=True), note=loaded.note)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -196,3 +197,12 @@ def test_the_shape_of_a_module_s_input_is_that_of_the_set() -> None:
     np.testing.assert_allclose(ball.upper, box.upper, atol=1e-5)
     with pytest.raises(InputError, match="how large its inputs are"):
         fgp_vnn.bounds(model, (0.0, 1.0))
+
+
+def test_a_network_without_its_softmax_is_not_taken_for_one_with_it() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Softmax(-1))
+    loaded = fgp_vnn.load_model(model, torch.zeros(2))
+    box = [0.0, 0.0], [1.0, 1.0]
+    assert fgp_vnn.bounds(loaded, box, method="plain").upper.max() <= 1.001
+    with pytest.raises(InputError, match="softmax was left out"):
+        fgp_vnn.bounds(replace(loaded, source=None), box)
