@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING
 
 import torch
@@ -85,6 +86,13 @@ class Rounding:
                 terms = terms + self._unit.grow(steps) * affine.defect
             self._terms.append(terms)
             self._floors.append(lost * (gone.backward + 4 * affine.outputs + _sum(terms)))
+
+    def over(self, domain: Domain) -> Rounding:
+        """The same for a domain in the same box, and for bounds that are no wider than these: what
+        is weighed by sizes of the whole is weighed by no less than it has to be."""
+        result = copy(self)
+        result.domain = domain
+        return result
 
     def of_map(self, index: int, rows: Tensor) -> Tensor:
         """Of applying map number `index` to rows [batch, rows, outputs]."""
