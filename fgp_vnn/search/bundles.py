@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward
+from fgp_vnn.bounds.backward import LayerBounds, Lines, Rounding, backward
 from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
@@ -188,23 +189,58 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     top = score.topk(count, dim=-1)
     if count == 1:
         return top.indices[:, 0]
-    outlook = torch.stack([_outlook(setting, kept, top.indices[:, i]) for i in range(count)], -1)
+    parents = _Parents.of(setting, kept)
+    outlook = torch.stack([_outlook(setting, parents, top.indices[:, i]) for i in range(count)], -1)
     outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-def _outlook(setting: Setting, bundles: Bundles, neuron: Tensor) -> Tensor:
+class _Parents(NamedTuple):
+    """Bundles that are to be split, in the precision that is enough for a choice."""
+
+    lines: list[Lines]  # [bundles or 1, 1, values of layer k]
+    rows: Tensor  # [bundles, 1, outputs]
+    beta: list[Tensor]  # [bundles, 1, n_k] signed
+
+    @classmethod
+    def of(cls, setting: Setting, bundles: Bundles) -> _Parents:
+        network = setting.coarse[0] if setting.coarse else setting.query.network
+        some = torch.arange(len(bundles.signs), device=bundles.signs.device)
+        signs = torch.split(bundles.signs, setting.widths, -1)
+        begin = setting.multipliers(bundles).to(network.dtype)
+        # Both halves of a bundle have its bounds, up to the sign of one neuron.
+        lines = setting.bounds.at(some).to(network.dtype).within(signs).lines(begin.alpha)
+        rows = begin.mix(setting.rows[bundles.disjunct].to(network.dtype))
+        beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
+        return cls(lines, rows, beta)
+
+
+def _outlook(setting: Setting, parents: _Parents, neuron: Tensor) -> Tensor:
     """The bounds that both children would start with, as far as negative, added up; [bundles].
 
     A choice between neurons needs no proof, so the lower precision is enough.
     """
     network, domain = setting.coarse or (setting.query.network, setting.query.domain)
-    widths, dtype = setting.widths, network.dtype
-    children = halves(bundles, neuron)
-    signs = torch.split(children.signs, widths, -1)
-    begin = setting.multipliers(children).to(dtype)
-    beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
-    lines = setting.bounds.to(dtype).within(signs).lines(begin.alpha)
-    rows = begin.mix(setting.rows[children.disjunct].to(dtype))
-    passed = backward(network, domain, len(widths), rows, lines, beta=beta)
+    count, depth = len(neuron), len(setting.widths)
+    signs = torch.zeros(2, count, 1, network.neurons, dtype=torch.int8, device=neuron.device)
+    index = neuron.view(1, -1, 1, 1).expand(2, -1, -1, -1)
+    signs.scatter_(-1, index, signs.new_tensor([-1, 1]).view(2, 1, 1, 1).expand_as(index))
+    lines = [
+        _closed(line, sign) if line.floor is None else Lines(*(_twice(part) for part in line))
+        for line, sign in zip(parents.lines, torch.split(signs, setting.widths, -1), strict=True)
+    ]
+    rows, beta = _twice(parents.rows), [_twice(part) for part in parents.beta]
+    passed = backward(network, domain, depth, rows, lines, beta=beta)
     return passed.least.squeeze(-1).clamp(max=0).view(2, -1).sum(0)
+
+
+def _twice(part: Tensor) -> Tensor:
+    return torch.cat([part, part])
+
+
+def _closed(lines: Lines, sign: Tensor) -> Lines:
+    """The lines [2 bundles, 1, n] of ReLUs of which those with a sign [2, bundles, 1, n] of -1 or
+    +1 are off or on."""
+    still, on = sign == 0, (sign > 0).to(lines.low.dtype)
+    low, chord = (torch.where(still, part, on).flatten(0, 1) for part in lines[:2])
+    return Lines(low, chord, (lines.intercept * still).flatten(0, 1))
