@@ -44,7 +44,10 @@ class LayerBounds:
     def at(self, index: Tensor) -> LayerBounds:
         """The bounds of some of the bundles."""
         lower, upper = ([_some(bound, index) for bound in s] for s in (self.lower, self.upper))
-        return self._with(lower, upper, lambda fan: _fan_at(fan, index))
+        result = self._with(lower, upper, lambda fan: _fan_at(fan, index))
+        if "_lines" in self.__dict__:
+            result.__dict__["_lines"] = [_lines_at(line, index) for line in self._lines]
+        return result
 
     def _with(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], change: Callable[[Fan], Fan]
@@ -138,6 +141,13 @@ class LayerBounds:
 def _some(bound: Tensor, index: Tensor) -> Tensor:
     """Some of a batch of bounds [batch, n], or the same for all where there are [1, n]."""
     return bound[index] if len(bound) > 1 else bound.expand(len(index), -1)
+
+
+def _lines_at(lines: Lines, index: Tensor) -> Lines:
+    """Lines of some of the bundles, or the same for all."""
+    low, chord, intercept = (p if len(p) == 1 else p[index] for p in lines[:3])
+    floor = lines.floor
+    return Lines(low, chord, intercept, floor if floor is None or len(floor) == 1 else floor[index])
 
 
 def _fan_at(fan: Fan, index: Tensor) -> Fan:

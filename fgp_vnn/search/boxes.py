@@ -35,6 +35,7 @@ class Subdivision:
     coarse: bool = True  # in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
+    neurons: bool = True  # boxes with few unstable neurons are decided by splits of these
     whole: bool = False  # a box that is too small to be split ends it: only unsat is of use
     strategy: Strategy = field(default_factory=Strategy)
 
@@ -52,6 +53,8 @@ class Bounded(NamedTuple):
     left: Parts  # what the open disjuncts leave of each box
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
     weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
+    shut: Tensor  # [boxes, disjuncts] proved not to be met
+    bounds: LayerBounds  # of the hidden neurons, [boxes or 1, n_k]
 
 
 def bound_boxes(
@@ -85,7 +88,7 @@ def bound_boxes(
     signs = _signs(bounds, parts.signs)
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
-    return Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
+    return Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights, closed, bounds)
 
 
 def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:

@@ -24,6 +24,7 @@ from fgp_vnn.budget.capacity import boxes_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.box_neurons import Boxes, BoxNeurons
 from fgp_vnn.search.boxes import (
     Bounded,
     Subdivision,
@@ -80,7 +81,7 @@ class InputSplits(Divisible):
         fit = boxes_at_once(query.network, budget.at_once)
         self._pace = Pace(how.strategy.inputs.batch, fit, query.network.device)
         self.batch = self._pace.size
-        self.statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
+        self.statistics = {"boxes": 0, "bundles": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
         self._how, self._keep, self._kept = how, keep, list[tuple[Tensor, ...]]()
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
 
@@ -213,8 +214,32 @@ class InputSplits(Divisible):
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
             known = read(*_left(bounded, share))
+        if self.found is None and self._turns is not None and len(self.frontier):
+            bounded = self._split_neurons(self._turns, bounded)
+            known = read(*_left(bounded, share))
         if self.found is None:
             self._push_open(bounded, share, known)
+
+    @cached_property
+    def _turns(self) -> BoxNeurons | None:
+        """What splits neurons of boxes, in networks of ReLUs."""
+        network, strategy = self.query.network, self._how.strategy
+        if not (self._how.neurons and network.layers and network.piecewise_linear):
+            return None
+        return BoxNeurons(self.query, self.confirm, strategy, strategy.inputs.turn.few)
+
+    def _split_neurons(self, turns: BoxNeurons, bounded: Bounded) -> Bounded:
+        """The same with a turn for the open boxes that have few unstable neurons."""
+        flags = _open(bounded) & ((bounded.left.signs == 0).sum(-1) <= turns.few)
+        at, before = places(flags, *read(flags.sum())), turns.bundles
+        if not len(at):
+            return bounded
+        lower, upper = bounded.left.lower[at], bounded.left.upper[at]
+        boxes = Boxes(lower, upper, bounded.bounds.at(at), bounded.shut[at])
+        done = turns.decided(boxes, self.budget)
+        self.found = turns.found
+        self.statistics["bundles"] += turns.bundles - before
+        return bounded._replace(closed=bounded.closed.index_copy(0, at, done))
 
     def _walked(self, bounded: Bounded) -> tuple[Counterexample | None, Bounded]:
         """Walk through the boxes that splits do not decide, which are done with then."""
