@@ -101,7 +101,7 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
         for engine in ("split", "walk")
     )
     split = splitting.radius(x, maximum=2.0)
-    walked = walking.radius(x, maximum=2.0, timeout=5)
+    walked = walking.radius(x, maximum=2.0, timeout=1)
     assert split.lower <= walked.upper and walked.lower <= split.upper
     assert split.ended in ("gap", "max") and made
 
