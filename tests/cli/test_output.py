@@ -33,13 +33,14 @@ Print = Callable[[str, list[str], int], tuple[int, str]]
 
 @pytest.fixture
 def print_to(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], warm_python: str
 ) -> Iterator[Print]:
     """The same as `redirected` in this process, which has loaded all that a command needs."""
 
     def run(command: str, arguments: list[str], output: int) -> tuple[int, str]:
         with monkeypatch.context() as patch, os.fdopen(os.dup(output), "w") as stream:
             patch.setattr("sys.stdout", stream)
+            patch.setattr("sys.executable", warm_python)  # that of workers
             return main([command, *arguments]), capsys.readouterr().err
 
     yield run
