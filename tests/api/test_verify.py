@@ -280,4 +280,4 @@ def test_the_public_names_are_there() -> None:
         assert getattr(fgp_vnn, name) is not None
     assert [name for name in dir(fgp_vnn) if not name.startswith("_")] == sorted(fgp_vnn.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):
-        _ = fgp_vnn.nothing_like_it
+        _ = fgp_vnn.nothing_like_it  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
     norm: Norm, clipped: bool, kind: str
 ) -> None:
     asked = near = 0
-    for seed in range(8):
+    for seed in range(12):
         network, x = random_network((4, 7, 3), seed), random_point(4, seed)
         query = robustness_query(network, balls(x, 1.0)["l2"])
         center = torch.from_numpy(x)

@@ -83,7 +83,7 @@ def test_sat_from_outside_is_confirmed_by_the_written_digits(
     tmp_path: Path, warm_command: list[str]
 ) -> None:
     results = tmp_path / "out.txt"
-    options = ["--timeout", "60", "--results", results, "--json"]
+    options = ["--timeout", "60", "--results", str(results), "--json"]
     done = run(warm_command, "verify", MODEL, UNSAFE, *options)
     assert (done.returncode, done.stderr) == (0, "")
     said = json.loads(done.stdout)

@@ -79,8 +79,8 @@ def test_a_page_does_what_it_says(page: str, tmp_path: Path, warm_python: str) -
     tools, clone = tmp_path / "bin", tmp_path / "clone"
     for folder in (tools, clone):
         folder.mkdir()
-    for name, words in (("fgp-vnn", [warm_python, "-m", "fgp_vnn"]), ("python", [warm_python])):
-        (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    for name, command in (("fgp-vnn", [warm_python, "-m", "fgp_vnn"]), ("python", [warm_python])):
+        (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
         (tools / name).chmod(0o755)
     (clone / "vnncomp").symlink_to(ROOT / "vnncomp")
     done = subprocess.run(

@@ -108,7 +108,7 @@ def _become(ends: list[int], words: list[str], folder: str, environment: dict[st
     except SystemExit as end:
         code = end.code
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
         code = 1
     sys.stdout.flush()
     os._exit(code if isinstance(code, int) else 0)
