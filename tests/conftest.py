@@ -39,8 +39,8 @@ def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     words, pipe = [sys.executable, "-m", warm.__name__, str(folder)], subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=ENVIRONMENT, cwd=ROOT) as process:
         assert process.stdout is not None and process.stdout.readline()
+        process.wait()
         yield str(folder / warm.PYTHON)
-        process.kill()
 
 
 @pytest.fixture
