@@ -40,6 +40,7 @@ def test_every_search_ends_around_the_exact_radius_and_bounds_alone_come_near(
             assert found.ended == "gap" and found.tight, (engine, found.lower, found.upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 def test_hardly_any_memory_takes_the_walk_only_and_leaves_its_ends_valid(
     norm: Norm, monkeypatch: pytest.MonkeyPatch

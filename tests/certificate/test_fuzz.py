@@ -119,6 +119,7 @@ def test_a_forged_proof_of_what_is_false_is_refused_in_one_line(seed: int) -> No
         assert str(caught.value).isprintable() and len(str(caught.value)) <= MOST
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**9))
 @settings(deadline=None, max_examples=300)
 def test_bytes_changed_cut_or_repeated_give_an_input_error_or_a_certificate(seed: int) -> None:

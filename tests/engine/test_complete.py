@@ -21,6 +21,7 @@ from tests.helpers.solving import solve
 CLEAR = [f for f in FAMILIES if f not in ("tie", "strict tie")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_random_case_is_decided_as_the_oracle_has_it(name: str) -> None:
     seen: Counter[str] = Counter()
@@ -39,6 +40,7 @@ def test_every_random_case_is_decided_as_the_oracle_has_it(name: str) -> None:
     assert lps or "walk" not in name or "without" not in name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l2", "clipped l2", "clipped l1"])
 @pytest.mark.parametrize("name", ["neurons", "walk without alternating projections"])
 def test_balls_are_decided_as_polygons_in_and_around_them_have_it(name: str, kind: str) -> None:

@@ -63,6 +63,7 @@ def test_no_verdict_on_a_smooth_network_contradicts_a_sample(part: int) -> None:
     assert proved > 3
 
 
+@pytest.mark.slow
 def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
     raised = 0
     for number in range(40):
