@@ -24,8 +24,9 @@ from fgp_vnn.base.program import nodes_in
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.convert import convert_whole
-from fgp_vnn.network.onnx.graph import RANDOM, ends_of, input_shape, label, read_graph
+from fgp_vnn.network.onnx.graph import label
 from fgp_vnn.network.onnx.load import parse
+from fgp_vnn.network.onnx.read import RANDOM, ends_of, input_shape, read_graph
 from fgp_vnn.network.onnx.runtime import Runtime
 
 FLAT = frozenset({"Ceil", "Floor", "Round", "Sign"})  # operators without a slope of their own
