@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 # Public names and where they live, which are listed for checkers of types: torch is imported only
 # when a name that needs it is used.
-_LIST = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode()
+_LIST = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _HOMES = {name: home for home, name in re.findall(r"^from (\S+) import (\w+) as", _LIST, re.M)}
 
 __all__ = tuple(_HOMES)
