@@ -21,7 +21,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
 from fgp_vnn.search import input_rules
-from fgp_vnn.search.clipping import clip_boxes
+from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.search.last_boxes import Parts
 from fgp_vnn.search.rules import find_rule
@@ -43,7 +43,7 @@ class Subdivision:
 Pull = Callable[[Query, Box, LayerBounds, Backward, Tensor, Inputs], Tensor]
 
 
-class BoundedBoxes(NamedTuple):
+class Bounded(NamedTuple):
     """What linear bounds make of a batch of boxes."""
 
     closed: Tensor  # [boxes] proved
@@ -56,7 +56,7 @@ class BoundedBoxes(NamedTuple):
 
 def bound_boxes(
     query: Query, parts: Parts, forward: Forward | None, budget: Budget, subdivision: Subdivision
-) -> BoundedBoxes:
+) -> Bounded:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
@@ -79,13 +79,13 @@ def bound_boxes(
         points = torch.cat([points, combined.points], dim=1)
     left, closed = box, combined.closed
     if subdivision.clip:
-        left, closed = clip_boxes(query, box, passed, closed)
+        left, closed = clip(query, box, passed, closed)
     rule: Pull = find_rule(input_rules, numbers.rule)
     pull = rule(query, box, bounds, seen, combined.weights, numbers)
     signs = _signs(bounds, parts.signs)
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
-    return BoundedBoxes(closed.all(-1), passed.nominal, points, kept, pull, weights)
+    return Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
 
 
 def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
@@ -113,7 +113,7 @@ def _whole(passed: Backward, count: int) -> Backward:
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
-def only_rounding(query: Query, bounded: BoundedBoxes) -> Tensor:
+def only_rounding(query: Query, bounded: Bounded) -> Tensor:
     """Which boxes [boxes] are open by rounding, or by the range of float32, alone."""
     shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
     return ~bounded.closed & shut
@@ -128,11 +128,11 @@ def can_be_split(parts: Parts) -> Tensor:
 def bound_exactly(
     query: Query,
     parts: Parts,
-    bounded: BoundedBoxes,
+    bounded: Bounded,
     again: Tensor,
     budget: Budget,
     subdivision: Subdivision,
-) -> BoundedBoxes:
+) -> Bounded:
     """The same with the boxes numbered `again` bounded in the query's own precision."""
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
     boxes = Parts(lower, upper, parts.signs[again])
