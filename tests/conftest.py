@@ -64,6 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = config.getoption("--quick") and collection_path.parent == TESTS
+    return True if left_out and collection_path.name in _PROCESSES else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--quick"):
         return
@@ -72,9 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left: list[pytest.Item] = []
     for item in items:
         name = item.nodeid.partition("[")[0]
-        room = item.path.relative_to(TESTS).parts[0]
         slow = item.get_closest_marker("slow") is not None
-        (left if slow or room in _PROCESSES or name in seen else kept).append(item)
+        (left if slow or name in seen else kept).append(item)
         seen.add(name)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
