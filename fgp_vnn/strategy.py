@@ -394,6 +394,7 @@ class Common:
 
     usual: float = 600.0  # seconds of which a share is taken where no limit is given
     stalled: float = 3.0  # seconds without a byte after which a process counts as stopped
+    patience: float = 4.0  # times as long as a part takes here, before another's is done here too
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches

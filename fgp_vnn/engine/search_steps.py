@@ -63,7 +63,7 @@ def _walk_options(problem: Problem, regions: int | None) -> WalkOptions:
         batch=settings.batch,
         cache_first=settings.cache_first,
         signed=settings.signed,
-        joint=settings.joint,
+        combined=settings.combined,
         alternate=settings.alternate,
         lp=settings.lp,
         regions=regions,

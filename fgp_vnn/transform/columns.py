@@ -141,7 +141,8 @@ class _Work(ChainForms):
         for some in cached_parts(columns, widest, self.how.pushed, pushed.device):
             pushed[some] = affine.linear([source.cut(some) for source in read])
         pushed[self.inputs] += affine.bias
-        sizes, offset = [source.size for source in read], self._offset(affine, read)
+        sizes = [source.size for source in read]
+        offset = affine.magnitude([torch.zeros_like(size) for size in sizes])
         size = affine.magnitude(sizes)
         # The difference that a spread is may be off by the roundings of the offset.
         carried = affine.spread([source.error for source in read])
@@ -154,9 +155,6 @@ class _Work(ChainForms):
         error = error + self.unit.share(affine.operations + 8) * size + 2 * self.unit.lost * small
         self._forget()
         return BoundedForms(pushed.T, error, size)
-
-    def _offset(self, affine: AffineMap, read: list[_Source]) -> Tensor:
-        return affine.magnitude([torch.zeros_like(source.size) for source in read])
 
     def _forget(self) -> None:
         """Drop the forms that no map is going to read."""

@@ -13,7 +13,7 @@ _CONJUNCTIONS = tested(
     "base/test_rounding_rows",
     "search/test_conjunctions::the_rounding_of_the_rows_is_taken_off_their_sum",
 )
-_JOINT = tested("regions/joint.py", "base/test_rounding_rows")
+_JOINT = tested("regions/combined.py", "base/test_rounding_rows")
 _REBOUND = tested("search/rebound.py", "base/test_rounding_rows")
 _OPPOSITES = tested("transform/opposites.py", "base/test_rounding_pairs")
 

@@ -22,13 +22,14 @@ from fgp_vnn.base.errors import (
 from fgp_vnn.base.model_file import external_tensors, no_model, read_model
 from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
-from fgp_vnn.network.onnx.choose import Choice, choose
+from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
 from fgp_vnn.network.onnx.fixed import bind_fixed
-from fgp_vnn.network.onnx.graph import Graph, read_graph
+from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
+from fgp_vnn.network.onnx.read import read_graph
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
@@ -151,7 +152,7 @@ class _Given(NamedTuple):
 def _read(data: bytes, choice: Choice) -> tuple[bytes, Graph, _Given]:
     """The bytes of the model that is chosen, its graph, and what else is kept of it."""
     whole = parse(data)
-    model = choose(whole, choice)
+    model = with_one_input_and_output(whole, choice)
     if model is not whole:
         data = model.SerializeToString()
     given = _Given(
