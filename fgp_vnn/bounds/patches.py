@@ -95,8 +95,9 @@ class PatchPass:
         first = count.cumsum() - count
         row = 8 * _COPIES * self._entries()  # bytes
         fit = min(budget.at_once, COMMON.cached_windows) // row
-        # A place with more neurons than fit into the memory counts as several.
-        cap = max(1, budget.at_once // (2 * row))
+        # A place with more neurons than fit into the memory, or end in time, counts as several.
+        most = min(budget.at_once, COMMON.ascents) if neurons.is_cpu else budget.at_once
+        cap = max(1, most // (2 * row))
         parts = -(-count // cap)
         before = cap * (np.arange(parts.sum()) - np.repeat(parts.cumsum() - parts, parts))
         places, first, count = (np.repeat(a, parts) for a in (places, first, count))
@@ -105,11 +106,11 @@ class PatchPass:
         by_count = np.argsort(-count, kind="stable")
         begin = 0
         while begin < len(by_count):
-            most = int(count[by_count[begin]])
-            some = by_count[begin : begin + max(1, fit // (2 * most))]
+            rows = int(count[by_count[begin]])
+            some = by_count[begin : begin + max(1, fit // (2 * rows))]
             begin += len(some)
             # Where a place has fewer neurons than another, its last one is bounded again.
-            at = np.minimum(np.arange(most), count[some, None] - 1)
+            at = np.minimum(np.arange(rows), count[some, None] - 1)
             chosen = host[order[first[some, None] + at]]
             where = np.stack([places[some] // width, places[some] % width], -1)
             pair = (torch.from_numpy(part).to(neurons.device) for part in (where, chosen))
