@@ -398,8 +398,9 @@ class Common:
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
-    # of an ascent, or of points of an attack, on a CPU: with 4 GB, a batch on yolo_2023 ended 21 s
-    # after its deadline
+    # of an ascent, of points of an attack, or of the rows at one place of a convolution, on a CPU:
+    # with 4 GB, a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG of 64 x 64
+    # pixels 22 s
     ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays
