@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING
 
 import torch
@@ -90,6 +91,13 @@ class Rounding:
             steps = affine.operations + affine.outputs + max(merged, 2 * index + 4)
             read = [self._sizes[s] for s in affine.sources]
             self._charges.append(affine.charge(read, self._unit.share(steps)))
+
+    def over(self, domain: Domain) -> Rounding:
+        """The same for a domain in the same box, and for bounds that are no wider than these: what
+        is weighed by sizes of the whole is weighed by no less than it has to be."""
+        result = copy(self)
+        result.domain = domain
+        return result
 
     def of_map(self, index: int, rows: Tensor) -> Tensor:
         """Of applying map number `index` to rows [batch, rows, outputs]."""
