@@ -19,6 +19,7 @@ from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.bounds.second_order import applies
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once
 from fgp_vnn.domain.sets import Box
@@ -33,6 +34,7 @@ from fgp_vnn.search.boxes import (
     only_rounding,
     score,
 )
+from fgp_vnn.search.curved_boxes import CurvedRows, bound_curved
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
@@ -99,10 +101,18 @@ class InputSplits(Divisible):
         return Forward(self.query.network) if pays(self.query.network, factor) else None
 
     @cached_property
+    def _curved(self) -> CurvedRows | None:
+        """Forms of second order, where these are carried; certificates know none."""
+        query, numbers = self.query, self._how.strategy.inputs
+        known = self._keep is forget and query.network.dtype == torch.float64
+        fits = known and applies(query.network, numbers.together)
+        return CurvedRows(query, numbers) if fits else None
+
+    @cached_property
     def _coarse(self) -> Query:
         """The query in float32, unless forms are carried forward: these add up rounding errors over
         the layers, too many for float32."""
-        in_float32 = self._how.coarse and self._forward is None
+        in_float32 = self._how.coarse and self._forward is None and self._curved is None
         return self.query.to(self.query.network.device, torch.float32) if in_float32 else self.query
 
     @property
@@ -147,7 +157,7 @@ class InputSplits(Divisible):
         if self._keep is not forget:
             fresh._keep = fresh._collect
         # What is made of the network once, is made once for all.
-        fresh.__dict__ |= {"_forward": self._forward, "_coarse": self._coarse}
+        fresh.__dict__ |= {name: getattr(self, name) for name in ("_forward", "_curved", "_coarse")}
         return fresh
 
     def _collect(self, *boxes: Tensor) -> None:
@@ -194,7 +204,10 @@ class InputSplits(Divisible):
         """Bound a batch of boxes, each a share [boxes] of the whole tree; keep what is open."""
         coarse, how, attack = self._coarse, self._how, self._how.strategy.attack
         self.statistics["boxes"] += len(share)
-        bounded = bound_boxes(coarse, parts, self._forward, self.budget, how)
+        if self._curved is not None:
+            bounded = bound_curved(self._curved, parts, cut=how.clip)
+        else:
+            bounded = bound_boxes(coarse, parts, self._forward, self.budget, how)
         points = bounded.points.flatten(0, 1)
         near = Near.of(coarse, points, coarse.network(points), attack.in_boxes.offer)
         again = only_rounding(self.query, bounded)
