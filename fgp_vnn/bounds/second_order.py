@@ -59,6 +59,11 @@ class SecondOrder:
         self._bent_output = network.output.select(self.bent)
         self._later = {s for affine in network.maps[self._first :] for s in affine.sources}
 
+    @property
+    def columns(self) -> int:
+        """The coefficients of a form, at most."""
+        return max(self._wide.flat, self.shape.columns)
+
     def rows(self, box: Box, signs: Tensor) -> Carried:
         """The forms of the outputs in boxes [boxes, inputs], given signs [boxes, neurons] of ReLUs
         that are known to be stable."""

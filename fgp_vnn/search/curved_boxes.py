@@ -188,5 +188,5 @@ def _pull(rows: CurvedRows, moved: Tensor, best: _Best, which: Tensor) -> Tensor
     """
     shares = moved / moved.sum(-2, keepdim=True).clamp(min=1e-300)
     lost = (shares @ best.lost[which].unsqueeze(-1)).squeeze(-1)
-    corners = rows.numbers.smooth_corners * best.slope[which].abs()
+    corners = rows.numbers.curved_corners * best.slope[which].abs()
     return (corners + best.sag[which] + lost).nan_to_num(0.0, 0.0, 0.0)
