@@ -7,7 +7,8 @@ Over a box with the centre c and the radii r every value of a network is written
 where x = c + r y and s = (y, h) in [-1, 1]^(n + k): a symbol h_k is what an unstable ReLU adds to
 its line, so that values that share a ReLU share its loss. An affine map is exact, a product of two
 forms is cut off after the second degree, and what is cut off goes into the error. A function of one
-variable is a line and an error.
+variable is expanded to second order where its second derivative is known (see `bends`), or it is a
+line and an error, whichever has the lesser error.
 
 *Rounding*, by the theorem in `base.rounding`: no monomial is above 1 in size, so that an error of a
 coefficient counts as it is, and all of them together are bounded by the sum of their terms' sizes.
@@ -26,6 +27,7 @@ from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.quadratics import Shape
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import Activation
+from fgp_vnn.network.activations.bends import Bend, bend_of
 from fgp_vnn.network.activations.powers import SQUARE
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.model import AffineMap, Combination, Dense
@@ -137,7 +139,10 @@ def through(activation: Activation, z: Forms, shape: Shape) -> Forms:
     """The forms of a smooth activation's values."""
     if isinstance(activation, Product):
         return times(_chosen(z, activation.left), _chosen(z, activation.right), shape)
-    return times(z, z, shape) if activation is SQUARE else _by_line(activation, z, shape)
+    if activation is SQUARE:
+        return times(z, z, shape)
+    line, bend = _by_line(activation, z, shape), bend_of(activation)
+    return line if bend is None else _lesser(line, _expanded(bend, z, shape), shape)
 
 
 def _chosen(form: Forms, which: Tensor) -> Forms:
@@ -181,3 +186,44 @@ def _by_line(activation: Activation, z: Forms, shape: Shape) -> Forms:
     error = size_of.grow(8) * (slope.abs() * z.error + (top / 2 - floor / 2).clamp(min=0))
     error = error + size_of.share(shape.columns + 16) * total
     return Forms(flat, bend, error + size_of.lost * 8 * shape.columns * (1 + slope.abs()))
+
+
+def _expanded(bend: Bend, z: Forms, shape: Shape) -> Forms:
+    """f(c) + f'(c) (z - c) + f''(t) (z - c)^2 / 2, for the centre c of each form and a t between c
+    and z."""
+    center, (lower, upper) = z.flat[:, 0], ranges(z, shape)
+    size_of, fan = unit(center.dtype), bend.of.fan(center, center)
+    slope = bend.of.derivative(center)
+    low, high = bend.range(lower, upper)
+    half, spread = low / 4 + high / 4, high / 4 - low / 4  # of f'' / 2
+    around = Forms(torch.cat([torch.zeros_like(z.flat[:, :1]), z.flat[:, 1:]], 1), z.bend, z.error)
+    square = times(around, around, shape)
+    flat = z.flat * slope.unsqueeze(1)
+    flat[:, 0] = fan.least / 2 + fan.greatest / 2
+    bends = _bends(square, shape) * half.unsqueeze(1)
+    if z.bend is not None:
+        bends = bends + z.bend * slope.unsqueeze(1)
+    reach = around.size + z.error
+    off = (fan.greatest / 2 - fan.least / 2).clamp(min=0) + slope.abs() * z.error
+    off = off + half.abs() * square.error + spread.clamp(min=0) * reach * reach
+    off = off + 16 * size_of.eps * bend.slope_size(center) * reach
+    steps, sizes = shape.columns + 16, (low.abs() + high.abs()) * reach * reach
+    total = fan.least.abs() + fan.greatest.abs() + slope.abs() * around.size + sizes
+    error = size_of.grow(steps) * off + size_of.share(steps) * total
+    lost = size_of.lost * 16 * shape.columns * (1 + slope.abs() + half.abs() + reach * (1 + reach))
+    return Forms(flat, bends, error + lost)
+
+
+def _lesser(line: Forms, curve: Forms, shape: Shape) -> Forms:
+    """Of two forms of the same values those with the lesser errors."""
+    better = (curve.error < line.error).unsqueeze(1)
+    flat = torch.where(better, curve.flat, line.flat)
+    bend = torch.where(better, _bends(curve, shape), _bends(line, shape))
+    return Forms(flat, bend, torch.where(better.squeeze(1), curve.error, line.error))
+
+
+def _bends(form: Forms, shape: Shape) -> Tensor:
+    if form.bend is not None:
+        return form.bend
+    count, _, width = form.flat.shape
+    return form.flat.new_zeros(count, shape.columns - shape.flat, width)

@@ -13,6 +13,7 @@ from fgp_vnn.bounds.curved_forms import Forms, of_input, through, through_map, t
 from fgp_vnn.bounds.quadratics import Shape
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.activations.bends import bend_of
 from fgp_vnn.network.activations.powers import SQUARE
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
@@ -30,9 +31,9 @@ class Carried(NamedTuple):
 
 def applies(network: Network, inputs: int) -> bool:
     """Whether forms of second order can be carried: for few inputs, through matrices, and where
-    values are multiplied by each other."""
-    quadratic = any(isinstance(f, Product) or f is SQUARE for f in network.activations)
-    return quadratic and network.inputs <= inputs and all(map(_dense, network.maps))
+    something bends."""
+    curved = any(isinstance(f, Product) or f is SQUARE or bend_of(f) for f in network.activations)
+    return curved and network.inputs <= inputs and all(map(_dense, network.maps))
 
 
 def _dense(affine: AffineMap) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath
 import pytest
 import torch
+from mpmath import mpf, workprec
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import backward, root_bounds
@@ -15,17 +17,28 @@ from fgp_vnn.bounds.second_order import Carried, SecondOrder, applies
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import RELU, Activation
-from fgp_vnn.network.activations.powers import SQUARE
+from fgp_vnn.network.activations.gates import SOFTPLUS
+from fgp_vnn.network.activations.powers import EXP, SQUARE
 from fgp_vnn.network.activations.product import Product
-from fgp_vnn.network.activations.sigmoids import SIGMOID
+from fgp_vnn.network.activations.sigmoids import SIGMOID, TANH
+from fgp_vnn.network.activations.waves import COS, SIN
 from fgp_vnn.network.model import Combination, Dense, Network
 from tests.helpers.extreme_networks import Exact, apply, exact
 from tests.helpers.flushing import flushed
 from tests.helpers.random_networks import generator, normal
 
+FUNCTIONS = {
+    "Sigmoid": lambda z: 1 / (1 + mpmath.exp(-z)),
+    "Tanh": mpmath.tanh,
+    "Sin": mpmath.sin,
+    "Cos": mpmath.cos,
+    "Exp": mpmath.exp,
+}
+CURVES = (SQUARE, SIGMOID, TANH, SIN, COS, EXP, SOFTPLUS)
 
-def random_network(seed: int, scale: float = 1.0, *, smooth: bool = False) -> Network:
-    """Two ReLU layers, products of sums of them, squares of sums of these, and ReLUs once more; one
+
+def random_network(seed: int, scale: float = 1.0, curve: Activation = SQUARE) -> Network:
+    """Two ReLU layers, products of sums of them, a curve of sums of these, and ReLUs once more; one
     of the outputs does not bend."""
     random = generator(seed)
 
@@ -42,15 +55,13 @@ def random_network(seed: int, scale: float = 1.0, *, smooth: bool = False) -> Ne
         dense(3, s0=3, s3=5),
         dense(2, s3=5, s4=3),
     )
-    kinds: list[Activation] = [RELU, RELU, Product(left, right), SQUARE, RELU]
-    if smooth:
-        kinds[3] = SIGMOID
     output = dense(3, s0=3, s3=5, s4=3, s5=2)
     for weight in output.weights[1:]:
         weight[2] = 0
     rows = torch.tensor([[1.0, 0.5, 0.0], [0.0, -1.0, 2.0], [0.0, 0.0, 1.0]]).double()
     whole = Combination(output, rows, torch.ones(3).double())
-    return Network(layers, whole if seed % 2 else output, 3, tuple(kinds))
+    kinds = (RELU, RELU, Product(left, right), curve, RELU)
+    return Network(layers, whole if seed % 2 else output, 3, kinds)
 
 
 def random_boxes(seed: int, size: float, count: int = 6) -> Box:
@@ -87,9 +98,12 @@ def sampled(box: Box, seed: int, count: int = 500) -> Tensor:
 
 @pytest.mark.parametrize("symbols", [0, 2, 7])
 @pytest.mark.parametrize("size", [1e-6, 0.05, 0.5, 2.0])
-@pytest.mark.parametrize("seed", range(8))
-def test_no_sampled_value_is_outside_the_bounds(seed: int, size: float, symbols: int) -> None:
-    network, box = random_network(seed, smooth=seed % 3 == 0), random_boxes(seed, size)
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
+@pytest.mark.parametrize("seed", range(2))
+def test_no_sampled_value_is_outside_the_bounds(
+    seed: int, curve: Activation, size: float, symbols: int
+) -> None:
+    network, box = random_network(seed, 0.5, curve), random_boxes(seed, size)
     lower, upper = bounds(network, box, symbols)
     points = sampled(box, seed)
     y = network(points.flatten(0, 1)).view(*points.shape[:2], -1)
@@ -98,9 +112,12 @@ def test_no_sampled_value_is_outside_the_bounds(seed: int, size: float, symbols:
 
 
 @pytest.mark.parametrize("size", [0.01, 0.3, 1.0])
-@pytest.mark.parametrize("seed", range(8))
-def test_forms_and_their_errors_reach_every_sampled_value(seed: int, size: float) -> None:
-    network, box = random_network(seed, smooth=seed % 3 == 0), random_boxes(seed, size)
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
+@pytest.mark.parametrize("seed", range(2))
+def test_forms_and_their_errors_reach_every_sampled_value(
+    seed: int, curve: Activation, size: float
+) -> None:
+    network, box = random_network(seed, 0.5, curve), random_boxes(seed, size)
     forms, found = carried(network, box, 4)
     points, shape = sampled(box, seed), forms.shape
     value = network(points.flatten(0, 1)).view(*points.shape[:2], -1)
@@ -184,6 +201,37 @@ def test_bounds_hold_in_exact_arithmetic(seed: int, scale: float, size: float) -
 def test_bounds_hold_where_small_numbers_are_flushed(scale: float, size: float) -> None:
     with flushed():
         check_exactly(3, scale, size)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-14, 1e-5, 0.1])
+@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Sin", "Cos", "Exp"])
+def test_expansions_hold_in_high_precision(name: str, size: float) -> None:
+    """f(3 x) for points of small boxes, without a layer in between."""
+    curve = {f.name: f for f in CURVES}[name]
+    weight, zero = 3 * torch.ones(1, 1).double(), torch.zeros(1).double()
+    network = Network(
+        (Dense((0,), (weight,), zero),), Dense((1,), (weight / 3,), zero), 1, (curve,)
+    )
+    random = generator(5)
+    center = 2 * normal(random, 60, 1)
+    box = Box(center - size, center + size)
+    lower, upper = bounds(network, box)
+    with workprec(200):
+        function = FUNCTIONS[name]
+        for i in range(60):
+            for x in (box.lower[i], box.center[i], box.upper[i]):
+                value = function(3 * mpf(float(x)))
+                assert mpf(float(lower[i])) <= value <= mpf(float(upper[i]))
+
+
+@pytest.mark.parametrize("name", ["Sigmoid", "Tanh", "Sin", "Cos", "Exp"])
+def test_an_expansion_is_off_by_a_third_power(name: str) -> None:
+    curve = {f.name: f for f in CURVES}[name]
+    one, zero = torch.ones(1, 1).double(), torch.zeros(1).double()
+    network = Network((Dense((0,), (one,), zero),), Dense((1,), (one,), zero), 1, (curve,))
+    center = torch.full((1, 1), 0.7).double()
+    errors = [float(carried(network, Box(center - r, center + r), 0)[1].error) for r in (0.01, 0.1)]
+    assert 0 < 300 * errors[0] < errors[1] < 2e-3
 
 
 def test_what_overflows_has_no_bounds() -> None:
