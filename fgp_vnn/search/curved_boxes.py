@@ -139,7 +139,7 @@ class _Best(NamedTuple):
 def _weigh(rows: CurvedRows, given: _Pairs) -> _Best:
     """Multiplicative updates towards the rows that are greatest where the sum is least."""
     shape, numbers, size_of = rows.forms.shape, rows.numbers, unit(given.flat.dtype)
-    count, rate = given.flat.shape[1], numbers.mixing_rate
+    count, rate = given.flat.shape[1], numbers.curved_rate
     size = given.flat.abs().sum(-1) + given.bend.abs().sum(-1)
     scale = 1 / (size + given.error)
     single = without_symbols(given.flat, given.bend, given.error, shape)

@@ -109,6 +109,20 @@ def test_a_row_that_is_only_touched_stays_open() -> None:
     assert not bool(bounded(touched, whole(touched)).closed.any())
 
 
+def test_errors_of_forms_count_in_sums_of_rows() -> None:
+    """relu(x) - x / 2 - 0.1 <= 0 and x^2 - 2 <= 0 at 0, where the form of the first is 0.15 with an
+    error of 0.25."""
+    one, zero = torch.ones(1, 1).double(), torch.zeros(1).double()
+    same, rows = Dense((0,), (one,), zero), torch.tensor([[1.0], [0.0]]).double()
+    weights = (-rows / 2, rows, 1 - rows)
+    output = Dense((0, 1, 2), weights, torch.tensor([-0.1, -2.0]).double())
+    network = Network((same, same), output, 1, (RELU, SQUARE))
+    two = torch.zeros(2)
+    query = Query(network, Box(-one[0], one[0]), two.long(), two.bool(), 1)
+    forms = CurvedRows(query, Inputs(symbols=0))
+    assert not bool(bound_curved(forms, whole(query), cut=False).closed.any())
+
+
 def descent(seed: int, step: float) -> Query:
     """Whether x' P x falls by less than a little along a step of a stable system with a ReLU, on a
     ring x' P x in [1, 2]."""
