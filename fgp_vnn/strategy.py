@@ -316,6 +316,24 @@ class Inputs:
     )  # of least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
+    # of ReLUs in forms of second order: lsnc_relu's 8th is proved by 60,831 boxes in 11.0 s with 8,
+    # by 57,571 in 15.1 s with 24
+    symbols: int = 8
+    # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
+    # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
+    descent: int = 12
+    # boxes that such forms or linear bounds alone close, and boxes that both of them bound, up to
+    # which it is tried which of them closes more boxes a second [-]
+    trial: tuple[int, int] = (64, 2048)
+    curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
+    # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
+    # 225,975 with 0.3
+    curved_corners: float = 0.03
+    curved_starts: int = 32  # boxes of a batch, in whose centres an attack starts [-]
+    # rounds of weighing a conjunction's rows, in such forms: lsnc_relu's 8th takes 57,773 boxes
+    # with 1, 54,863 with 2, 51,205 with 4, 51,325 with 8
+    curved_mixing: int = 2
+    curved_rate: float = 4.0  # the same as `mixing_rate`
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
     # random networks a gap of 1e-14 took 15.7 s with 0, and 3.9 s with 2.
     rounding: float = 2.0

@@ -31,6 +31,8 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
+from fgp_vnn.search.boxes import Bounded as BoundedBoxes
+from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, halves, set_out
 from fgp_vnn.search.rebound import empty_ones, uncrossed
 from fgp_vnn.strategy import Strategy
@@ -78,6 +80,27 @@ class BoxNeurons:
     few: float  # unstable neurons up to which a box gets a turn
     bundles: int = 0  # that were bounded
     found: Counterexample | None = None
+
+    @classmethod
+    def of(cls, query: Query, confirm: Confirm, how: Subdivision) -> BoxNeurons | None:
+        """What does so in networks of ReLUs, if it is asked for."""
+        if not (how.neurons and query.network.layers and query.network.piecewise_linear):
+            return None
+        return cls(query, confirm, how.strategy, how.strategy.inputs.turn.few)
+
+    def take(
+        self, bounded: BoundedBoxes, open_: Tensor, budget: Budget
+    ) -> tuple[BoundedBoxes, Counterexample | None, int]:
+        """The same with a turn for the open ones [boxes] that have few unstable neurons, what was
+        found in it, and how many bundles it took."""
+        left, before = bounded.left, self.bundles
+        flags = open_ & ((left.signs == 0).sum(-1) <= self.few)
+        at = places(flags, *read(flags.sum()))
+        if len(at):
+            boxes = Boxes(left.lower[at], left.upper[at], bounded.bounds.at(at), bounded.shut[at])
+            closed = bounded.closed.index_copy(0, at, self.decided(boxes, budget))
+            bounded = bounded._replace(closed=closed)
+        return bounded, self.found, self.bundles - before
 
     @cached_property
     def _setting(self) -> Setting:

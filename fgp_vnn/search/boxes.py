@@ -127,6 +127,15 @@ def can_be_split(parts: Parts) -> Tensor:
     return (parts.lower < middle) & (middle < parts.upper)
 
 
+def halves(parts: Parts, dimension: Tensor) -> Parts:
+    """The lower and then the upper halves of the boxes along one input [boxes] each."""
+    index = dimension.unsqueeze(-1)
+    middle = (parts.lower + parts.upper).gather(-1, index) / 2
+    lower = torch.cat([parts.lower, parts.lower.scatter(-1, index, middle)])
+    upper = torch.cat([parts.upper.scatter(-1, index, middle), parts.upper])
+    return Parts(lower, upper, torch.cat([parts.signs, parts.signs]))
+
+
 def bound_exactly(
     query: Query,
     parts: Parts,

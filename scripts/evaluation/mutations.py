@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutated_activations import ACTIVATIONS
+from mutated_curved import CURVED
 from mutated_cuts import CUTS
 from mutated_defects import DEFECTS
 from mutated_kernels import KERNELS
@@ -13,5 +14,7 @@ from mutated_search import SEARCH
 from mutated_terms import TERMS
 from mutation import Mutation
 
-_ALL = (*KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *READING, *ACTIVATIONS, *PROOFS)
+_ALL = (
+    *KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *CURVED, *READING, *ACTIVATIONS, *PROOFS,
+)  # fmt: skip
 MUTATIONS = tuple(Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _ALL)
