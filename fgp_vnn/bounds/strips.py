@@ -37,7 +37,8 @@ def strip(activation: Activation, fan: Fan, lower: Tensor, upper: Tensor) -> Str
     size_of = unit(lower.dtype)
     # Half of a difference and of a sum: two roundings each, of these sizes at most.
     room = size_of.share(4) * (floors.abs() + ceilings.abs()) + 4 * size_of.lost
-    halves = ((ceilings - floors) / 2 + room).nan_to_num(torch.inf)
+    halves = (ceilings - floors) / 2 + room
+    halves = torch.where(halves.isfinite(), halves, torch.inf)
     half, best = halves.min(0)
     centre = ((ceilings + floors) / 2).gather(0, best.unsqueeze(0))[0]
     times = slopes.shape[-1] // len(half)

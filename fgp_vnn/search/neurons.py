@@ -32,7 +32,7 @@ from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.pace import Pace
-from fgp_vnn.search.rebound import empty_ones, uncrossed
+from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -71,7 +71,7 @@ class Decide(Goal):
         pattern = torch.split(batch.bundles.signs, self.setting.widths, -1)
         bounds = local.bounds.within(pattern)
         empty = empty_ones(bounds, len(batch.level), batch.level.device)
-        bounded = bound(replace(local, bounds=uncrossed(bounds)), batch.bundles)
+        bounded = bound(replace(local, bounds=bounds.uncrossed()), batch.bundles)
         points = bounded.result.points.flatten(0, 1)
         outputs, how = query.network(points), self.effort.how.offer
         self.found = offer(query, self.confirm, points, outputs, how)
