@@ -47,13 +47,11 @@ class LayerBounds:
         layers = [k for k, fan in enumerate(fans) if fan is not None]
         cut = [ends[k].isfinite().any(-2) for k in layers]  # [batch, n_k] each
         some = torch.stack([mask.any() for mask in cut]).tolist()
-        for k, mask in (
-            (k, mask) for k, mask, found in zip(layers, cut, some, strict=True) if found
-        ):
-            dtype = lower[k].dtype
-            lower[k] = torch.maximum(lower[k], ends[k][:, 0].to(dtype))
-            upper[k] = torch.minimum(upper[k], ends[k][:, 1].to(dtype))
-            fans[k] = _made_anew(self.activations[k], fans[k], lower[k], upper[k], mask)
+        for k, mask, found in zip(layers, cut, some, strict=True):
+            if found:
+                low, up = (ends[k][:, side].to(lower[k].dtype) for side in (0, 1))
+                lower[k], upper[k] = torch.maximum(lower[k], low), torch.minimum(upper[k], up)
+                fans[k] = _made_anew(self.activations[k], fans[k], lower[k], upper[k], mask)
         result = replace(self, lower=tuple(lower), upper=tuple(upper))
         result.__dict__["fans"] = tuple(fans)
         return result

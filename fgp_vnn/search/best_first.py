@@ -201,7 +201,8 @@ class BestFirst:
         self.closed += share
         if not len(at) or self.goal.over:
             return
-        kept, neuron = bounded.bundles.at(at), self.goal.choose(visited, at)
+        kept = bounded.bundles.at(at)
+        neuron = self.goal.choose(visited, at)
         where = cut(self.goal.setting, bounded, at, neuron)
         self.frontier.push(
             level[at],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutated_activations import ACTIVATIONS
 from mutated_cuts import CUTS
 from mutated_defects import DEFECTS
+from mutated_intervals import INTERVALS
 from mutated_kernels import KERNELS
 from mutated_proofs import PROOFS
 from mutated_reading import READING
@@ -13,5 +14,16 @@ from mutated_search import SEARCH
 from mutated_terms import TERMS
 from mutation import Mutation
 
-_ALL = (*KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *READING, *ACTIVATIONS, *PROOFS)
+_ALL = (
+    *KERNELS,
+    *ROUNDING,
+    *TERMS,
+    *DEFECTS,
+    *SEARCH,
+    *CUTS,
+    *READING,
+    *ACTIVATIONS,
+    *INTERVALS,
+    *PROOFS,
+)
 MUTATIONS = tuple(Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _ALL)

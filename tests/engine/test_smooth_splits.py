@@ -81,6 +81,18 @@ def test_what_a_sample_meets_stays_open(seed: int) -> None:
     assert status == "unknown" and "bundles are open" in reason and bundles >= 300
 
 
+def test_what_cannot_be_split_any_more_stays_open() -> None:
+    """Over a single point tanh(x) - tanh(1) is 0 up to rounding, which is met."""
+    one = torch.ones(1).double()
+    first = Dense((0,), (one.unsqueeze(0),), torch.zeros(1).double())
+    last = replace(first, sources=(1,), bias=-torch.tanh(one))
+    query = Query(
+        Network((first,), last, 1, (TANH,)), Box(one, one), one.long() - 1, one.bool() & False, 1
+    )
+    status, bundles, reason = search(query)
+    assert (status, bundles) == ("unknown", 1) and "Tanh" in reason
+
+
 def bent(level: float) -> Query:
     """Whether 0.1 tanh(9 x) + 0.4 x^2 falls to a level over [-1, 1]."""
     first = Dense((0,), (9 * torch.ones(1, 1).double(),), torch.zeros(1).double())
