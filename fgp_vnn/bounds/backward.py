@@ -3,9 +3,10 @@
 Backward from the rows of a target map: at a ReLU with l <= z <= u a positive coefficient takes the
 lower line (slope alpha in [0, 1]) and a negative one the chord; any other activation has lines
 below and above it, among which alpha chooses (see `lines`). A closed neuron of sign s takes slope 1
-or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0. What arrives at the input is a
-linear function whose least value over the domain is a lower bound of the row in the bundle, for
-every choice of alpha and beta.
+or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0; so do the ends of the interval
+of a smooth neuron that was split (see `constraints`). What arrives at the input is a linear
+function whose least value over the domain is a lower bound of the row in the bundle, for every
+choice of alpha and beta.
 
 Shapes: rows [batch, rows, outputs of the target]; bounds of layer k [batch or 1, n_k]; slopes and
 multipliers of layer k [batch or 1, rows or 1, n_k].
@@ -53,18 +54,21 @@ def backward(
     lines: Sequence[Lines],
     *,
     beta: Sequence[Tensor | None] | None = None,
+    shift: Tensor | None = None,
     rounding: Rounding | None = None,
 ) -> Backward:
     """Bound the rows of map number `target` (0 is F_1, K is F_out) from below.
 
-    `beta` holds signed multipliers s*beta per layer. With `rounding` the error of this computation
-    itself is taken off, so that `least` is a proved bound.
+    `beta` holds signed multipliers s*beta per layer, and `shift` [batch, rows] what they add to the
+    constant, its own error taken off. With `rounding` the error of this computation itself is taken
+    off, so that `least` is a proved bound.
     """
     affine = network.maps[target]
     waiting: dict[int, Tensor] = {}
     _add(waiting, affine, affine.adjoint(rows))
     error = None if rounding is None else rounding.of_map(target, rows)
-    begun = _Begun(target, waiting, rows @ affine.bias, error)
+    constant = rows @ affine.bias
+    begun = _Begun(target, waiting, constant if shift is None else constant + shift, error)
     return _descend(network, domain, begun, lines, beta, rounding)
 
 

@@ -27,14 +27,40 @@ class LayerBounds:
         if len(self.activations) != len(self.lower):
             raise ValueError("each layer has one activation")
 
-    def within(self, pattern: Sequence[Tensor]) -> LayerBounds:
-        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 of ReLUs cut off one side."""
+    def within(
+        self, pattern: Sequence[Tensor], ends: Sequence[Tensor] | None = None
+    ) -> LayerBounds:
+        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 of ReLUs cut off one side, and
+        ends [batch, 2, n_k] of smooth neurons, where they are finite, both sides."""
         lower, upper = list(self.lower), list(self.upper)
         for k, (activation, sign) in enumerate(zip(self.activations, pattern, strict=True)):
             if activation is RELU:
                 lower[k] = torch.where(sign > 0, lower[k].clamp(min=0), lower[k])
                 upper[k] = torch.where(sign < 0, upper[k].clamp(max=0), upper[k])
-        return self._with(lower, upper, lambda fan: fan)
+        result = self._with(lower, upper, lambda fan: fan)
+        return result if ends is None else result._cut(ends)
+
+    def _cut(self, ends: Sequence[Tensor]) -> LayerBounds:
+        """The bounds in bundles whose smooth neurons have intervals of their own: lines are made
+        anew for the neurons of which an end is finite."""
+        lower, upper, fans = list(self.lower), list(self.upper), list(self.fans)
+        layers = [k for k, fan in enumerate(fans) if fan is not None]
+        cut = [ends[k].isfinite().any(-2) for k in layers]  # [batch, n_k] each
+        some = torch.stack([mask.any() for mask in cut]).tolist()
+        for k, mask, found in zip(layers, cut, some, strict=True):
+            if found:
+                low, up = (ends[k][:, side].to(lower[k].dtype) for side in (0, 1))
+                lower[k], upper[k] = torch.maximum(lower[k], low), torch.minimum(upper[k], up)
+                fans[k] = _made_anew(self.activations[k], fans[k], lower[k], upper[k], mask)
+        result = replace(self, lower=tuple(lower), upper=tuple(upper))
+        result.__dict__["fans"] = tuple(fans)
+        return result
+
+    def uncrossed(self) -> LayerBounds:
+        """The same bounds; where lower > upper (an empty bundle), upper is raised to lower."""
+        pairs = zip(self.lower, self.upper, strict=True)
+        upper = [torch.maximum(low, up) for low, up in pairs]
+        return self._with(self.lower, upper, lambda fan: fan)
 
     def to(self, dtype: torch.dtype) -> LayerBounds:
         """Rounded to another precision: good for a search, not for a proof."""
@@ -195,6 +221,23 @@ def _fan_at(fan: Fan, index: Tensor) -> Fan:
         return fan
     low, floor, high, ceiling = (part[:, index] for part in fan[:4])
     return Fan(low, floor, high, ceiling, fan.least[index], fan.greatest[index])
+
+
+def _made_anew(
+    activation: Activation, fan: Fan | None, lower: Tensor, upper: Tensor, changed: Tensor
+) -> Fan:
+    """A fan with the lines of some neurons [batch, n] made for other intervals [batch, n]."""
+    if fan is None or activation.operands > 1:
+        return activation.fan(lower, upper)
+    batch, at = len(changed), torch.nonzero(changed).unbind(-1)
+    new = activation.fan(lower[at].unsqueeze(0), upper[at].unsqueeze(0))
+    lines = [part.expand(-1, batch, -1).clone() for part in fan[:4]]
+    sides = [part.expand(batch, -1).clone() for part in fan[4:]]
+    for part, found in zip(lines, new[:4], strict=True):
+        part[:, at[0], at[1]] = found[:, 0]
+    for part, found in zip(sides, new[4:], strict=True):
+        part[at] = found[0]
+    return Fan(*lines, *sides)
 
 
 def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:

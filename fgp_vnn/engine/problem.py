@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -86,6 +87,13 @@ class Problem:
         """Drop inputs that are fixed or that no neuron reads, unless the user forbids it."""
         if self.settings.reduce:
             self.enter(*reduce_inputs(self.query))
+
+    def standing_for(self, query: Query, bounds: LayerBounds, budget: Budget) -> Problem:
+        """A problem of its own that is open wherever this one is, over the same inputs; what it
+        costs is counted here."""
+        found = copy(self)
+        found.query, found.bounds, found.budget, found.log = query, bounds, budget, NullLog(query)
+        return found
 
     def drop_stable(self) -> None:
         """Drop the stable neurons, if that makes the query smaller."""

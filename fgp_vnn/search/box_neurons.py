@@ -34,7 +34,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.boxes import Bounded as BoundedBoxes
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, halves, set_out
-from fgp_vnn.search.rebound import empty_ones, uncrossed
+from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
 
 
@@ -137,7 +137,8 @@ class BoxNeurons:
         signs = torch.zeros(len(owner), network.neurons, dtype=torch.int8, device=owner.device)
         beta = torch.zeros_like(signs, dtype=network.dtype)
         weights = slopes.new_full((len(owner), most), 1 / most)
-        return _Open(Bundles(disjunct, signs, slopes[owner], beta, weights), owner, owner)
+        ends = beta[:, None, :0].expand(-1, 2, -1)  # of smooth neurons
+        return _Open(Bundles(disjunct, signs, slopes[owner], beta, weights, ends), owner, owner)
 
     def _bounded(self, boxes: Boxes, asked: _Open, budget: Budget) -> _Open:
         """The bundles that stay open, as many of them bounded at a time as fit into the memory."""
@@ -157,7 +158,7 @@ class BoxNeurons:
         local = self._local(boxes, asked.owner, budget)
         bounds = local.bounds.within(torch.split(asked.bundles.signs, local.widths, -1))
         empty = empty_ones(bounds, len(asked.owner), asked.owner.device)
-        bounded = bound(replace(local, bounds=uncrossed(bounds)), asked.bundles)
+        bounded = bound(replace(local, bounds=bounds.uncrossed()), asked.bundles)
         rest = ~(empty | positive(bounded.result.least.squeeze(-1)))
         points, how = bounded.result.points.flatten(0, 1), self.strategy.attack.in_boxes.offer
         near = Near.of(self.query, points, self.query.network(points), how)

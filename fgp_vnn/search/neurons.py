@@ -32,7 +32,7 @@ from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.pace import Pace
-from fgp_vnn.search.rebound import empty_ones, uncrossed
+from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -62,25 +62,23 @@ class Decide(Goal):
         if not self.clipped:
             return {}
         bounds = self.setting.bounds
-        lower, upper = (
-            torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper)
-        )
-        return _held(lower, upper)
+        sides = (torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper))
+        return _held(*sides)
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.setting.query, self._local(batch.held)
         pattern = torch.split(batch.bundles.signs, self.setting.widths, -1)
         bounds = local.bounds.within(pattern)
         empty = empty_ones(bounds, len(batch.level), batch.level.device)
-        bounded = bound(replace(local, bounds=uncrossed(bounds)), batch.bundles, self.rounding)
+        local = replace(local, bounds=bounds.uncrossed())
+        bounded = bound(local, batch.bundles, self.rounding)
         points = bounded.result.points.flatten(0, 1)
         outputs, how = query.network(points), self.effort.how.offer
         self.found = offer(query, self.confirm, points, outputs, how)
         least = bounded.result.least.squeeze(-1)
         closed = empty | positive(least)
-        if not self.clipped:
-            return Visited(bounded, least, closed, {})
-        return self._clip(Visited(bounded, least, closed, {}))
+        visited = Visited(bounded, least, closed, {})
+        return self._clip(visited) if self.clipped else visited
 
     def _local(self, held: Held) -> Setting:
         """The setting of bundles that have bounds of their own."""

@@ -6,6 +6,7 @@ from mutated_activations import ACTIVATIONS
 from mutated_curved import CURVED
 from mutated_cuts import CUTS
 from mutated_defects import DEFECTS
+from mutated_intervals import INTERVALS
 from mutated_kernels import KERNELS
 from mutated_proofs import PROOFS
 from mutated_reading import READING
@@ -15,6 +16,16 @@ from mutated_terms import TERMS
 from mutation import Mutation
 
 _ALL = (
-    *KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *CURVED, *READING, *ACTIVATIONS, *PROOFS,
-)  # fmt: skip
+    *KERNELS,
+    *ROUNDING,
+    *TERMS,
+    *DEFECTS,
+    *SEARCH,
+    *CUTS,
+    *CURVED,
+    *READING,
+    *ACTIVATIONS,
+    *INTERVALS,
+    *PROOFS,
+)
 MUTATIONS = tuple(Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _ALL)
