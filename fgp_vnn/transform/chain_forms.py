@@ -107,12 +107,12 @@ class ChainForms:
     def _product(self, weight: Tensor, rows: Tensor) -> Tensor | None:
         """weight @ rows, some columns at a time; None when time is up."""
         some = max(1, self.how.products // max(1, weight.numel()))
-        found: list[Tensor] = []
-        for columns in torch.split(rows, some, -1):
-            if found and self.budget.expired():
+        found = weight.new_empty(len(weight), rows.shape[1])
+        for columns in parts(rows.shape[1], some):
+            if self.budget.expired():
                 return None
-            found.append(weight @ columns)
-        return found[0] if len(found) == 1 else torch.cat(found, -1)
+            found[:, columns] = weight @ rows[:, columns]
+        return found
 
     def _with_error(
         self, affine: Dense, rows: Tensor, size: Tensor, read: Tensor, carried: Tensor | int
