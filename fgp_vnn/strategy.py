@@ -398,6 +398,8 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
+    # multiplications of a matrix product after which time may be up: about a second of one core [-]
+    products: int = 10_000_000_000
     # bytes of columns that go forward at once on a CPU: 64 channels take 0.20 s convolved in
     # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
     pushed: int = 1 << 20
