@@ -19,7 +19,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import above, below, unit
+from fgp_vnn.base.rounding import below
+from fgp_vnn.bounds.intervals import interval_step as interval_step
 from fgp_vnn.bounds.layers import LayerBounds as LayerBounds
 from fgp_vnn.bounds.layers import unsteady
 from fgp_vnn.bounds.lines import Lines as Lines
@@ -146,37 +147,6 @@ def _descend(
 def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...]) -> None:
     for source, part in zip(affine.sources, parts, strict=True):
         waiting[source] = waiting[source] + part if source in waiting else part
-
-
-def interval_step(
-    network: Network, domain: Domain, bounds: LayerBounds, index: int
-) -> tuple[Tensor, Tensor]:
-    """Interval bounds of map number `index` from the bounds of the layers before it.
-
-    The value in the middle has `operations` roundings, and how far it moves to either side twice
-    as many; middle and spread themselves have two each, and a support has those of `unsure`.
-    """
-    affine, size_of = network.maps[index], unit(network.dtype)
-    share, lost = size_of.share(2 * affine.operations + 12), size_of.lost
-    box = domain.box()
-    if isinstance(affine, Dense) and affine.sources == (0,):
-        center = affine([domain.center])  # [..., n_k]
-        reach = domain.reach(affine.weights[0])
-        sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
-        reach = reach + domain.unsure(affine.weights[0], reach)
-    else:
-        values = bounds.values()
-        uppers = [box.upper, *(up for _, up in values)]
-        lowers = [box.lower, *(lo for lo, _ in values)]
-        middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
-        spread = [(uppers[s] - lowers[s]) / 2 + lost for s in affine.sources]
-        center = affine(middle)
-        reach = affine.spread(spread)
-        sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
-    error = share * affine.magnitude(sizes) + lost * (3 * affine.lost(sizes).forward + 8)
-    if affine.defect is not None:
-        error = error + size_of.grow(8) * affine.defect
-    return below(center - reach - error), above(center + reach + error)
 
 
 def root_bounds(

@@ -6,7 +6,7 @@ from mutation import Change, tested
 
 _LOSSES = "base/test_rounding_losses"
 _FORWARD = tested("bounds/forward.py", _LOSSES)
-_INTERVAL = tested("bounds/backward.py", _LOSSES)
+_INTERVAL = tested("bounds/intervals.py", _LOSSES)
 _FORMS = tested(
     "regions/forms.py", _LOSSES, "regions/test_forms::the_defect_of_a_map_is_part_of_the_error"
 )
@@ -72,8 +72,8 @@ DEFECTS: tuple[Change, ...] = (
     (
         "error: half of an interval is not flushed",
         _INTERVAL,
-        "(uppers[s] - lowers[s]) / 2 + lost for",
-        "(uppers[s] - lowers[s]) / 2 for",
+        "(up - lo) / 2 + lost for",
+        "(up - lo) / 2 for",
     ),
     ("defect: of a region's map", _FORMS, "error = error + affine.defect", "pass"),
     (

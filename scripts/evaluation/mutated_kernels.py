@@ -9,12 +9,12 @@ _SIGNS = tested(
     "bounds/test_bundles::any_slopes_and_multipliers_give_a_bound_of_the_bundle",
 )
 _PULL = tested("bounds/lines.py", "bounds/test_backward::a_plain_bound_holds_at_every_point")
-_PROVED = tested(
-    "bounds/backward.py",
+_REAL = (
     "bounds/test_rounding::proved_bounds_are_below_the_real_network_at_its_corners",
     "bounds/test_rounding::proved_layer_bounds_are_below_the_real_network",
     "bounds/test_rounding::overflow_proves_nothing",
 )
+_PROVED, _INTERVALS = (tested(f"bounds/{file}.py", *_REAL) for file in ("backward", "intervals"))
 _LINES = tested(
     "bounds/layers.py",
     "bounds/test_backward::lines_enclose_the_relu",
@@ -76,13 +76,13 @@ KERNELS: tuple[Change, ...] = (
     ),
     (
         "rounding of the intervals dropped",
-        _PROVED,
+        _INTERVALS,
         "return below(center - reach - error), above(center + reach + error)",
         "return below(center - reach), above(center + reach)",
     ),
     (
         "an overflow passes for a stable neuron",
-        _PROVED,
+        _INTERVALS,
         "return below(center - reach - error), above(center + reach + error)",
         "return center - reach - error, center + reach + error",
     ),

@@ -22,7 +22,7 @@ _MAPS = tested(
     "base/test_rounding::a_defect_is_cast_upwards",
     "base/test_rounding::bounds_in_float32_hold_for_weights_that_are_none",
 )
-_INTERVAL = tested("bounds/backward.py", _LOSSES, _HIDDEN)
+_INTERVAL = tested("bounds/intervals.py", _LOSSES, _HIDDEN)
 _FORWARD = tested("bounds/forward.py", _LOSSES, _HIDDEN)
 _REGIONS = tested(
     "regions/forms.py", _LOSSES, "regions/test_forms::the_error_term_covers_all_rounding"
