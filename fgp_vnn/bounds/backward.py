@@ -124,24 +124,33 @@ def _descend(
         activation = network.activations[k - 1]
         if (lines[k - 1].floor is None) != (activation is RELU):
             raise AssertionError("lines of another activation")
-        through, offset = pull(activation, coefficient, lines[k - 1], maps[k - 1].outputs)
-        constant = constant + offset
+        through, constant = pull(
+            activation, coefficient, lines[k - 1], maps[k - 1].outputs, constant
+        )
         multiplier = None if beta is None else beta[k - 1]
         if multiplier is not None:
             through = through - multiplier
-        constant = constant + through @ maps[k - 1].bias
+        constant = _weighed(constant, through, maps[k - 1].bias)
         if rounding is not None and error is not None:
-            error = error + rounding.of_layer(k, coefficient, multiplier)
+            error = rounding.after_layer(error, k, coefficient, multiplier)
         _add(waiting, maps[k - 1], maps[k - 1].adjoint(through))
     weight = waiting.get(0)
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
     constant = constant + dot(weight, domain.center.unsqueeze(-2))
-    reach = domain.support(-weight)
+    reach = domain.support(weight if domain.symmetric else -weight)
     least = nominal = constant - reach
     if rounding is not None and error is not None:
         least = below(nominal - (error + rounding.of_input(weight, reach)))
     return Backward(weight, constant, least, nominal, kept)
+
+
+def _weighed(constant: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
+    """The constant [batch or 1, rows] and row . bias for rows [batch, rows, n]."""
+    if constant.shape != rows.shape[:-1]:
+        return constant + rows @ bias
+    flat = torch.addmv(constant.reshape(-1), rows.reshape(-1, len(bias)), bias)
+    return flat.reshape(constant.shape)
 
 
 def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...]) -> None:
@@ -164,15 +173,16 @@ def root_bounds(
 
     `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
     that hold anyway. Of the layers' neurons only those of `worth` [n_k] get a backward pass, if it
-    is given. When time is up, what is left keeps its intervals.
+    is given. When time is up, the neurons that are left keep their intervals, and the layers that
+    are left their prior bounds or none.
     """
     rounding, most = None, None
     bounds = known or LayerBounds((), ())
     if prior is not None and backward_pass and prior.lower:
-        # Of a batch, how many neurons of a layer are unstable at most in a bundle: read once.
-        masks = prior.unstable()
-        most = torch.stack([mask.sum(-1).amax() for mask in masks]).tolist() if masks else []
+        most = prior.most_unstable()
     for k in range(len(bounds.lower), len(network.layers)):
+        if budget.expired():
+            return _with_prior(network, bounds, prior)
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
         if prior is not None:
@@ -186,6 +196,15 @@ def root_bounds(
             sides = _Sides(lower, upper, wanted, None if most is None else most[k])
             lower, upper = _tighten(network, rounding, bounds, k, sides, budget)
         bounds = bounds.followed_by(lower, upper, network.activations[k])
+    return bounds
+
+
+def _with_prior(network: Network, bounds: LayerBounds, prior: LayerBounds | None) -> LayerBounds:
+    """The bounds of the first layers, with prior bounds of the others, or infinite ones."""
+    for k in range(len(bounds.lower), len(network.layers)):
+        endless = network.output.bias.new_full((1, network.widths[k]), torch.inf)
+        sides = (-endless, endless) if prior is None else (prior.lower[k], prior.upper[k])
+        bounds = bounds.followed_by(*sides, network.activations[k])
     return bounds
 
 

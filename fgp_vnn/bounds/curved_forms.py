@@ -102,7 +102,8 @@ def through_map(
     spans = [form.span for form in read if form.span is not None]
     span = None
     if len(spans) == len(read):
-        span = interval_map(affine, [low for low, _ in spans], [high for _, high in spans])
+        sizes = [torch.maximum(-low, high) for low, high in spans]
+        span = interval_map(affine, spans, sizes)
     return Forms(flat, bend, error, span)
 
 

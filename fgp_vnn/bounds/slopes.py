@@ -63,6 +63,7 @@ class Rows(NamedTuple):
     rows: Tensor  # [batch, m, outputs of the map]
     bounds: LayerBounds
     signs: Sequence[Tensor] | None = None  # [batch, n_k] per layer, of closed neurons
+    rounding: Rounding | None = None  # of wider bounds, if it is there already
 
     def on(self, network: Network, domain: Domain) -> Rows:
         """The same of a network and a domain in another precision."""
@@ -257,7 +258,7 @@ def _reweigh(weights: Tensor | None, rows: Tensor, arrived: Tensor, rate: float)
 
 def _proved(asked: Rows, best: Multipliers) -> Ascended:
     """Bounds that hold whatever was rounded, and what gives them."""
-    rounding = Rounding(asked.network, asked.domain, asked.bounds)
+    rounding = asked.rounding or Rounding(asked.network, asked.domain, asked.bounds)
     passed = asked.backward(best, rounding)
     points = asked.domain.maximiser(-passed.weight)
     return Ascended(passed.least, best, points, passed.coefficients, passed)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import LayerBounds, backward
+from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward
 from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
@@ -105,6 +105,14 @@ def set_out(
     )
 
 
+def rounding_of(setting: Setting) -> Rounding | None:
+    """What rounding does to backward passes over the whole domain, and to those of any bundle; None
+    where lines of a bundle may be steeper than those of the whole."""
+    query = setting.query
+    linear = all(activation is RELU for activation in query.network.activations)
+    return Rounding(query.network, query.domain, setting.bounds) if linear else None
+
+
 def halves(bundles: Bundles, neuron: Tensor) -> Bundles:
     """Each bundle twice: first all with their neuron [bundles] off, then all with it on."""
     index = neuron.unsqueeze(-1)
@@ -130,14 +138,15 @@ class Bounded:
         return torch.where(signs == 0, stable, signs)
 
 
-def bound(setting: Setting, bundles: Bundles) -> Bounded:
-    """Optimised bounds of each bundle's rows."""
+def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) -> Bounded:
+    """Optimised bounds of each bundle's rows; `rounding` is that of the whole domain, if it is
+    there."""
     query, widths = setting.query, setting.widths
     signs = torch.split(bundles.signs, widths, -1)
     bounds = setting.bounds.within(signs)
     rows = setting.rows[bundles.disjunct]
     result = ascend(
-        Rows(query.network, query.domain, len(widths), rows, bounds, signs),
+        Rows(query.network, query.domain, len(widths), rows, bounds, signs, rounding),
         begin=setting.multipliers(bundles),
         coarse=setting.coarse,
         ascent=_for_depth(setting.ascent, bundles),

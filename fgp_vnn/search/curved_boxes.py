@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive, unit
-from fgp_vnn.bounds.backward import Backward
+from fgp_vnn.bounds.backward import Backward, LayerBounds
 from fgp_vnn.bounds.curved_forms import reach
 from fgp_vnn.bounds.quadratics import Curved, bottom, least, straight, without_symbols
 from fgp_vnn.bounds.second_order import Carried, SecondOrder
@@ -76,7 +76,8 @@ def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> Bounded:
     weights = torch.zeros_like(bound)
     # What has no bounds says nothing of where to split.
     pull = torch.where((mixed.pull > 0).any(-1, keepdim=True), mixed.pull, box.radius)
-    return Bounded(mixed.closed.all(-1), bound, point, kept, pull, weights)
+    shut, none = mixed.closed, LayerBounds((), ())
+    return Bounded(shut.all(-1), bound, point, kept, pull, weights, shut, none)
 
 
 def _alone(rows: CurvedRows, box: Box, carried: Carried) -> tuple[Backward, Tensor]:

@@ -25,6 +25,7 @@ from fgp_vnn.budget.capacity import boxes_at_once, curved_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.box_neurons import BoxNeurons
 from fgp_vnn.search.boxes import (
     Bounded,
     Subdivision,
@@ -88,7 +89,8 @@ class InputSplits(Divisible):
             fit = min(fit, curved_at_once(query.network, columns, budget.at_once))
         self._pace = Pace(usual, fit, query.network.device)
         self.batch = self._pace.size
-        self.statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
+        self.statistics = {"boxes": 0, "bundles": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
+        self._turns = BoxNeurons.of(query, confirm, how)
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
 
     @property
@@ -234,6 +236,10 @@ class InputSplits(Divisible):
             self.found = descend(coarse, self.confirm, self.budget, attack.in_boxes, starts)
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
+            known = read(*_left(bounded, share))
+        if self.found is None and self._turns is not None and len(self.frontier):
+            bounded, self.found, spent = self._turns.take(bounded, _open(bounded), self.budget)
+            self.statistics["bundles"] += spent
             known = read(*_left(bounded, share))
         if self.found is None:
             self._push_open(bounded, share, known)

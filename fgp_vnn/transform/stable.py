@@ -31,14 +31,19 @@ from fgp_vnn.query import Query
 _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
 
-def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Query, LayerBounds]:
+def collapse(
+    query: Query, bounds: LayerBounds, *, budget: Budget, left: list[Tensor] | None = None
+) -> tuple[Query, LayerBounds]:
     """Leave the stable neurons out; the old query where that would not make it smaller, where it
-    overflows, or where it would take more memory or more time than there is."""
+    overflows, or where it would take more memory or more time than there is. `left` is what
+    `left_over` says, if it is known."""
     network = query.network
-    signs = _signs(bounds)
-    unstable = [torch.nonzero(mask).flatten() for mask in left_over(query, bounds)]
+    left = left_over(query, bounds) if left is None else left
+    if budget.expired():
+        return query, bounds
+    signs, unstable = _signs(bounds), [torch.nonzero(mask).flatten() for mask in left]
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
-    if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
+    if not any(len(some) < width for some, width in zip(unstable, network.widths, strict=True)):
         return query, bounds
     size = _size(network, unstable, kept)
     if size >= _entries(network) or _FORMS * 8 * size > budget.matrices:

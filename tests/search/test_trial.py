@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.search.boxes import Bounded
 from fgp_vnn.search.last_boxes import Parts
 from fgp_vnn.search.trial import Trial
@@ -26,7 +27,8 @@ class Ways:
             flags[self._closed[number]] = True
             none = torch.zeros(8, 1)
             parts = Parts(none, none, none.to(torch.int8))
-            return Bounded(flags, none, none.unsqueeze(1), parts, none, none)
+            bounds = LayerBounds((), ())
+            return Bounded(flags, none, none.unsqueeze(1), parts, none, none, none > 0, bounds)
 
         return bound
 
