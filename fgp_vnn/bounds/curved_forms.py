@@ -23,10 +23,11 @@ from functools import cached_property, reduce
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import unit
+from fgp_vnn.base.rounding import above, below, unit
+from fgp_vnn.bounds.intervals import interval_map
 from fgp_vnn.bounds.quadratics import Shape
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.network.activations.base import Activation
+from fgp_vnn.network.activations.base import Activation, Fan
 from fgp_vnn.network.activations.bends import Bend, bend_of
 from fgp_vnn.network.activations.powers import SQUARE
 from fgp_vnn.network.activations.product import Product
@@ -40,6 +41,7 @@ class Forms:
     flat: Tensor  # [boxes, 1 + s, n] the value at the centre, then slopes along y and symbols
     bend: Tensor | None  # [boxes, pairs + products, n] of y_i y_j for i <= j, then of h_k y_i
     error: Tensor  # [boxes, n]
+    span: tuple[Tensor, Tensor] | None = None  # [boxes, n] bounds that hold anyway, if wanted
 
     @cached_property
     def sizes(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -54,12 +56,14 @@ class Forms:
         return value + slopes + bends
 
 
-def of_input(box: Box, shape: Shape) -> Forms:
+def of_input(box: Box, shape: Shape, *, spans: bool) -> Forms:
+    """The forms of the inputs; with `spans` all that is made of them has intervals as well."""
     count, inputs = box.lower.shape
     flat = box.lower.new_zeros(count, shape.flat, inputs)
     flat[:, 0] = box.center
     flat[:, 1 : 1 + inputs] = torch.diag_embed(reach(box))
-    return Forms(flat, None, torch.zeros_like(box.lower))
+    span = (box.lower, box.upper) if spans else None
+    return Forms(flat, None, torch.zeros_like(box.lower), span)
 
 
 def reach(box: Box) -> Tensor:
@@ -73,7 +77,11 @@ def ranges(form: Forms, shape: Shape) -> tuple[Tensor, Tensor]:
     size_of, (value, slopes, bends) = unit(form.flat.dtype), form.sizes
     spread = slopes + bends + form.error
     spread = spread + size_of.share(shape.columns + 8) * (spread + value) + 8 * size_of.lost
-    return form.flat[:, 0] - spread, form.flat[:, 0] + spread
+    lower, upper = form.flat[:, 0] - spread, form.flat[:, 0] + spread
+    if form.span is None:
+        return lower, upper
+    least, greatest = form.span
+    return torch.maximum(below(lower), least), torch.minimum(above(upper), greatest)
 
 
 def through_map(
@@ -91,7 +99,12 @@ def through_map(
     error = error + size_of.lost * shape.columns * (affine.lost(sizes).forward + 8)
     if affine.defect is not None:
         error = error + size_of.grow(4) * affine.defect
-    return Forms(flat, bend, error)
+    spans = [form.span for form in read if form.span is not None]
+    span = None
+    if len(spans) == len(read):
+        sizes = [torch.maximum(-low, high) for low, high in spans]
+        span = interval_map(affine, spans, sizes)
+    return Forms(flat, bend, error, span)
 
 
 def _partly(affine: AffineMap, values: Mapping[int, Tensor]) -> Tensor:
@@ -132,17 +145,39 @@ def through_relu(z: Forms, sign: Tensor, slots: slice | None, shape: Shape) -> t
     total = slope * z.size + height
     spare = size_of.share(shape.columns + 8) * total + 8 * shape.columns * size_of.lost
     error = torch.where(off, 0.0, torch.where(on, z.error, size_of.grow(8) * error + spare))
-    return Forms(flat, bend, error), on.to(torch.int8) - off.to(torch.int8)
+    span = None if z.span is None else (lower.clamp(min=0), upper.clamp(min=0))
+    return Forms(flat, bend, error, span), on.to(torch.int8) - off.to(torch.int8)
 
 
 def through(activation: Activation, z: Forms, shape: Shape) -> Forms:
     """The forms of a smooth activation's values."""
     if isinstance(activation, Product):
-        return times(_chosen(z, activation.left), _chosen(z, activation.right), shape)
-    if activation is SQUARE:
-        return times(z, z, shape)
-    line, bend = _by_line(activation, z, shape), bend_of(activation)
-    return line if bend is None else _lesser(line, _expanded(bend, z, shape), shape)
+        made = times(_chosen(z, activation.left), _chosen(z, activation.right), shape)
+    elif activation is SQUARE:
+        made = times(z, z, shape)
+    else:
+        made = _of_curve(activation, z, shape)
+    if z.span is None:
+        return made
+    return _or_span(made, activation.fan(*ranges(z, shape)))
+
+
+def quadratic(activation: Activation) -> bool:
+    """Whether a function of forms of first order is a form of second order."""
+    return isinstance(activation, Product) or activation is SQUARE
+
+
+def _or_span(form: Forms, fan: Fan) -> Forms:
+    """The forms, or the middles of the ranges where these are no larger than the errors."""
+    size_of, (least, greatest) = unit(form.flat.dtype), (fan.least, fan.greatest)
+    middle, radius = least / 2 + greatest / 2, greatest / 2 - least / 2
+    radius = radius.clamp(min=0) + size_of.share(4) * (least.abs() + greatest.abs())
+    radius = radius + 8 * size_of.lost
+    keep = form.error <= radius
+    flat = torch.where(keep.unsqueeze(1), form.flat, 0.0)
+    flat[:, 0] = torch.where(keep, form.flat[:, 0], middle)
+    bend = None if form.bend is None else torch.where(keep.unsqueeze(1), form.bend, 0.0)
+    return Forms(flat, bend, torch.where(keep, form.error, radius), (least, greatest))
 
 
 def _chosen(form: Forms, which: Tensor) -> Forms:
@@ -171,8 +206,14 @@ def times(u: Forms, v: Forms, shape: Shape) -> Forms:
     return Forms(flat, bend, error + size_of.lost * 8 * shape.columns * (1 + first + second))
 
 
+def _of_curve(activation: Activation, z: Forms, shape: Shape) -> Forms:
+    """The expansion of a function or a line, whichever has the lesser error."""
+    line, bend = _by_line(activation, z, shape), bend_of(activation)
+    return line if bend is None else _lesser(line, _expanded(bend, z, shape), shape)
+
+
 def _by_line(activation: Activation, z: Forms, shape: Shape) -> Forms:
-    """A line with the slope of one below the function, and how far this is from it."""
+    """A line with the slope of one below a function, and how far this is from it."""
     lower, upper = ranges(z, shape)
     fan, size_of = activation.fan(lower, upper), unit(lower.dtype)
     slope, floor, tilt = fan.low[1], fan.floor[1], fan.high[1] - fan.low[1]

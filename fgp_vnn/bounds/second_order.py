@@ -9,13 +9,18 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.curved_forms import Forms, of_input, through, through_map, through_relu
+from fgp_vnn.bounds.curved_forms import (
+    Forms,
+    of_input,
+    quadratic,
+    through,
+    through_map,
+    through_relu,
+)
 from fgp_vnn.bounds.quadratics import Shape
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.activations.bends import bend_of
-from fgp_vnn.network.activations.powers import SQUARE
-from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 
 
@@ -27,12 +32,13 @@ class Carried(NamedTuple):
     error: Tensor  # [boxes, rows]
     signs: Tensor  # [boxes, neurons] int8: of ReLUs that are stable
     moved: Tensor  # [boxes, inputs, symbols] how far each input moves the ReLU of a symbol
+    blame: Tensor  # [boxes, inputs] what each input has in the errors, about
 
 
 def applies(network: Network, inputs: int) -> bool:
     """Whether forms of second order can be carried: for few inputs, through matrices, and where
     something bends."""
-    curved = any(isinstance(f, Product) or f is SQUARE or bend_of(f) for f in network.activations)
+    curved = any(quadratic(f) or bend_of(f) for f in network.activations)
     return curved and network.inputs <= inputs and all(map(_dense, network.maps))
 
 
@@ -58,6 +64,8 @@ class SecondOrder:
         self.shape = Shape(network.inputs, min(symbols, before), network.device)
         self.bent = torch.nonzero(_bent(network)).flatten()
         self._bent_output = network.output.select(self.bent)
+        # Forms of other functions may be far from the ranges of these.
+        self._spans = not all(f is RELU or quadratic(f) for f in network.activations)
         self._later = {s for affine in network.maps[self._first :] for s in affine.sources}
 
     @property
@@ -70,8 +78,12 @@ class SecondOrder:
         that are known to be stable."""
         network, shape = self._network, self._wide
         known = torch.split(signs, list(network.widths), -1)
-        forms, found, moved = [of_input(box, shape)], [signs[:, :0]], list[Tensor]()
-        begin, chosen = 1 + shape.inputs, signs[:, :0].long()
+        forms, found, moved = (
+            [of_input(box, shape, spans=self._spans)],
+            [signs[:, :0]],
+            list[Tensor](),
+        )
+        begin, chosen, blame = 1 + shape.inputs, signs[:, :0].long(), torch.zeros_like(box.lower)
         for k, (layer, activation) in enumerate(
             zip(network.layers, network.activations, strict=True)
         ):
@@ -79,8 +91,10 @@ class SecondOrder:
                 forms, chosen = self._reduced(forms)
                 shape = self.shape
             z = through_map(layer, [forms[s] for s in layer.sources], shape)
+            along = z.flat[:, 1 : 1 + shape.inputs].abs()
             if activation is not RELU:
                 forms.append(through(activation, z, shape))
+                blame = blame + _blame(activation, along, forms[-1].error)
                 found.append(torch.zeros_like(known[k]))
                 continue
             slots = slice(begin, begin + layer.outputs) if k < self._first else None
@@ -88,11 +102,14 @@ class SecondOrder:
             a, stable = through_relu(z, known[k], slots, shape)
             forms.append(a)
             found.append(stable)
-            moved.append(z.flat[:, 1 : 1 + shape.inputs].abs())
+            moved.append(along)
+            if slots is None:
+                blame = blame + _blame(activation, along, a.error)
         flat, bend, error = self._outputs(forms)
         early = torch.cat([box.lower.unsqueeze(-1)[..., :0], *moved], -1)
         index = chosen.unsqueeze(1).expand(-1, shape.inputs, -1)
-        return Carried(flat, bend, error, torch.cat(found, -1), early.gather(-1, index))
+        at = torch.cat(found, -1), early.gather(-1, index), blame
+        return Carried(flat, bend, error, *at)
 
     def _reduced(self, forms: Sequence[Forms]) -> tuple[list[Forms], Tensor]:
         """The forms with fewer symbols, and the numbers [boxes, symbols] of these."""
@@ -108,7 +125,7 @@ class SecondOrder:
             dropped = symbols.abs().scatter(1, index, 0.0).sum(1)
             dropped = size_of.grow(self._wide.symbols + 2) * (form.error + dropped)
             flat = torch.cat([flat[:, :begin], symbols.gather(1, index)], 1)
-            result.append(Forms(flat, form.bend, dropped))
+            result.append(Forms(flat, form.bend, dropped, form.span))
         return result, chosen
 
     def _outputs(self, forms: Sequence[Forms]) -> tuple[Tensor, Tensor, Tensor]:
@@ -119,6 +136,15 @@ class SecondOrder:
         last = flat.new_zeros(len(flat), 1, shape.columns - shape.flat)
         bend = last if y.bend is None else torch.cat([y.bend.transpose(-1, -2), last], 1)
         return flat, bend, y.error
+
+
+def _blame(activation: Activation, along: Tensor, error: Tensor) -> Tensor:
+    """The errors [boxes, n] of a layer's values shared out over the inputs, given how far each of
+    these moves each neuron [boxes, inputs, width]."""
+    operands = activation.expand(along)
+    parts = operands.reshape(*along.shape[:2], -1, error.shape[-1]).sum(2)
+    shares = parts / parts.sum(1, keepdim=True).clamp(min=1e-300)
+    return (shares @ error.unsqueeze(-1)).squeeze(-1).nan_to_num(0.0, 0.0, 0.0)
 
 
 def _bent(network: Network) -> Tensor:

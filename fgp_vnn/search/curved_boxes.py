@@ -74,8 +74,10 @@ def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> Bounded:
     point = torch.minimum(torch.maximum(point, box.lower), box.upper).unsqueeze(1)
     kept = Parts(left.lower, left.upper, carried.signs)
     weights = torch.zeros_like(bound)
+    # What has no bounds says nothing of where to split.
+    pull = torch.where((mixed.pull > 0).any(-1, keepdim=True), mixed.pull, box.radius)
     shut, none = mixed.closed, LayerBounds((), ())
-    return Bounded(shut.all(-1), bound, point, kept, mixed.pull, weights, shut, none)
+    return Bounded(shut.all(-1), bound, point, kept, pull, weights, shut, none)
 
 
 def _alone(rows: CurvedRows, box: Box, carried: Carried) -> tuple[Backward, Tensor]:
@@ -114,7 +116,7 @@ def _mix(rows: CurvedRows, carried: Carried, alone: Tensor, closed: Tensor) -> _
         lowest = lowest.scatter_reduce(0, which, level, "amin")
         worst = torch.nonzero(~proved & (level <= lowest[which])).flatten()
         point[which[worst]] = best.point[worst]
-        pull[which[worst]] = _pull(rows, carried.moved[which[worst]], best, worst)
+        pull[which[worst]] = _pull(rows, carried, which[worst], best, worst)
     return _Mixed(closed, point, pull)
 
 
@@ -135,6 +137,7 @@ class _Best(NamedTuple):
     slope: Tensor  # [pairs, inputs]
     sag: Tensor  # [pairs, inputs]
     lost: Tensor  # [pairs, symbols]
+    error: Tensor  # [pairs, 1]
 
 
 def _weigh(rows: CurvedRows, given: _Pairs) -> _Best:
@@ -155,7 +158,9 @@ def _weigh(rows: CurvedRows, given: _Pairs) -> _Best:
         error = size_of.grow(count + 8) * (weights * given.error).sum(-1) + spare
         form = without_symbols(flat, bend, error, shape)
         found = least(form, numbers.descent, None if best is None else best.point)
-        fresh = _Best(found.bound, found.point, form.slope, found.sag, form.lost)
+        fresh = _Best(
+            found.bound, found.point, form.slope, found.sag, form.lost, form.error.unsqueeze(-1)
+        )
         best = fresh if best is None else _better(best, fresh)
         exponent = exponent + _tame(_values(single, found.point) * scale * (rate / turn**0.5))
     if best is None:
@@ -181,13 +186,15 @@ def _values(form: Curved, point: Tensor) -> Tensor:
     return form.value + ((form.slope + bent) * y).sum(-1) - form.error
 
 
-def _pull(rows: CurvedRows, moved: Tensor, best: _Best, which: Tensor) -> Tensor:
-    """What the sums lose by each input, [pairs, inputs].
+def _pull(rows: CurvedRows, carried: Carried, box: Tensor, best: _Best, which: Tensor) -> Tensor:
+    """What the sums numbered `which` lose by each input, [pairs, inputs].
 
     A symbol's loss is that of the inputs that move its ReLU. Where nothing is lost, rows that are
     least at different corners keep a box open.
     """
+    moved, blame = carried.moved[box], carried.blame[box]
     shares = moved / moved.sum(-2, keepdim=True).clamp(min=1e-300)
     lost = (shares @ best.lost[which].unsqueeze(-1)).squeeze(-1)
+    errors = best.error[which] * blame / blame.sum(-1, keepdim=True).clamp(min=1e-300)
     corners = rows.numbers.curved_corners * best.slope[which].abs()
-    return (corners + best.sag[which] + lost).nan_to_num(0.0, 0.0, 0.0)
+    return (corners + best.sag[which] + lost + errors).nan_to_num(0.0, 0.0, 0.0)

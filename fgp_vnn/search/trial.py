@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import torch
+
 from fgp_vnn.base.reading import read
 from fgp_vnn.search.boxes import Bounded
 
@@ -42,8 +44,15 @@ class Trial:
         self._seen += len(one)
         if sum(self._alone) >= self._wanted or self._seen >= self._most:
             self._chosen = self._better()
-        return found[0]._replace(closed=one | other)
+        return _merged(*found)._replace(closed=one | other)
 
     def _better(self) -> int:
         (a, b), (s, t) = self._alone, self._seconds
         return int(b * s > a * t or (a == b == 0 and t < s))
+
+
+def _merged(one: Bounded, other: Bounded) -> Bounded:
+    """Where to halve each box, by the way whose bounds are greater."""
+    behind = one.nominal.amin(-1) < other.nominal.amin(-1)
+    pull = torch.where(behind.unsqueeze(-1), other.pull, one.pull)
+    return one._replace(pull=pull)

@@ -50,12 +50,12 @@ _NEURONS = tested(
     "search/test_neurons::a_conjunction_met_with_equality_is_never_proved",
     "search/test_neurons::a_counterexample_that_is_refused_is_never_proved_away",
 )
-_INPUTS = tested(
-    "search/inputs.py",
+_SLIVERS = (
     "search/test_inputs::a_counterexample_in_a_sliver_is_never_missed",
     "search/test_inputs::a_tie_is_never_proved_and_ends",
     "search/test_inputs::boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly",
 )
+_INPUTS, _HALVES = (tested(f"search/{file}.py", *_SLIVERS) for file in ("inputs", "boxes"))
 _CREW = tested("engine/parallel/crew.py", "engine/test_crew")
 _SHARED_NEURONS = tested("search/neurons.py", "engine/test_crew")
 _LEAVES = tested(
@@ -147,7 +147,7 @@ SEARCH: tuple[Change, ...] = (
     ("regions left open are forgotten", _NEURONS, "self.unsettled += decided.unsettled", "pass"),
     (
         "an upper half lost",
-        _INPUTS,
+        _HALVES,
         "middle), parts.upper])",
         "middle), parts.upper.scatter(-1, index, middle)])",
     ),
