@@ -161,26 +161,6 @@ def _held(lower: Tensor, upper: Tensor) -> Held:
     return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
 
 
-def split_neurons(
-    query: Query,
-    bounds: LayerBounds,
-    confirm: Confirm,
-    budget: Budget,
-    strategy: Strategy,
-    lp: bool = False,
-    keep: Keep = forget,
-) -> Outcome:
-    """Search the regions of the domain in bundles; `bounds` are those of the whole domain.
-
-    Regions that projections leave open go to a solver if `lp` says so. `keep` takes bundles with
-    slopes and multipliers that show that their disjuncts cannot be met: of a search that says
-    unsat, and whose ascents are storable, they cover the domain for each disjunct.
-    """
-    search = NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)
-    search.run(search.enough)
-    return search.outcome()
-
-
 class NeuronSplits(Divisible):
     """The state of a search that splits neurons."""
 
@@ -201,7 +181,13 @@ class NeuronSplits(Divisible):
         lp: bool = False,
         keep: Keep = forget,
     ) -> NeuronSplits:
-        """The search of `split_neurons`, with the whole domain bounded."""
+        """A search of the regions in bundles; `bounds` are those of the whole domain, which is
+        bounded here.
+
+        Regions that projections leave open go to a solver if `lp` says so. `keep` takes bundles
+        with slopes and multipliers that show that their disjuncts cannot be met: of a search that
+        says unsat, and whose ascents are storable, they cover the domain for each disjunct.
+        """
         neurons, slopes = strategy.neurons, strategy.slopes
         choice = neurons.candidates, neurons.rule
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)

@@ -27,7 +27,7 @@ ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("number", [200, *range(2000, 2006)])  # 200: a ball without open neurons
+@pytest.mark.parametrize("number", [200, 2000, 2001, 2002, 2003, 2005])  # 200: no open neurons
 def test_every_search_ends_around_the_exact_radius_and_bounds_alone_come_near(
     norm: Norm, number: int
 ) -> None:

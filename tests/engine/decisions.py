@@ -25,7 +25,6 @@ from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Strategy
 from radius_check import MAXIMUM, SHAPES
 from tests.helpers.exact import TOLERANCE, Polytope, least_worst, polygon, polytope
@@ -33,14 +32,14 @@ from tests.helpers.random_cases import exact_confirm, near
 from tests.helpers.random_networks import KINDS, random_domain, random_network, random_rows
 from tests.helpers.small_networks import random_network as float32_network
 from tests.helpers.small_networks import random_point
-from tests.helpers.solving import solve
+from tests.helpers.solving import search_neurons, solve
 
 Decide = Callable[[Query], Outcome | Verdict]
 
 
 def neurons(query: Query) -> Outcome:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return split_neurons(query, bounds, exact_confirm(query), UNLIMITED, Strategy(), lp=True)
+    return search_neurons(query, bounds, exact_confirm(query), UNLIMITED, Strategy(), lp=True)
 
 
 def inputs(query: Query) -> Outcome:

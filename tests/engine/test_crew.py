@@ -156,7 +156,7 @@ def test_a_process_that_was_stopped_is_not_waited_for(says: bytes) -> None:
         os.write(connection.fileno(), says)
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    process = fork(work, [], 1)
+    process = fork(work, [], 1, stalled=0.2)
     try:
         with pytest.raises(OSError):
             if says:

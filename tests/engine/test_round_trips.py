@@ -21,7 +21,6 @@ from fgp_vnn.query import Query, ask
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.queue import PatternQueue
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Attack, Descent, HashTable, Inputs, Neurons, Slopes, Strategy, Walk
@@ -29,6 +28,7 @@ from tensor_operations import TensorOperations
 from tests.bounds.test_operators import twins
 from tests.bounds.test_patches import NETS
 from tests.helpers.random_networks import random_network, random_rows
+from tests.helpers.solving import search_neurons
 
 MOST = 2  # reads in a batch
 
@@ -99,7 +99,7 @@ def test_a_batch_of_bundles_is_read_twice(
     strategy = Strategy(neurons=neurons, slopes=slopes)
 
     def run() -> None:
-        outcome = split_neurons(query, bounds, lambda points: None, UNLIMITED, strategy)
+        outcome = search_neurons(query, bounds, lambda points: None, UNLIMITED, strategy)
         assert "leaves" not in outcome.statistics
 
     assert_few(between(monkeypatch, Frontier, "pop", run), operations)

@@ -19,11 +19,10 @@ from fgp_vnn.network.activations.powers import SQUARE
 from fgp_vnn.network.activations.sigmoids import SIGMOID, TANH
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Hidden, Inputs, Neurons, Slopes, Strategy
 from tests.helpers.random_networks import generator, normal
 from tests.helpers.smooth_networks import smooth_case
-from tests.helpers.solving import solve
+from tests.helpers.solving import search_neurons, solve
 
 NEURONS = Strategy(inputs=Inputs(few=-1, some=-1))  # these are split before inputs are
 LARGE = Strategy(
@@ -64,7 +63,7 @@ def mixed(seed: int, margin: float) -> Query:
 def search(query: Query, most: int | None = None) -> tuple[str, int, str]:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     strategy = Strategy(neurons=Neurons(most=most))
-    outcome = split_neurons(query, bounds, lambda points: None, UNLIMITED, strategy)
+    outcome = search_neurons(query, bounds, lambda points: None, UNLIMITED, strategy)
     return outcome.status, outcome.statistics["bundles"], outcome.reason
 
 

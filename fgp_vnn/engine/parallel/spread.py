@@ -23,8 +23,8 @@ class ForkedSpread(Spread):
     raised here.
     """
 
-    def __init__(self, ways: int, worth: float) -> None:
-        self.ways = ways
+    def __init__(self, ways: int, worth: float, stalled: float = COMMON.stalled) -> None:
+        self.ways, self._stalled = ways, stalled
         self._worth = worth  # seconds of a part from which on a process pays
         self._rate = math.inf  # seconds of one thing of a piece, the last time
 
@@ -44,7 +44,7 @@ class ForkedSpread(Spread):
             spent = time.monotonic() - begin
             self._rate = spent * ways / max(size, 1)
             for way, process in enumerate(processes, 1):
-                found = process.awaited(COMMON.patience * spent + COMMON.stalled)
+                found = process.awaited(COMMON.patience * spent + self._stalled)
                 results |= zip(range(way, len(pieces), ways), found, strict=True)
         except (EOFError, OSError) as error:
             LOG.warning("a process has died or stopped: %s", error)
