@@ -276,10 +276,28 @@ class Hidden:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """Splits of neurons in boxes that have few unstable ones.
+
+    ACAS Xu 4_2 prop_2 and 5_3 prop_2, processor seconds: 45 and 5.9 without turns, 5.0 and 3.3
+    with them; 60,000 boxes of the first are 3,479, and 10,286 bundles.
+    """
+
+    few: float = 40.0  # unstable neurons of a box, at first; with 25 4.7 and 6.4 s, 60 4.7 and 3.5
+    more: float = 1.25  # factor by which that changes after a turn [-]
+    least: float = 0.3  # part of the boxes that are decided in a turn, below which it falls [-]
+    most: float = 0.6  # and above which it grows; with 0.5 and 0.8 the same
+    rounds: int = 9  # of splits, and
+    open: int = 64  # bundles of a box that may be open; with 7 and 16: 5.4 and 3.0 s
+    steps: int = 8  # of an ascent where no neuron is closed; with 6 4.6 and 3.4 s, 12 5.0 and 3.3
+
+
+@dataclass(frozen=True)
 class Inputs:
     """Splits of inputs."""
 
     rule: str = "loss"  # of search/input_rules
+    turn: Turn = Turn()
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
     cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
     # Of the boxes that intervals leave open in a smooth network, each before it is asked about
@@ -298,6 +316,24 @@ class Inputs:
     )  # of least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
+    # of ReLUs in forms of second order: lsnc_relu's 8th is proved by 60,831 boxes in 11.0 s with 8,
+    # by 57,571 in 15.1 s with 24
+    symbols: int = 8
+    # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
+    # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
+    descent: int = 12
+    # boxes that such forms or linear bounds alone close, and boxes that both of them bound, up to
+    # which it is tried which of them closes more boxes a second [-]
+    trial: tuple[int, int] = (64, 2048)
+    curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
+    # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
+    # 225,975 with 0.3
+    curved_corners: float = 0.03
+    curved_starts: int = 32  # boxes of a batch, in whose centres an attack starts [-]
+    # rounds of weighing a conjunction's rows, in such forms: lsnc_relu's 8th takes 57,773 boxes
+    # with 1, 54,863 with 2, 51,205 with 4, 51,325 with 8
+    curved_mixing: int = 2
+    curved_rate: float = 4.0  # the same as `mixing_rate`
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
     # random networks a gap of 1e-14 took 15.7 s with 0, and 3.9 s with 2.
     rounding: float = 2.0
@@ -376,11 +412,13 @@ class Common:
 
     usual: float = 600.0  # seconds of which a share is taken where no limit is given
     stalled: float = 3.0  # seconds without a byte after which a process counts as stopped
+    patience: float = 4.0  # times as long as a part takes here, before another's is done here too
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
-    # of an ascent, or of points of an attack, on a CPU: with 4 GB, a batch on yolo_2023 ended 21 s
-    # after its deadline
+    # of an ascent, of points of an attack, or of the rows at one place of a convolution, on a CPU:
+    # with 4 GB, a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG of 64 x 64
+    # pixels 22 s
     ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays

@@ -70,7 +70,10 @@ class LayerBounds:
     def at(self, index: Tensor) -> LayerBounds:
         """The bounds of some of the bundles."""
         lower, upper = ([_some(bound, index) for bound in s] for s in (self.lower, self.upper))
-        return self._with(lower, upper, lambda fan: _fan_at(fan, index))
+        result = self._with(lower, upper, lambda fan: _fan_at(fan, index))
+        if "_lines" in self.__dict__:
+            result.__dict__["_lines"] = [_lines_at(line, index) for line in self._lines]
+        return result
 
     def _with(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], change: Callable[[Fan], Fan]
@@ -94,8 +97,20 @@ class LayerBounds:
         activations: tuple[Activation, ...] = (),
     ) -> LayerBounds:
         """What signs [batch, n_k] of -1 and +1 say by themselves."""
-        anything = [torch.full_like(sign, torch.inf, dtype=dtype) for sign in signs]
-        return cls(tuple(-a for a in anything), tuple(anything), activations).within(signs)
+        if not signs:
+            return cls((), ())
+        whole, widths = torch.cat(list(signs), -1), [sign.shape[-1] for sign in signs]
+        endless = torch.full_like(whole, torch.inf, dtype=dtype)
+        sides = []
+        for anything, sign in ((-endless, whole > 0), (endless, whole < 0)):
+            cut = zip(
+                torch.split(anything, widths, -1),
+                torch.split(anything.masked_fill(sign, 0.0), widths, -1),
+                activations or [RELU] * len(widths),
+                strict=True,
+            )
+            sides.append(tuple(b if f is RELU else a for a, b, f in cut))
+        return cls(sides[0], sides[1], activations)
 
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons are not affine between their bounds, [batch or 1, n_k] per layer."""
@@ -106,11 +121,37 @@ class LayerBounds:
         triples = zip(self.activations, self.lower, self.upper, strict=True)
         return tuple(unsteady(activation, lo, up) for activation, lo, up in triples)
 
-    def sizes(self) -> tuple[Tensor, ...]:
-        """Bounds of |z_k|."""
-        pairs = zip(self.lower, self.upper, strict=True)
+    def signs(self, batch: int) -> Tensor:
+        """+1 and -1 [batch, neurons] for ReLUs that are on and off between their bounds, else 0."""
+        lower, upper = self._joined(self.lower, batch), self._joined(self.upper, batch)
+        on, widths = lower >= 0, [bound.shape[-1] for bound in self.lower]
+        signs = on.to(torch.int8) - ((upper <= 0) & ~on).to(torch.int8)
+        for activation, part in zip(self.activations, torch.split(signs, widths, -1), strict=True):
+            if activation is not RELU:
+                part.zero_()
+        return signs
+
+    def most_unstable(self) -> list[int]:
+        """How many neurons of each layer are not affine in a bundle, at most: read at once."""
+        if any(activation is not RELU for activation in self.activations):
+            counts = torch.stack([mask.sum(-1).amax() for mask in self.unstable()])
+        else:
+            widths, batch = [b.shape[-1] for b in self.lower], max(len(b) for b in self.lower)
+            masks = torch.split(self.signs(batch) == 0, widths, -1)
+            counts = torch.stack([mask.sum(-1) for mask in masks]).amax(-1)
+        found: list[int] = counts.tolist()
+        return found
+
+    @staticmethod
+    def _joined(bounds: Sequence[Tensor], batch: int) -> Tensor:
+        return torch.cat([bound.expand(batch, -1) for bound in bounds], -1)
+
+    def sizes(self, begin: int = 0) -> tuple[Tensor, ...]:
+        """Bounds of |z_k|, from one layer on."""
+        pairs = zip(self.lower[begin:], self.upper[begin:], strict=True)
         return tuple(torch.maximum(-lo, up).clamp(min=0) for lo, up in pairs)
 
+    @cached_property
     def values(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """Lower and upper bounds of a_k."""
         return tuple(
@@ -157,6 +198,7 @@ class LayerBounds:
             (*self.lower, lower), (*self.upper, upper), (*self.activations, activation)
         )
         result.__dict__["fans"] = (*self.fans, *last.fans)
+        result.__dict__["values"] = (*self.values, *last.values)
         result.__dict__["_lines"] = [*self._lines, *last._lines]
         return result
 
@@ -164,6 +206,13 @@ class LayerBounds:
 def _some(bound: Tensor, index: Tensor) -> Tensor:
     """Some of a batch of bounds [batch, n], or the same for all where there are [1, n]."""
     return bound[index] if len(bound) > 1 else bound.expand(len(index), -1)
+
+
+def _lines_at(lines: Lines, index: Tensor) -> Lines:
+    """Lines of some of the bundles, or the same for all."""
+    low, chord, intercept = (p if len(p) == 1 else p[index] for p in lines[:3])
+    floor = lines.floor
+    return Lines(low, chord, intercept, floor if floor is None or len(floor) == 1 else floor[index])
 
 
 def _fan_at(fan: Fan, index: Tensor) -> Fan:

@@ -62,8 +62,13 @@ class Caps(Domain):
         Which of the two cases holds is judged up to the same, and where the wrong one is taken,
         that is off by no more: for r |a| cos(x - y) is no farther from r |a| than
         r |a| (1 - |cos x - cos y|).
+
+        In other sets `cut_support` has counted all of that, and what is left is that of sums with
+        it.
         """
         share = unit(rows.dtype).share(12 * rows.shape[-1] + 96)
+        if not isinstance(self.whole, L2Ball):
+            return share * reach.abs()
         return share * self.whole.outer_support(rows)
 
     def outer_support(self, rows: Tensor) -> Tensor:

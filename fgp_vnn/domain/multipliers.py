@@ -6,7 +6,8 @@ Where n . (x - c) >= t, for every m >= 0
 
 with h the support of the whole set. The right side is convex in m, its slope at m is that of the
 maximiser of row + m n, and the point at which two tangents meet is the next m to try. A set of few
-corners along the way is done after two or three of them; any m gives an upper bound.
+corners along the way is done after two or three of them. Any m gives an upper bound, so that m is
+searched for in float32, and only the bound that it gives is computed with its rounding error.
 
 Shapes: rows [batch or 1, rows, inputs], normal [batch, inputs], level [batch, 1].
 """
@@ -36,7 +37,7 @@ class _Tangent(NamedTuple):
 class _Found(NamedTuple):
     """What a search has ended with."""
 
-    support: Tensor  # [batch, rows] whatever was rounded
+    best: _Tangent  # that of the least value
     low: _Tangent  # the last one that falls
     high: _Tangent  # and the last one that does not; at infinity if there was none
     wanted: Tensor  # [batch, rows] whether the half-space cuts anything off
@@ -45,7 +46,11 @@ class _Found(NamedTuple):
 def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
     """Upper bounds [batch, rows] of row . (x - c) where normal . (x - c) >= level, whatever was
     rounded."""
-    return _search(whole, rows, normal.unsqueeze(-2), level).support
+    wide, single = normal.unsqueeze(-2), torch.float32
+    coarse = (part.to(single) for part in (rows, wide, level))
+    at = _search(whole.to(rows.device, single), *coarse).best.at.to(rows.dtype)
+    support = whole.support(_moved(rows, at, wide)) - at * level
+    return support + _error(whole, rows, wide, level, at)
 
 
 def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> Tensor:
@@ -61,18 +66,15 @@ def cut_maximiser(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) ->
 
 
 def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Found:
-    error = _Error(whole, rows, normal, level)
     none = torch.zeros_like(rows[..., 0]).expand(len(normal), -1)
-    low = _tangent(whole, rows, normal, level, none)
-    best = low.value + error.of(low.at)
+    best = low = _tangent(whole, rows, normal, level, none)
     # Far out the support is that of the normal, less at most that of -row.
     steep = (whole.support(normal) - level).expand_as(none)
     rising = _Tangent(none, (-whole.support(-rows)).expand_as(none), steep)
     high, wanted = _Tangent(none + torch.inf, rising.value, steep), low.slope < 0
     for _ in range(TURNS):
         new = _tangent(whole, rows, normal, level, _meeting(low, rising, wanted))
-        best = torch.fmin(best, new.value + error.of(new.at))
-        falls = new.slope < 0
+        best, falls = _pick(new.value < best.value, new, best), new.slope < 0
         low, high, rising = (
             _pick(falls, new, low),
             _pick(falls, high, new),
@@ -88,7 +90,7 @@ def _moved(rows: Tensor, at: Tensor, normal: Tensor) -> Tensor:
 
 def _tangent(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> _Tangent:
     moved = _moved(rows, at, normal)
-    offset = whole.maximiser(moved) - whole.center
+    offset = whole.farthest(moved)
     slope = (offset @ normal.transpose(-1, -2)).squeeze(-1) - level
     return _Tangent(at, whole.support(moved) - at * level, slope)
 
@@ -106,22 +108,16 @@ def _pick(first: Tensor, one: _Tangent, other: _Tangent) -> _Tangent:
     return _Tangent(at, value, slope)
 
 
-class _Error:
-    """What rounding may take from h(row + m n) - m t.
+def _error(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor, at: Tensor) -> Tensor:
+    """What rounding may take from h(row + m n) - m t, for the multipliers m [batch, rows].
 
     A term has two roundings in row + m n, as many as `Domain.unsure` counts in h, and three in the
     difference; their sizes are at most those of the row and of m times the normal, weighed by how
     far the set reaches. So is what each product loses to underflow.
     """
-
-    def __init__(self, whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> None:
-        size_of, inputs, box = unit(rows.dtype), rows.shape[-1], whole.box()
-        share = size_of.share(inputs + 24)
-        self._own = share * whole.outer_support(rows)
-        self._each = share * (whole.outer_support(normal) + level.abs())
-        widths = (box.upper - box.lower).sum(-1, keepdim=True)
-        self._lost = size_of.lost * (8 * inputs + 8) * (1 + widths)
-
-    def of(self, at: Tensor) -> Tensor:
-        """For the multipliers m [batch, rows]."""
-        return self._own + at * self._each + self._lost * (1 + at)
+    size_of, inputs, box = unit(rows.dtype), rows.shape[-1], whole.box()
+    own = whole.outer_support(rows)
+    each = whole.outer_support(normal) + level.abs()
+    widths = (box.upper - box.lower).sum(-1, keepdim=True)
+    lost = size_of.lost * (8 * inputs + 8) * (1 + widths)
+    return size_of.share(inputs + 24) * (own + at * each) + lost * (1 + at)

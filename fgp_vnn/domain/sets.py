@@ -35,6 +35,10 @@ class Domain(ABC):
     def maximiser(self, rows: Tensor) -> Tensor:
         """A point of the domain at which row . x is greatest, [..., rows, inputs]."""
 
+    def farthest(self, rows: Tensor) -> Tensor:
+        """That point less the centre."""
+        return self.maximiser(rows) - self.center.unsqueeze(-2)
+
     @abstractmethod
     def project(self, points: Tensor) -> Tensor:
         """A point of the domain near each of the points [..., rows, inputs]."""
@@ -93,6 +97,8 @@ def along(sizes: Tensor, radius: Tensor) -> Tensor:
     lost = unit(sizes.dtype).lost
     if sizes.dim() == 2 and radius.dim() == 3:  # the same rows in each box of a batch
         return (radius.squeeze(-2) + lost) @ sizes.T + lost * sizes.shape[-1]
+    if sizes.dim() == 3 and radius.shape == (len(sizes), 1, sizes.shape[-1]):
+        return (sizes @ (radius + lost).mT).squeeze(-1) + lost * sizes.shape[-1]
     return (sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]
 
 
@@ -135,6 +141,9 @@ class Box(Domain):
 
     def maximiser(self, rows: Tensor) -> Tensor:
         return torch.where(rows > 0, self.upper.unsqueeze(-2), self.lower.unsqueeze(-2))
+
+    def farthest(self, rows: Tensor) -> Tensor:
+        return torch.copysign(self.radius.unsqueeze(-2), rows)
 
     def project(self, points: Tensor) -> Tensor:
         lower, upper = self.lower.unsqueeze(-2), self.upper.unsqueeze(-2)

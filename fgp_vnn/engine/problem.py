@@ -103,11 +103,13 @@ class Problem:
             self.log.names.keep_neurons(self.condensed.neurons)
             self.condensed = None
             return
-        self.query, self.bounds = collapse(before, bounds, budget=self.budget)
+        if self.budget.expired():
+            return
+        left = left_over(before, bounds)
+        self.query, self.bounds = collapse(before, bounds, budget=self.budget, left=left)
         if self.query is not before:
             none = torch.zeros(0, dtype=torch.bool, device=before.network.device)
-            left = torch.nonzero(torch.cat([none, *left_over(before, bounds)])).flatten()
-            self.log.names.keep_neurons(left)
+            self.log.names.keep_neurons(torch.nonzero(torch.cat([none, *left])).flatten())
 
     def shrink(self) -> None:
         """Drop everything that cannot matter: stable neurons, duplicate neurons, inputs."""

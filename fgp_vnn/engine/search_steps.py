@@ -64,7 +64,7 @@ def _walk_options(problem: Problem, regions: int | None) -> WalkOptions:
         batch=settings.batch,
         cache_first=settings.cache_first,
         signed=settings.signed,
-        joint=settings.joint,
+        combined=settings.combined,
         alternate=settings.alternate,
         lp=settings.lp,
         regions=regions,
@@ -191,7 +191,8 @@ def _input_splits(problem: Problem, budget: Budget) -> InputSplits:
     walks = settings.lp and not settings.float32_semantics
     walks = walks and problem.query.network.piecewise_linear
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
-    how = Subdivision(lp=walks, clip=not log.wanted, strategy=problem.strategy)
+    plain = log.wanted
+    how = Subdivision(lp=walks, clip=not plain, neurons=not plain, strategy=problem.strategy)
     keep = log.boxes if log.wanted else forget
     with problem.timed("search"):
         search = InputSplits(problem.query, problem.confirm, budget, how, keep)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.bounds.constraints import width
 from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
@@ -141,6 +141,14 @@ def set_out(
     return setting, Bundles(disjunct, signs, alpha, beta, weights, ends)
 
 
+def rounding_of(setting: Setting) -> Rounding | None:
+    """What rounding does to backward passes over the whole domain, and to those of any bundle; None
+    where lines of a bundle may be steeper than those of the whole."""
+    query = setting.query
+    linear = all(activation is RELU for activation in query.network.activations)
+    return Rounding(query.network, query.domain, setting.bounds) if linear else None
+
+
 def halves(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
     """Each bundle twice: first all with their neuron [bundles] off, then all with it on; if there
     are smooth ones, first all with it at most at their cut, then all with it at least there."""
@@ -192,14 +200,15 @@ class Bounded:
         return torch.where(signs == 0, stable, signs)
 
 
-def bound(setting: Setting, bundles: Bundles) -> Bounded:
-    """Optimised bounds of each bundle's rows."""
+def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) -> Bounded:
+    """Optimised bounds of each bundle's rows; `rounding` is that of the whole domain, if it is
+    there."""
     query, widths = setting.query, setting.widths
     signs, ends = torch.split(bundles.signs, widths, -1), bundles.intervals(widths)
     bounds = setting.bounds.within(signs, ends)
     rows = setting.rows[bundles.disjunct]
     result = ascend(
-        Rows(query.network, query.domain, len(widths), rows, bounds, signs, ends),
+        Rows(query.network, query.domain, len(widths), rows, bounds, signs, rounding, ends),
         begin=setting.multipliers(bundles),
         coarse=setting.coarse,
         ascent=_for_depth(setting.ascent, bundles),
@@ -257,7 +266,7 @@ def _outlook(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> 
     signs, ends = torch.split(children.signs, widths, -1), children.intervals(widths)
     bounds = setting.bounds.to(dtype).within(signs, ends)
     rows = setting.rows[children.disjunct].to(dtype)
-    asked = Rows(network, domain, len(widths), rows, bounds, signs, ends)
+    asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
     least = asked.backward(setting.multipliers(children).to(dtype)).least.squeeze(-1)
     if where is not None:  # what holds in a bundle holds in its halves, with whatever lines
         least = torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))

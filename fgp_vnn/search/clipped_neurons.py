@@ -22,20 +22,25 @@ _COPIES = 2  # as many as in a backward pass that a support over a cut domain ma
 
 
 def clip_neurons(
-    setting: Setting, bounded: Bounded, at: Tensor, most: int
+    setting: Setting, bounded: Bounded, at: Tensor, most: int, rounding: Rounding | None = None
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
     `at`, with those of `most` neurons of each made anew; lower > upper where there are none."""
     network, limit = setting.query.network, setting.budget.at_once
     fit = rows_at_once(network, len(network.layers), 2 * most, limit) // _COPIES
-    found = [_clipped(setting, bounded, some, most) for some in torch.split(at, max(1, fit))]
+    rounding = rounding or Rounding(network, setting.query.domain, setting.bounds)
+    parts = torch.split(at, max(1, fit))
+    found = [_clipped(setting, bounded, some, most, rounding) for some in parts]
     lower, upper = (torch.cat(side) for side in zip(*found, strict=True))
     return lower, upper
 
 
-def _clipped(setting: Setting, bounded: Bounded, at: Tensor, most: int) -> tuple[Tensor, Tensor]:
+def _clipped(
+    setting: Setting, bounded: Bounded, at: Tensor, most: int, rounding: Rounding
+) -> tuple[Tensor, Tensor]:
     network, bounds = setting.query.network, bounded.bounds.at(at)
     caps = _caps(setting, bounded, at)
+    rounding = rounding.over(caps)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
     least = whole.topk(min(most, whole.shape[-1]), -1).values[:, -1:]
@@ -43,12 +48,11 @@ def _clipped(setting: Setting, bounded: Bounded, at: Tensor, most: int) -> tuple
     counts: list[float] = [min(most, loss.shape[-1]) for loss in losses]
     if setting.ascent.looks:
         counts = read(*((loss > 0).sum(-1).amax() for loss in chosen))
-    known, rounding = bounds.first(1), None
+    known = bounds.first(1)
     lowers, uppers = list(bounds.lower), list(bounds.upper)
     for k in range(1, len(losses)):
         if counts[k] and not setting.budget.expired():
             neurons = chosen[k].topk(int(counts[k]), -1).indices
-            rounding = Rounding(network, caps, known, rounding)
             low, high = backward_neurons(
                 network, caps, k, neurons, known.lines(), rounding=rounding
             )

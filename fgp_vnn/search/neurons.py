@@ -19,14 +19,14 @@ from fgp_vnn.attack.descent import offer
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.rounding import positive, rounded_down
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.query import Query
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
-from fgp_vnn.search.bundles import Bundles, Setting, bound, choose, set_out
+from fgp_vnn.search.bundles import Bundles, Setting, bound, choose, rounding_of, set_out
 from fgp_vnn.search.clipped_neurons import clip_neurons, near
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
@@ -46,6 +46,7 @@ class Decide(Goal):
     longer: Ascent  # for a region that a certificate has to hold
     clipped: int = 0  # neurons of an open bundle that are bounded over what its bound leaves
     near: float = 0.0  # part of a linear bound's range that it may lack, to be worth that
+    rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
     unsettled: int = 0
     gaps: list[Gap] = field(default_factory=list)  # of the unsettled
@@ -71,7 +72,7 @@ class Decide(Goal):
         pattern = torch.split(batch.bundles.signs, self.setting.widths, -1)
         bounds = local.bounds.within(pattern)
         empty = empty_ones(bounds, len(batch.level), batch.level.device)
-        bounded = bound(replace(local, bounds=bounds.uncrossed()), batch.bundles)
+        bounded = bound(replace(local, bounds=bounds.uncrossed()), batch.bundles, self.rounding)
         points = bounded.result.points.flatten(0, 1)
         outputs, how = query.network(points), self.effort.how.offer
         self.found = offer(query, self.confirm, points, outputs, how)
@@ -89,6 +90,9 @@ class Decide(Goal):
         lower, upper = (
             torch.split(held[side].to(dtype), setting.widths, -1) for side in ("lower", "upper")
         )
+        # What is held was rounded outwards, and rounding errors are those of the whole domain.
+        lower = tuple(map(torch.maximum, lower, setting.bounds.lower))
+        upper = tuple(map(torch.minimum, upper, setting.bounds.upper))
         return replace(setting, bounds=replace(setting.bounds, lower=lower, upper=upper))
 
     def _clip(self, visited: Visited) -> Visited:
@@ -101,7 +105,7 @@ class Decide(Goal):
         if self.setting.ascent.looks:
             at = at[~closed & near(self.setting, bounded, self.near)]
         if len(at):
-            low, high = clip_neurons(self.setting, bounded, at, self.clipped)
+            low, high = clip_neurons(self.setting, bounded, at, self.clipped, self.rounding)
             closed = closed.index_copy(0, at, closed[at] | (low > high).any(-1))
             lower = lower.index_copy(0, at, low)
             upper = upper.index_copy(0, at, torch.maximum(low, high))
@@ -208,6 +212,7 @@ class NeuronSplits(Divisible):
         # What holds at counterexamples only has no form in a certificate.
         clipped = neurons.clipped if some and network.piecewise_linear else 0
         goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
+        goal.rounding = rounding_of(setting)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
             fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))

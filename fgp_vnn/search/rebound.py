@@ -45,7 +45,7 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
     error = error + size_of.lost * (2 * first.lost(sizes).forward + 8)
     error = error if first.defect is None else error + size_of.grow(4) * first.defect
     middle, high, low = first([caps.center]), caps.support(rows), caps.support(-rows)
-    error = error + caps.unsure(rows, torch.maximum(high, low))
+    error = error + caps.unsure(rows, torch.maximum(high.abs(), low.abs()))
     upper = torch.minimum(bounds.upper[0], above(middle + high + error))
     lower = torch.maximum(bounds.lower[0], below(middle - low - error))
     lowers, uppers = (lower, *bounds.lower[1:]), (upper, *bounds.upper[1:])

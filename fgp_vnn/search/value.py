@@ -20,7 +20,7 @@ from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.regions.extreme_points import LinearPrograms, lowest_points
 from fgp_vnn.regions.forms import affine_forms
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Visited
-from fgp_vnn.search.bundles import Bundles, Setting, bound
+from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.strategy import Neurons, Projections
 
@@ -33,7 +33,7 @@ class Value(Goal):
     """
 
     def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+        self.setting, self._rounding = setting, rounding_of(setting)
         rows = setting.rows
         self._closed = rows.new_full((len(rows),), torch.inf)  # lowest levels of closed bundles
 
@@ -42,7 +42,7 @@ class Value(Goal):
         return torch.zeros_like(self._closed)
 
     def visit(self, batch: Batch) -> Visited:
-        bounded = bound(self.setting, batch.bundles)
+        bounded = bound(self.setting, batch.bundles, self._rounding)
         least = bounded.result.least.squeeze(-1)
         level = below(least)
         if not self.setting.ascent.storable:
@@ -157,7 +157,7 @@ class Least(Value):
 
         beta = lowest_points(query.domain, programs, look, self.setting.budget, self.effort)
         still = replace(self.setting, ascent=replace(self.setting.ascent, steps=0))
-        bounded = bound(still, replace(regions, beta=beta))
+        bounded = bound(still, replace(regions, beta=beta), self._rounding)
         least = bounded.result.least.squeeze(-1)
         better = below(least)
         return bounded.bundles, torch.maximum(level, better)

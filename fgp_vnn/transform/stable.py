@@ -37,12 +37,17 @@ from fgp_vnn.query import Query
 _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
 
-def collapse(query: Query, bounds: LayerBounds, *, budget: Budget) -> tuple[Query, LayerBounds]:
+def collapse(
+    query: Query, bounds: LayerBounds, *, budget: Budget, left: list[Tensor] | None = None
+) -> tuple[Query, LayerBounds]:
     """Leave the stable neurons out; the old query where that would not make it smaller, where it
-    overflows, or where it would take more memory or more time than there is."""
-    left = [torch.nonzero(mask).flatten() for mask in left_over(query, bounds)]
-    strips: list[Strip | None] = [None] * len(left)
-    return _made_of(query, bounds, left, strips, budget) or (query, bounds)
+    overflows, or where it would take more memory or more time than there is. `left` is what
+    `left_over` says, if it is known."""
+    masks = left_over(query, bounds) if left is None else left
+    if budget.expired():
+        return query, bounds
+    neurons = [torch.nonzero(mask).flatten() for mask in masks]
+    return _made_of(query, bounds, neurons, [None] * len(masks), budget) or (query, bounds)
 
 
 def linearise(

@@ -57,6 +57,7 @@ def test_a_counterexample_is_found_and_confirmed(tmp_path: Path, kind: str, engi
     assert load_property(prop).broken_by(found.x, found.y.astype(np.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", STRANGE)
 def test_what_cannot_be_broken_stays_unknown_and_names_the_operator(
     tmp_path: Path, kind: str
@@ -85,6 +86,7 @@ def test_a_model_from_python_is_attacked_like_a_file(tmp_path: Path, given: str)
         fgp_vnn.verify(model, inputs=inside, unsafe=y[0] >= 0.9, attack=False)
 
 
+@pytest.mark.slow
 def test_a_second_case_is_attacked_as_well(tmp_path: Path) -> None:
     low, high = "(and (<= X_0 -0.5) (>= Y_0 1.5))", "(and (>= X_0 0.5) (>= Y_0 0.9))"
     verdict = fgp_vnn.verify(

@@ -96,6 +96,7 @@ def test_weights_that_cancel_leave_a_gap_of_rounding_and_end() -> None:
     assert -1e11 - 9 <= ranges.lower.item() <= -1e11 and 0.0 <= ranges.upper.item() < 9
 
 
+@pytest.mark.slow
 def test_bounds_hold_whenever_the_search_is_stopped() -> None:
     network, x = random_network((8, 40, 40, 2), 2), random_point(8, 2)
     box, heard = (x - 1.0, x + 1.0), list[tuple[float, float]]()

@@ -81,7 +81,7 @@ def regions(budget: Budget) -> None:
 
 def walk(budget: Budget) -> None:
     query = query_of(400, 500, 500, 4)
-    steps = WalkOptions(regions=16, alternate=False, joint=False)
+    steps = WalkOptions(regions=16, alternate=False, combined=False)
     walk_regions(query, loose(query), nothing, budget, steps)
 
 

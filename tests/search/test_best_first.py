@@ -97,6 +97,7 @@ def test_the_cover_of_a_hidden_neuron_covers_the_domain(rounds: int) -> None:
     assert heard
 
 
+@pytest.mark.slow
 def test_a_cover_that_has_left_a_bundle_out_stays_without_any() -> None:
     """More room later does not bring back what was dropped."""
     _, setting, root = set_up(3, steps=0)

@@ -90,6 +90,7 @@ def safe_query(kind: str, seed: int) -> Query:
     return ask_values(network, domain, 3, torch.eye(2, dtype=torch.float64), 0.04 - least)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> None:
     counts = {0: 0, 8: 0}
