@@ -65,13 +65,13 @@ class Rows(NamedTuple):
     rows: Tensor  # [batch, m, outputs of the map]
     bounds: LayerBounds
     signs: Sequence[Tensor] | None = None  # [batch, n_k] per layer, of closed neurons
-    ends: Sequence[Tensor] | None = None  # [batch, 2, n_k] per layer, of smooth neurons, with signs
     rounding: Rounding | None = None  # of wider bounds, if it is there already
+    ends: Sequence[Tensor] | None = None  # [batch, 2, n_k] per layer, of smooth neurons, with signs
 
     def on(self, network: Network, domain: Domain) -> Rows:
         """The same of a network and a domain in another precision."""
         rows, bounds = self.rows.to(network.dtype), self.bounds.to(network.dtype)
-        return Rows(network, domain, self.target, rows, bounds, self.signs, self.ends)
+        return Rows(network, domain, self.target, rows, bounds, self.signs, ends=self.ends)
 
     def at(self, index: Tensor) -> Rows:
         """The same of some of the batch."""

@@ -137,7 +137,7 @@ class BoxNeurons:
         signs = torch.zeros(len(owner), network.neurons, dtype=torch.int8, device=owner.device)
         beta = torch.zeros_like(signs, dtype=network.dtype)
         weights = slopes.new_full((len(owner), most), 1 / most)
-        ends = beta[:, None, :0].expand(-1, 2, -1)  # of smooth neurons
+        ends = slopes.new_zeros(len(owner), 2, 0)
         return _Open(Bundles(disjunct, signs, slopes[owner], beta, weights, ends), owner, owner)
 
     def _bounded(self, boxes: Boxes, asked: _Open, budget: Budget) -> _Open:

@@ -208,7 +208,7 @@ def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) 
     bounds = setting.bounds.within(signs, ends)
     rows = setting.rows[bundles.disjunct]
     result = ascend(
-        Rows(query.network, query.domain, len(widths), rows, bounds, signs, ends, rounding),
+        Rows(query.network, query.domain, len(widths), rows, bounds, signs, rounding, ends),
         begin=setting.multipliers(bundles),
         coarse=setting.coarse,
         ascent=_for_depth(setting.ascent, bundles),
@@ -266,7 +266,7 @@ def _outlook(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> 
     signs, ends = torch.split(children.signs, widths, -1), children.intervals(widths)
     bounds = setting.bounds.to(dtype).within(signs, ends)
     rows = setting.rows[children.disjunct].to(dtype)
-    asked = Rows(network, domain, len(widths), rows, bounds, signs, ends)
+    asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
     least = asked.backward(setting.multipliers(children).to(dtype)).least.squeeze(-1)
     if where is not None:  # what holds in a bundle holds in its halves, with whatever lines
         least = torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))

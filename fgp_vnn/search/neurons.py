@@ -70,8 +70,7 @@ class Decide(Goal):
         pattern = torch.split(batch.bundles.signs, self.setting.widths, -1)
         bounds = local.bounds.within(pattern)
         empty = empty_ones(bounds, len(batch.level), batch.level.device)
-        local = replace(local, bounds=bounds.uncrossed())
-        bounded = bound(local, batch.bundles, self.rounding)
+        bounded = bound(replace(local, bounds=bounds.uncrossed()), batch.bundles, self.rounding)
         points = bounded.result.points.flatten(0, 1)
         outputs, how = query.network(points), self.effort.how.offer
         self.found = offer(query, self.confirm, points, outputs, how)

@@ -43,12 +43,11 @@ def collapse(
     """Leave the stable neurons out; the old query where that would not make it smaller, where it
     overflows, or where it would take more memory or more time than there is. `left` is what
     `left_over` says, if it is known."""
-    left = left_over(query, bounds) if left is None else left
+    masks = left_over(query, bounds) if left is None else left
     if budget.expired():
         return query, bounds
-    unstable = [torch.nonzero(mask).flatten() for mask in left]
-    strips: list[Strip | None] = [None] * len(left)
-    return _made_of(query, bounds, unstable, strips, budget) or (query, bounds)
+    neurons = [torch.nonzero(mask).flatten() for mask in masks]
+    return _made_of(query, bounds, neurons, [None] * len(masks), budget) or (query, bounds)
 
 
 def linearise(
@@ -90,7 +89,7 @@ def _made_of(
     """The query on some neurons [m] of each layer; None where it would be no smaller."""
     network, signs = query.network, _signs(bounds)
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
-    if not any(len(some) < width for some, width in zip(unstable, network.widths, strict=True)):
+    if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
         return None
     size = _size(network, unstable, kept)
     if size >= _entries(network) or _FORMS * 8 * size > budget.matrices:

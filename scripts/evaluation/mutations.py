@@ -15,17 +15,6 @@ from mutated_search import SEARCH
 from mutated_terms import TERMS
 from mutation import Mutation
 
-_ALL = (
-    *KERNELS,
-    *ROUNDING,
-    *TERMS,
-    *DEFECTS,
-    *SEARCH,
-    *CUTS,
-    *CURVED,
-    *READING,
-    *ACTIVATIONS,
-    *INTERVALS,
-    *PROOFS,
-)
+_SMOOTH = (*ACTIVATIONS, *CURVED, *INTERVALS)
+_ALL = (*KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *READING, *_SMOOTH, *PROOFS)
 MUTATIONS = tuple(Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _ALL)
