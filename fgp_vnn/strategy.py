@@ -129,8 +129,8 @@ class Ascent:
     rate: float = 0.3  # [v 1.06 0.99]
     decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
     beta_rate: float = 0.1  # of multipliers, in the layer's mean coefficient [v 0.99 0.93]
-    # of Adam's two means, the weight of the past; with an aim, the first is of the step before [-]
-    means: tuple[float, float] = (0.9, 0.999)
+    means: tuple[float, float] = (0.9, 0.999)  # of Adam's two means, the weight of the past [-]
+    momentum: float = 0.5  # with an aim: the part of a step that is added to the next one [-]
     # Steps as long as would bring a bound to 0, and by this part of what it lacks beyond, were it
     # linear, whatever the rates say; None: Adam's steps. On m(nist_fc) 256x4 and o(val21), bundles
     # closed after four steps with an aim of 0, 0.1 and 0.3: m 9, 20 and 29 %, o 58, 58 and 58 %.
@@ -157,9 +157,7 @@ class Slopes:
     # Of bundles whose bounds are to be above 0. Few steps pay where the tree stays shallow and fail
     # where it grows deep: with 12, 6 and 4 steps throughout, two networks of 16x2 neurons and 4
     # inputs take 5,596, 20,602 and 54,738 bundles; with 4 at first and 16 in the end, 4,398.
-    bundles: Ascent = Ascent(
-        steps=16, rate=0.2, decay=0.9, beta_rate=0.5, means=(0.5, 0.999), aim=0.3, looks=True
-    )
+    bundles: Ascent = Ascent(steps=16, rate=0.2, decay=0.9, beta_rate=0.5, aim=0.3, looks=True)
     # of bundles whose bounds are to be as high as can be: least values and distances
     values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold

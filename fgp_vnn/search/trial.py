@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 
 from fgp_vnn.base.reading import read
-from fgp_vnn.search.boxes import Bounded
+from fgp_vnn.search.boxes import BoundedBoxes
 
-Bound = Callable[[], Bounded]
+Bound = Callable[[], BoundedBoxes]
 
 
 class Trial:
@@ -28,7 +28,7 @@ class Trial:
         self._alone, self._seconds, self._seen = [0.0, 0.0], [0.0, 0.0], 0
         self._chosen: int | None = None
 
-    def bound(self, first: Bound, second: Bound) -> Bounded:
+    def bound(self, first: Bound, second: Bound) -> BoundedBoxes:
         """What the chosen way makes of a batch, or both together where none is chosen yet."""
         if self._chosen is not None:
             return (first, second)[self._chosen]()
@@ -51,7 +51,7 @@ class Trial:
         return int(b * s > a * t or (a == b == 0 and t < s))
 
 
-def _merged(one: Bounded, other: Bounded) -> Bounded:
+def _merged(one: BoundedBoxes, other: BoundedBoxes) -> BoundedBoxes:
     """Where to halve each box, by the way whose bounds are greater."""
     behind = one.nominal.amin(-1) < other.nominal.amin(-1)
     pull = torch.where(behind.unsqueeze(-1), other.pull, one.pull)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from fgp_vnn.bounds.backward import LayerBounds
-from fgp_vnn.search.boxes import Bounded
+from fgp_vnn.search.boxes import BoundedBoxes
 from fgp_vnn.search.last_boxes import Parts
 from fgp_vnn.search.trial import Trial
 
@@ -19,8 +19,8 @@ class Ways:
         self.now, self.calls = 0.0, [0, 0]
         self._seconds, self._closed = seconds, closed
 
-    def way(self, number: int) -> Callable[[], Bounded]:
-        def bound() -> Bounded:
+    def way(self, number: int) -> Callable[[], BoundedBoxes]:
+        def bound() -> BoundedBoxes:
             self.now += self._seconds[number]
             self.calls[number] += 1
             flags = torch.zeros(8, dtype=torch.bool)
@@ -28,11 +28,11 @@ class Ways:
             none = torch.zeros(8, 1)
             parts = Parts(none, none, none.to(torch.int8))
             bounds = LayerBounds((), ())
-            return Bounded(flags, none, none.unsqueeze(1), parts, none, none, none > 0, bounds)
+            return BoundedBoxes(flags, none, none.unsqueeze(1), parts, none, none, none > 0, bounds)
 
         return bound
 
-    def run(self, trial: Trial, times: int) -> list[Bounded]:
+    def run(self, trial: Trial, times: int) -> list[BoundedBoxes]:
         return [trial.bound(self.way(0), self.way(1)) for _ in range(times)]
 
 
