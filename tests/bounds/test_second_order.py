@@ -288,8 +288,8 @@ def test_values_that_share_a_relu_share_its_loss() -> None:
 
 def test_they_are_carried_for_few_inputs_with_products_in_float64_only() -> None:
     network = random_network(0)
-    assert applies(network, 3) and not applies(network, 2)
+    assert applies(network, 3, 7) and not applies(network, 2, 7) and not applies(network, 3, 6)
     plain = Network(network.layers[:2], network.layers[2], 3)
-    assert not applies(plain, 3)
+    assert not applies(plain, 3, 100)
     with pytest.raises(TypeError, match="float32"):
         SecondOrder(network.to("cpu", torch.float32), 4)
