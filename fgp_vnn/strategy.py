@@ -323,9 +323,10 @@ class Inputs:
     # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
     # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
     descent: int = 12
-    # boxes that such forms or linear bounds alone close, and boxes that both of them bound, up to
-    # which it is tried which of them closes more boxes a second [-]
-    trial: tuple[int, int] = (64, 2048)
+    # boxes that such forms or linear bounds alone close, boxes that both of them bound, and seconds
+    # of either, up to which it is tried which of them closes more boxes a second [-]
+    trial: tuple[int, int, float] = (64, 2048, 0.5)
+    curved_relus: int = 64  # before the first function that bends, for such forms [-]
     curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
     # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
     # 225,975 with 0.3
