@@ -21,10 +21,11 @@ def nearly_affine(problem: Problem, budget: Budget) -> tuple[Query, LayerBounds]
     """
     numbers, before = problem.strategy.hidden, torch.inf
     count, patience = numbers.worthwhile, budget.share(numbers.worth_share)
+    enough, gain = numbers.errors
     while (found := linearise(problem.query, problem.bounds, budget=budget)) is not None:
         share = _error(*found)
-        pays = share <= (1 - numbers.error_gain) * before
-        if share <= numbers.error or not pays or not is_large(problem) or patience.expired():
+        pays = share <= (1 - gain) * before
+        if share <= enough or not pays or not is_large(problem) or patience.expired():
             return found if share < 1 else None
         before, count = share, 2 * count
         _tighten_smooth(problem, count, patience)
