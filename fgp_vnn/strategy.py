@@ -262,6 +262,8 @@ class Hidden:
     worthwhile: int = 300
     worth_gain: float = 0.15  # part of what a bound lacks that each turn has to bring [-]
     worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
+    # part of a row that is error: beyond the first, if it falls by the second, more are bounded [-]
+    errors: tuple[float, float] = (0.6, 0.04)
     rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
