@@ -129,8 +129,8 @@ class Ascent:
     rate: float = 0.3  # [v 1.06 0.99]
     decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
     beta_rate: float = 0.1  # of multipliers, in the layer's mean coefficient [v 0.99 0.93]
-    # of Adam's two means, the weight of the past; with an aim, the first is of the step before [-]
-    means: tuple[float, float] = (0.9, 0.999)
+    means: tuple[float, float] = (0.9, 0.999)  # of Adam's two means, the weight of the past [-]
+    momentum: float = 0.5  # with an aim: the part of a step that is added to the next one [-]
     # Steps as long as would bring a bound to 0, and by this part of what it lacks beyond, were it
     # linear, whatever the rates say; None: Adam's steps. On m(nist_fc) 256x4 and o(val21), bundles
     # closed after four steps with an aim of 0, 0.1 and 0.3: m 9, 20 and 29 %, o 58, 58 and 58 %.
@@ -157,9 +157,7 @@ class Slopes:
     # Of bundles whose bounds are to be above 0. Few steps pay where the tree stays shallow and fail
     # where it grows deep: with 12, 6 and 4 steps throughout, two networks of 16x2 neurons and 4
     # inputs take 5,596, 20,602 and 54,738 bundles; with 4 at first and 16 in the end, 4,398.
-    bundles: Ascent = Ascent(
-        steps=16, rate=0.2, decay=0.9, beta_rate=0.5, means=(0.5, 0.999), aim=0.3, looks=True
-    )
+    bundles: Ascent = Ascent(steps=16, rate=0.2, decay=0.9, beta_rate=0.5, aim=0.3, looks=True)
     # of bundles whose bounds are to be as high as can be: least values and distances
     values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
@@ -264,6 +262,8 @@ class Hidden:
     worthwhile: int = 300
     worth_gain: float = 0.15  # part of what a bound lacks that each turn has to bring [-]
     worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
+    # part of a row that is error: beyond the first, if it falls by the second, more are bounded [-]
+    errors: tuple[float, float] = (0.6, 0.04)
     rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
@@ -277,10 +277,31 @@ class Hidden:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """Splits of neurons in boxes that have few unstable ones.
+
+    Processor seconds of ACAS Xu 4_2 prop_2, 5_3 prop_2 and robot_6 of reach_prob_density: 45, 5.9
+    and 3.6 without turns; 4.4, 2.4 and 3.6 with them, and as follows with other numbers.
+    """
+
+    few: float = 40.0  # unstable neurons of a box, at first
+    # Bundles for each box that a turn decides: where they are fewer or more, `few` grows or falls.
+    # With 12 and 25: 4.8, 4.0 and 3.9; by the part of boxes that are decided: 5.0, 3.3 and 9.9.
+    cheap: float = 10.0
+    dear: float = 15.0
+    more: float = 1.25  # factor by which it grows [-]
+    less: float = 1.5  # and by which it falls; with 2, and 8 and 12 bundles: 5.2, 4.2 and 3.8
+    rounds: int = 7  # of splits, and
+    open: int = 16  # bundles of a box that may be open; with 6 and 8: 5.4, 2.2 and 3.5
+    steps: int = 8  # of an ascent where no neuron is closed [-]
+
+
+@dataclass(frozen=True)
 class Inputs:
     """Splits of inputs."""
 
     rule: str = "loss"  # of search/input_rules
+    turn: Turn = Turn()
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
     cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
     # Of the boxes that intervals leave open in a smooth network, each before it is asked about
@@ -299,6 +320,25 @@ class Inputs:
     )  # of least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
+    # of ReLUs in forms of second order: lsnc_relu's 8th is proved by 60,831 boxes in 11.0 s with 8,
+    # by 57,571 in 15.1 s with 24
+    symbols: int = 8
+    # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
+    # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
+    descent: int = 12
+    # boxes that such forms or linear bounds alone close, boxes that both of them bound, and seconds
+    # of either, up to which it is tried which of them closes more boxes a second [-]
+    trial: tuple[int, int, float] = (64, 2048, 0.5)
+    curved_relus: int = 64  # before the first function that bends, for such forms [-]
+    curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
+    # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
+    # 225,975 with 0.3
+    curved_corners: float = 0.03
+    curved_starts: int = 32  # boxes of a batch, in whose centres an attack starts [-]
+    # rounds of weighing a conjunction's rows, in such forms: lsnc_relu's 8th takes 57,773 boxes
+    # with 1, 54,863 with 2, 51,205 with 4, 51,325 with 8
+    curved_mixing: int = 2
+    curved_rate: float = 4.0  # the same as `mixing_rate`
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
     # random networks a gap of 1e-14 took 15.7 s with 0, and 3.9 s with 2.
     rounding: float = 2.0
@@ -363,6 +403,8 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
+    # multiplications of a matrix product after which time may be up: about a second of one core [-]
+    products: int = 10_000_000_000
     # bytes of columns that go forward at once on a CPU: 64 channels take 0.20 s convolved in
     # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
     pushed: int = 1 << 20
@@ -377,11 +419,13 @@ class Common:
 
     usual: float = 600.0  # seconds of which a share is taken where no limit is given
     stalled: float = 3.0  # seconds without a byte after which a process counts as stopped
+    patience: float = 4.0  # times as long as a part takes here, before another's is done here too
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
-    # of an ascent, or of points of an attack, on a CPU: with 4 GB, a batch on yolo_2023 ended 21 s
-    # after its deadline
+    # of an ascent, of points of an attack, or of the rows at one place of a convolution, on a CPU:
+    # with 4 GB, a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG of 64 x 64
+    # pixels 22 s
     ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays

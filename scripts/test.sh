@@ -17,4 +17,4 @@ bin=.venv/bin
 "$bin/mypy" --no-error-summary
 "$bin/lint-imports" >/dev/null || "$bin/lint-imports"
 echo "lint, types and contracts: clean"
-exec "$bin/python" -m pytest --quiet -n "${FGP_VNN_TEST_WORKERS:-2}" "${chosen[@]}" "$@"
+exec "$bin/python" -m pytest --quiet -n "${FGP_VNN_TEST_WORKERS:-2}" --dist worksteal "${chosen[@]}" "$@"

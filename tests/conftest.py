@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.helpers.places import SHARED_DATA, TESTS
+from tests.helpers import warm
+from tests.helpers.places import ROOT, SHARED_DATA, TESTS
 
 # No test depends on how fast the machine is, and a failure is there again on the next run.
 settings.register_profile("suite", deadline=None, max_examples=40, derandomize=True)
@@ -20,6 +25,28 @@ def shared_data() -> Path:
     if not (SHARED_DATA / "vnncomp").is_dir():
         pytest.skip("the benchmark data folder ../shared/data is not there")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """What can be called for python by tests that are not about the start of a process."""
+    from tests.helpers.command_line import ENVIRONMENT
+
+    if not hasattr(os, "fork"):
+        yield sys.executable
+        return
+    folder = tmp_path_factory.mktemp("warm")
+    words, pipe = [sys.executable, "-m", warm.__name__, str(folder)], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=ENVIRONMENT, cwd=ROOT) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        process.wait()
+        yield str(folder / warm.PYTHON)
+
+
+@pytest.fixture
+def warm_command(warm_python: str) -> list[str]:
+    """The words that begin a command line of the tool, where its start is not in question."""
+    return [warm_python, "-m", "fgp_vnn"]
 
 
 # What `--quick` leaves out: all that is marked slow, the rooms whose tests start processes, and of
@@ -37,6 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = config.getoption("--quick") and collection_path.parent == TESTS
+    return True if left_out and collection_path.name in _PROCESSES else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--quick"):
         return
@@ -45,9 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left: list[pytest.Item] = []
     for item in items:
         name = item.nodeid.partition("[")[0]
-        room = item.path.relative_to(TESTS).parts[0]
         slow = item.get_closest_marker("slow") is not None
-        (left if slow or room in _PROCESSES or name in seen else kept).append(item)
+        (left if slow or name in seen else kept).append(item)
         seen.add(name)
     config.hook.pytest_deselected(items=left)
     items[:] = kept

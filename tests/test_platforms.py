@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.helpers.places import BENCHMARK
 
 HIDDEN = """
@@ -21,6 +23,7 @@ sys.exit(main(["verify", *sys.argv[1:]]))
 """
 
 
+@pytest.mark.slow
 def test_all_modules_load_and_verify_works_without_fcntl_and_resource() -> None:
     name = "dense_16x2_pgd"
     files = (

@@ -15,7 +15,7 @@ from fgp_vnn.api.cases import asked_about, check_fit, compares_only, join_verdic
 from fgp_vnn.api.opening import load_asked
 from fgp_vnn.api.refused import attack_refused
 from fgp_vnn.attack.confirm import Judge
-from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.errors import OutOfTimeError, UnsupportedError
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.host import cores
@@ -65,8 +65,8 @@ class Boxes:
         self, model: Any, prop: Property, limit: Callable[[], Budget]
     ) -> Iterator[Problem]:
         """The problems of a model, or of two files; `limit` begins a budget."""
-        begin, asked = time.perf_counter(), 0
-        for loaded, part in self._networks(model, prop):
+        begin, asked, opened = time.perf_counter(), 0, limit()
+        for loaded, part in self._opened(model, prop, opened):
             budget, self._note = limit(), loaded.note
             self._load += time.perf_counter() - begin
             flat = FLAT & loaded.operators.keys()  # gradients need slopes in place
@@ -126,14 +126,31 @@ class Boxes:
             if self.verdicts[-1].status == "sat":
                 return
 
-    def _networks(self, model: Any, prop: Property) -> Iterator[tuple[LoadedNetwork, Property]]:
+    def _opened(
+        self, model: Any, prop: Property, budget: Budget
+    ) -> Iterator[tuple[LoadedNetwork, Property]]:
+        """The networks of a model with their parts of the property; a verdict when time is up."""
+
+        def watch() -> None:
+            if budget.expired():
+                raise OutOfTimeError("time is up while the network is read")
+
+        try:
+            yield from self._networks(model, prop, watch)
+        except OutOfTimeError as error:
+            self.add(Verdict("timeout", reason=str(error)))
+
+    def _networks(
+        self, model: Any, prop: Property, watch: Callable[[], None]
+    ) -> Iterator[tuple[LoadedNetwork, Property]]:
         """The network of two files or of a model, with the part of the property that it is for."""
         if isinstance(model, tuple):
             # What a certificate or a deployment is about is read from the file, for all inputs.
             for_all = self.proof or self.settings.float32_semantics
-            yield from load_for(model, prop, all_inputs=for_all)
+            yield from load_for(model, prop, all_inputs=for_all, watch=watch)
             return
-        loaded = load_asked(model, asked_about(prop), whole=not compares_only(prop))
+        whole = not compares_only(prop)
+        loaded = load_asked(model, asked_about(prop), whole=whole, watch=watch)
         check_fit(loaded, prop, "the model", "the property")
         yield loaded, prop
 

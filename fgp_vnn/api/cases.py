@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,13 +26,18 @@ def asked_about(prop: Property) -> NDArray[np.float32]:
 
 
 def load_for(
-    files: tuple[Path, Path], prop: Property, *, all_inputs: bool = False
+    files: tuple[Path, Path],
+    prop: Property,
+    *,
+    all_inputs: bool = False,
+    watch: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[LoadedNetwork, Property]]:
     """The network of a file, and the part of the property that it is for: all of it, or, where
     operands have to be constant that depend on inputs, the cases that fix these inputs alike.
 
     With `all_inputs`, only a network that is for all inputs is given. A softmax at the end is part
-    of it only where the property is about more than the order of the outputs.
+    of it only where the property is about more than the order of the outputs. `watch` is called now
+    and then.
     """
     left, whole = prop.cases, not compares_only(prop)
     while True:
@@ -40,7 +45,7 @@ def load_for(
             np.where(_fixed(left[0]), left[0].lower, np.nan) if left and not all_inputs else None
         )
         points = asked_about(replace(prop, cases=left[:1]))
-        loaded = load_network(files[0], points=points, fixed=values, whole=whole)
+        loaded = load_network(files[0], points=points, fixed=values, whole=whole, watch=watch)
         part = replace(prop, cases=tuple(case for case in left if _fixes(case, loaded.bound)))
         left = tuple(case for case in left if not _fixes(case, loaded.bound))
         check_fit(loaded, part, *map(str, files))

@@ -114,7 +114,7 @@ def _source(
     return found
 
 
-def refuse_joint(what: str) -> UnsupportedError:
+def for_one_network_only(what: str) -> UnsupportedError:
     """What is for one network and constraints on its outputs only."""
     return UnsupportedError(
         f"{what} for one network, with constraints on single inputs and on outputs; the property "

@@ -10,7 +10,7 @@ from torch import nn
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network import LoadedNetwork, load_network
-from fgp_vnn.network.onnx.choose import Choice, Chosen
+from fgp_vnn.network.onnx.choice import Choice, Chosen
 from fgp_vnn.network.onnx.module import load_module
 
 Model: TypeAlias = str | Path | bytes | onnx.ModelProto | nn.Module | LoadedNetwork

@@ -63,11 +63,14 @@ def open_model(
     return Opened(loaded.network, loaded.runtime.run, *shapes, loaded)
 
 
-def load_asked(model: Model, points: Floats, *, whole: bool) -> LoadedNetwork:
+def load_asked(
+    model: Model, points: Floats, *, whole: bool, watch: Callable[[], None] = lambda: None
+) -> LoadedNetwork:
     """A model; one in ONNX is compared with its own program at the points [points, inputs]. A
-    softmax at its end is dropped unless it is asked for as a `whole`."""
+    softmax at its end is dropped unless it is asked for as a `whole`. `watch` is called now and
+    then."""
     if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
-        return load_network(model, points=points, whole=whole)
+        return load_network(model, points=points, whole=whole, watch=watch)
     loaded = load_model(model)
     return with_softmax(loaded, points) if whole else loaded
 

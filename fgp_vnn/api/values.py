@@ -69,7 +69,7 @@ def bounds(
     least = torch.stack([part.least for part in parts]).amin(0)
     reached = torch.stack([part.reached for part in parts]).amin(0)
     lower, upper = ends(least)
-    close = bool((reached - least <= _allowed(gap, reached)).all())
+    close = bool((reached - least <= gap * reached.abs().clamp(min=1)).all())
     return Bounds(
         lower,
         upper,
@@ -253,10 +253,6 @@ def _up(value: Fraction, constant: Fraction) -> float:
     total = value + constant
     nearest = float(total)
     return nearest if Fraction(nearest) >= total else math.nextafter(nearest, math.inf)
-
-
-def _allowed(gap: float, reached: Tensor) -> Tensor:
-    return gap * reached.abs().clamp(min=1)
 
 
 def _sums(parts: list[Lows]) -> dict[str, int]:

@@ -11,7 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fgp_vnn.api.boxes import Boxes
-from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, refuse_joint, without_name
+from fgp_vnn.api.joint import (
+    declared_verdict,
+    for_one_network_only,
+    networks_of,
+    open_joint,
+    without_name,
+)
 from fgp_vnn.api.opening import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
@@ -75,7 +81,7 @@ def verify(
             with memory_errors():
                 if several or asked.joint is not None:
                     if about_files:
-                        raise refuse_joint("certificates and --float32-semantics are")
+                        raise for_one_network_only("certificates and --float32-semantics are")
                     model, files = open_joint(model, asked), None
                 for problem in boxes.of_model(files or model, asked, limit):
                     boxes.add(run(problem, "verify"))

@@ -33,7 +33,8 @@ class BallPoints:
         for shrink in (1.0, 1.0 - 1e-7, 1.0 - 1e-6, 1.0 - 1e-5):
             moved = self.center + shrink * self._cut(point - self.center)
             x = snap(moved, self.lower, self.upper)
-            if within(x, self.center, self.epsilon, self.norm) and self._boxed(x):
+            boxed = bool(((self.lower <= x) & (x <= self.upper)).all())
+            if boxed and within(x, self.center, self.epsilon, self.norm):
                 return x
         return None
 
@@ -42,9 +43,6 @@ class BallPoints:
             return offset
         size = float(np.linalg.norm(offset, 2 if self.norm == "l2" else 1))
         return offset * (self.epsilon / size) if size > self.epsilon else offset
-
-    def _boxed(self, x: Doubles) -> bool:
-        return bool(((self.lower <= x) & (x <= self.upper)).all())
 
 
 @dataclass(frozen=True, eq=False)

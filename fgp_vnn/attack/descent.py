@@ -15,7 +15,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts, points_at_once
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.query import Query
-from fgp_vnn.regions.forms import gradient
+from fgp_vnn.regions.forms import pulled_back
 from fgp_vnn.strategy import Descent, Offer
 
 # Sees points [points, inputs] and the values [points, rows] there; says whether that is enough.
@@ -25,8 +25,8 @@ Look = Callable[[Tensor, Tensor], bool]
 def falsify(
     query: Query, confirm: Confirm, budget: Budget, attack: Descent
 ) -> Counterexample | None:
-    """Look for a point of the domain that meets a disjunct; as many disjuncts at a time as fit into
-    the memory."""
+    """Look for a point of the domain that meets a disjunct; as many disjuncts at a time, or starts
+    for one, as fit into the memory."""
     fit, domain, judge = points_at_once(query.network, budget.at_once), query.domain, confirm
 
     def into_domain(x: Tensor) -> Counterexample | None:
@@ -38,9 +38,10 @@ def falsify(
         numbers = range(query.disjuncts)[some]
         part = query if len(numbers) == query.disjuncts else query.only(numbers)
         begin = starts(part.domain, part.disjuncts, attack)
-        found = descend(part, judge, budget, attack, begin) if numbers else None
-        if found is not None or budget.expired():
-            return found
+        for points in torch.split(begin, max(fit, 1)) if numbers else ():
+            found = descend(part, judge, budget, attack, points)
+            if found is not None or budget.expired():
+                return found
     return None
 
 
@@ -70,19 +71,18 @@ def step_down(query: Query, look: Look, budget: Budget, attack: Descent, begin: 
     scale = domain.box().radius.unsqueeze(0)
     ratio = (attack.last_step / attack.first_step) ** (1 / max(attack.steps - 1, 1))
     length = attack.first_step
-    outputs = query.network(x)
+    before = query.network.preactivations(x)
     for _ in range(attack.steps):
-        if look(x, outputs) or budget.expired():
+        if look(x, before[-1]) or budget.expired():
             return
-        if not outputs.shape[-1]:
+        if not before[-1].shape[-1]:
             return  # no row to push down: every point meets the disjuncts, and none was good
-        rows = pushed(outputs, mine)
-        _, slope = gradient(query.network, x, rows)
+        slope = pulled_back(query.network, before, pushed(before[-1], mine))
         velocity = attack.momentum * velocity + unit_step(domain, slope)
         x = domain.project(x - length * scale * unit_step(domain, velocity))
-        outputs = query.network(x)
+        before = query.network.preactivations(x)
         length *= ratio
-    look(x, outputs)
+    look(x, before[-1])
 
 
 def starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:

@@ -41,16 +41,19 @@ class Lowest:
 
 
 def lowest_by_descent(query: Query, lowest: Lowest, budget: Budget, attack: Descent) -> None:
-    """Gradient steps for each row; as many rows at a time as fit into the memory."""
-    fit = max(1, points_at_once(query.network, budget.at_once) // attack.restarts)
+    """Gradient steps for each row; as many rows at a time, or starts for one, as fit into the
+    memory."""
+    fit = points_at_once(query.network, budget.at_once)
 
-    for some in parts(query.disjuncts, fit):
+    for some in parts(query.disjuncts, fit // attack.restarts):
         part = query.only(range(query.disjuncts)[some])
 
         def look(x: Tensor, values: Tensor) -> bool:
             lowest.look(x, query)
             return False
 
-        step_down(part, look, budget, attack, starts(part.domain, part.disjuncts, attack))
-        if budget.expired():
-            return
+        begin = starts(part.domain, part.disjuncts, attack)
+        for points in torch.split(begin, fit) if len(begin) else ():
+            step_down(part, look, budget, attack, points)
+            if budget.expired():
+                return

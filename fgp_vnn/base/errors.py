@@ -57,6 +57,10 @@ class OutOfMemoryError(InputError):
         )
 
 
+class OutOfTimeError(InputError):
+    """A deadline that has passed where nothing is known yet, such as while a network is read."""
+
+
 def ran_out_of_memory(error: BaseException) -> bool:
     """Whether an error, of whatever library, is an allocation that failed."""
     return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None

@@ -73,12 +73,12 @@ def unit(dtype: torch.dtype) -> Unit:
 
 def below(bound: Tensor) -> Tensor:
     """A lower bound as it is where it is one: what overflowed, either way, bounds nothing."""
-    return torch.where(bound < inf, bound, -inf)
+    return bound.nan_to_num(-inf, -inf, -inf)
 
 
 def above(bound: Tensor) -> Tensor:
     """The same for an upper bound."""
-    return torch.where(bound > -inf, bound, inf)
+    return bound.nan_to_num(inf, inf, inf)
 
 
 def positive(bound: Tensor, or_zero: Tensor | bool = False) -> Tensor:

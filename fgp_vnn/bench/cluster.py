@@ -151,7 +151,8 @@ class RayWorker:
         except ray.exceptions.GetTimeoutError:
             reason = "the node does not answer"
         except ray.exceptions.RayActorError as error:
-            reason = f"the node's worker was lost: {_first_line(error)}"
+            line = str(error).strip().partition("\n")[0]
+            reason = f"the node's worker was lost: {line}"
         except ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, InputError):
                 raise error.cause from None
@@ -190,7 +191,3 @@ def _network(name: str) -> tuple[str, bytes]:
         return path.name.removesuffix(".gz"), read_model(path)
     except InputError:  # the verifier will say the same
         return path.name, path.read_bytes()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]

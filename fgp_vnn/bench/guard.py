@@ -179,7 +179,8 @@ class GuardedWorker:
                     raise WorkerDied(self._last_words())
                 self._unread += chunk
             elif self._resident() > self._spec.limits.memory:
-                raise WorkerDied(f"over its memory limit of {_megabytes(self._spec.limits.memory)}")
+                limit = self._spec.limits.memory / 2**20
+                raise WorkerDied(f"over its memory limit of {limit:.0f} MB")
             elif time.monotonic() >= deadline:
                 raise WorkerDied(f"{late}: killed")
         line, _, self._unread = self._unread.partition(b"\n")
@@ -235,7 +236,3 @@ def _last_line(log: Path | None) -> str:
         file.seek(max(0, log.stat().st_size - 4096))
         lines = file.read().decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 2**20:.0f} MB"

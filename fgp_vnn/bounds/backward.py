@@ -3,9 +3,10 @@
 Backward from the rows of a target map: at a ReLU with l <= z <= u a positive coefficient takes the
 lower line (slope alpha in [0, 1]) and a negative one the chord; any other activation has lines
 below and above it, among which alpha chooses (see `lines`). A closed neuron of sign s takes slope 1
-or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0. What arrives at the input is a
-linear function whose least value over the domain is a lower bound of the row in the bundle, for
-every choice of alpha and beta.
+or 0, and its constraint s*z >= 0 enters with a multiplier beta >= 0; so do the ends of the interval
+of a smooth neuron that was split (see `constraints`). What arrives at the input is a linear
+function whose least value over the domain is a lower bound of the row in the bundle, for every
+choice of alpha and beta.
 
 Shapes: rows [batch, rows, outputs of the target]; bounds of layer k [batch or 1, n_k]; slopes and
 multipliers of layer k [batch or 1, rows or 1, n_k].
@@ -19,7 +20,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import above, below, unit
+from fgp_vnn.base.rounding import below
+from fgp_vnn.bounds.constraints import Pressed
+from fgp_vnn.bounds.intervals import interval_step as interval_step
 from fgp_vnn.bounds.layers import LayerBounds as LayerBounds
 from fgp_vnn.bounds.layers import unsteady
 from fgp_vnn.bounds.lines import Lines as Lines
@@ -51,20 +54,23 @@ def backward(
     rows: Tensor,
     lines: Sequence[Lines],
     *,
-    beta: Sequence[Tensor | None] | None = None,
+    beta: Sequence[Tensor | None] | Pressed | None = None,
     rounding: Rounding | None = None,
 ) -> Backward:
     """Bound the rows of map number `target` (0 is F_1, K is F_out) from below.
 
-    `beta` holds signed multipliers s*beta per layer. With `rounding` the error of this computation
-    itself is taken off, so that `least` is a proved bound.
+    `beta` holds signed multipliers s*beta per layer, if they add to the constant with what they
+    add. With `rounding` the error of this computation itself is taken off, so that `least` is a
+    proved bound.
     """
+    taken, shift = beta if isinstance(beta, Pressed) else Pressed(beta or ())
     affine = network.maps[target]
     waiting: dict[int, Tensor] = {}
     _add(waiting, affine, affine.adjoint(rows))
     error = None if rounding is None else rounding.of_map(target, rows)
-    begun = _Begun(target, waiting, rows @ affine.bias, error)
-    return _descend(network, domain, begun, lines, beta, rounding)
+    constant = rows @ affine.bias
+    begun = _Begun(target, waiting, constant if shift is None else constant + shift, error)
+    return _descend(network, domain, begun, lines, taken or None, rounding)
 
 
 def backward_neurons(
@@ -123,60 +129,38 @@ def _descend(
         activation = network.activations[k - 1]
         if (lines[k - 1].floor is None) != (activation is RELU):
             raise AssertionError("lines of another activation")
-        through, offset = pull(activation, coefficient, lines[k - 1], maps[k - 1].outputs)
-        constant = constant + offset
+        through, constant = pull(
+            activation, coefficient, lines[k - 1], maps[k - 1].outputs, constant
+        )
         multiplier = None if beta is None else beta[k - 1]
         if multiplier is not None:
             through = through - multiplier
-        constant = constant + through @ maps[k - 1].bias
+        constant = _weighed(constant, through, maps[k - 1].bias)
         if rounding is not None and error is not None:
-            error = error + rounding.of_layer(k, coefficient, multiplier)
+            error = rounding.after_layer(error, k, coefficient, multiplier)
         _add(waiting, maps[k - 1], maps[k - 1].adjoint(through))
     weight = waiting.get(0)
     if weight is None:
         weight = constant.new_zeros(*constant.shape, network.inputs)
     constant = constant + dot(weight, domain.center.unsqueeze(-2))
-    reach = domain.support(-weight)
+    reach = domain.support(weight if domain.symmetric else -weight)
     least = nominal = constant - reach
     if rounding is not None and error is not None:
         least = below(nominal - (error + rounding.of_input(weight, reach)))
     return Backward(weight, constant, least, nominal, kept)
 
 
+def _weighed(constant: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
+    """The constant [batch or 1, rows] and row . bias for rows [batch, rows, n]."""
+    if constant.shape != rows.shape[:-1]:
+        return constant + rows @ bias
+    flat = torch.addmv(constant.reshape(-1), rows.reshape(-1, len(bias)), bias)
+    return flat.reshape(constant.shape)
+
+
 def _add(waiting: dict[int, Tensor], affine: AffineMap, parts: tuple[Tensor, ...]) -> None:
     for source, part in zip(affine.sources, parts, strict=True):
         waiting[source] = waiting[source] + part if source in waiting else part
-
-
-def interval_step(
-    network: Network, domain: Domain, bounds: LayerBounds, index: int
-) -> tuple[Tensor, Tensor]:
-    """Interval bounds of map number `index` from the bounds of the layers before it.
-
-    The value in the middle has `operations` roundings, and how far it moves to either side twice
-    as many; middle and spread themselves have two each, and a support has those of `unsure`.
-    """
-    affine, size_of = network.maps[index], unit(network.dtype)
-    share, lost = size_of.share(2 * affine.operations + 12), size_of.lost
-    box = domain.box()
-    if isinstance(affine, Dense) and affine.sources == (0,):
-        center = affine([domain.center])  # [..., n_k]
-        reach = domain.reach(affine.weights[0])
-        sizes = [torch.maximum(box.lower.abs(), box.upper.abs())]
-        reach = reach + domain.unsure(affine.weights[0], reach)
-    else:
-        values = bounds.values()
-        uppers = [box.upper, *(up for _, up in values)]
-        lowers = [box.lower, *(lo for lo, _ in values)]
-        middle = [(uppers[s] + lowers[s]) / 2 for s in affine.sources]
-        spread = [(uppers[s] - lowers[s]) / 2 + lost for s in affine.sources]
-        center = affine(middle)
-        reach = affine.spread(spread)
-        sizes = [torch.maximum(lowers[s].abs(), uppers[s].abs()) for s in affine.sources]
-    error = share * affine.magnitude(sizes) + lost * (3 * affine.lost(sizes).forward + 8)
-    if affine.defect is not None:
-        error = error + size_of.grow(8) * affine.defect
-    return below(center - reach - error), above(center + reach + error)
 
 
 def root_bounds(
@@ -194,15 +178,16 @@ def root_bounds(
 
     `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
     that hold anyway. Of the layers' neurons only those of `worth` [n_k] get a backward pass, if it
-    is given. When time is up, what is left keeps its intervals.
+    is given. When time is up, the neurons that are left keep their intervals, and the layers that
+    are left their prior bounds or none.
     """
     rounding, most = None, None
     bounds = known or LayerBounds((), ())
     if prior is not None and backward_pass and prior.lower:
-        # Of a batch, how many neurons of a layer are unstable at most in a bundle: read once.
-        masks = prior.unstable()
-        most = torch.stack([mask.sum(-1).amax() for mask in masks]).tolist() if masks else []
+        most = prior.most_unstable()
     for k in range(len(bounds.lower), len(network.layers)):
+        if budget.expired():
+            return _with_prior(network, bounds, prior)
         lower, upper = interval_step(network, domain, bounds, k)
         lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
         if prior is not None:
@@ -216,6 +201,15 @@ def root_bounds(
             sides = _Sides(lower, upper, wanted, None if most is None else most[k])
             lower, upper = _tighten(network, rounding, bounds, k, sides, budget)
         bounds = bounds.followed_by(lower, upper, network.activations[k])
+    return bounds
+
+
+def _with_prior(network: Network, bounds: LayerBounds, prior: LayerBounds | None) -> LayerBounds:
+    """The bounds of the first layers, with prior bounds of the others, or infinite ones."""
+    for k in range(len(bounds.lower), len(network.layers)):
+        endless = network.output.bias.new_full((1, network.widths[k]), torch.inf)
+        sides = (-endless, endless) if prior is None else (prior.lower[k], prior.upper[k])
+        bounds = bounds.followed_by(*sides, network.activations[k])
     return bounds
 
 

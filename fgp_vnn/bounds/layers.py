@@ -27,14 +27,40 @@ class LayerBounds:
         if len(self.activations) != len(self.lower):
             raise ValueError("each layer has one activation")
 
-    def within(self, pattern: Sequence[Tensor]) -> LayerBounds:
-        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 of ReLUs cut off one side."""
+    def within(
+        self, pattern: Sequence[Tensor], ends: Sequence[Tensor] | None = None
+    ) -> LayerBounds:
+        """The bounds in a bundle: signs [batch, n_k] of -1 and +1 of ReLUs cut off one side, and
+        ends [batch, 2, n_k] of smooth neurons, where they are finite, both sides."""
         lower, upper = list(self.lower), list(self.upper)
         for k, (activation, sign) in enumerate(zip(self.activations, pattern, strict=True)):
             if activation is RELU:
                 lower[k] = torch.where(sign > 0, lower[k].clamp(min=0), lower[k])
                 upper[k] = torch.where(sign < 0, upper[k].clamp(max=0), upper[k])
-        return self._with(lower, upper, lambda fan: fan)
+        result = self._with(lower, upper, lambda fan: fan)
+        return result if ends is None else result._cut(ends)
+
+    def _cut(self, ends: Sequence[Tensor]) -> LayerBounds:
+        """The bounds in bundles whose smooth neurons have intervals of their own: lines are made
+        anew for the neurons of which an end is finite."""
+        lower, upper, fans = list(self.lower), list(self.upper), list(self.fans)
+        layers = [k for k, fan in enumerate(fans) if fan is not None]
+        cut = [ends[k].isfinite().any(-2) for k in layers]  # [batch, n_k] each
+        some = torch.stack([mask.any() for mask in cut]).tolist()
+        for k, mask, found in zip(layers, cut, some, strict=True):
+            if found:
+                low, up = (ends[k][:, side].to(lower[k].dtype) for side in (0, 1))
+                lower[k], upper[k] = torch.maximum(lower[k], low), torch.minimum(upper[k], up)
+                fans[k] = _made_anew(self.activations[k], fans[k], lower[k], upper[k], mask)
+        result = replace(self, lower=tuple(lower), upper=tuple(upper))
+        result.__dict__["fans"] = tuple(fans)
+        return result
+
+    def uncrossed(self) -> LayerBounds:
+        """The same bounds; where lower > upper (an empty bundle), upper is raised to lower."""
+        pairs = zip(self.lower, self.upper, strict=True)
+        upper = [torch.maximum(low, up) for low, up in pairs]
+        return self._with(self.lower, upper, lambda fan: fan)
 
     def to(self, dtype: torch.dtype) -> LayerBounds:
         """Rounded to another precision: good for a search, not for a proof."""
@@ -44,7 +70,10 @@ class LayerBounds:
     def at(self, index: Tensor) -> LayerBounds:
         """The bounds of some of the bundles."""
         lower, upper = ([_some(bound, index) for bound in s] for s in (self.lower, self.upper))
-        return self._with(lower, upper, lambda fan: _fan_at(fan, index))
+        result = self._with(lower, upper, lambda fan: _fan_at(fan, index))
+        if "_lines" in self.__dict__:
+            result.__dict__["_lines"] = [_lines_at(line, index) for line in self._lines]
+        return result
 
     def _with(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], change: Callable[[Fan], Fan]
@@ -68,8 +97,20 @@ class LayerBounds:
         activations: tuple[Activation, ...] = (),
     ) -> LayerBounds:
         """What signs [batch, n_k] of -1 and +1 say by themselves."""
-        anything = [torch.full_like(sign, torch.inf, dtype=dtype) for sign in signs]
-        return cls(tuple(-a for a in anything), tuple(anything), activations).within(signs)
+        if not signs:
+            return cls((), ())
+        whole, widths = torch.cat(list(signs), -1), [sign.shape[-1] for sign in signs]
+        endless = torch.full_like(whole, torch.inf, dtype=dtype)
+        sides = []
+        for anything, sign in ((-endless, whole > 0), (endless, whole < 0)):
+            cut = zip(
+                torch.split(anything, widths, -1),
+                torch.split(anything.masked_fill(sign, 0.0), widths, -1),
+                activations or [RELU] * len(widths),
+                strict=True,
+            )
+            sides.append(tuple(b if f is RELU else a for a, b, f in cut))
+        return cls(sides[0], sides[1], activations)
 
     def unstable(self) -> tuple[Tensor, ...]:
         """Which neurons are not affine between their bounds, [batch or 1, n_k] per layer."""
@@ -80,11 +121,37 @@ class LayerBounds:
         triples = zip(self.activations, self.lower, self.upper, strict=True)
         return tuple(unsteady(activation, lo, up) for activation, lo, up in triples)
 
-    def sizes(self) -> tuple[Tensor, ...]:
-        """Bounds of |z_k|."""
-        pairs = zip(self.lower, self.upper, strict=True)
+    def signs(self, batch: int) -> Tensor:
+        """+1 and -1 [batch, neurons] for ReLUs that are on and off between their bounds, else 0."""
+        lower, upper = self._joined(self.lower, batch), self._joined(self.upper, batch)
+        on, widths = lower >= 0, [bound.shape[-1] for bound in self.lower]
+        signs = on.to(torch.int8) - ((upper <= 0) & ~on).to(torch.int8)
+        for activation, part in zip(self.activations, torch.split(signs, widths, -1), strict=True):
+            if activation is not RELU:
+                part.zero_()
+        return signs
+
+    def most_unstable(self) -> list[int]:
+        """How many neurons of each layer are not affine in a bundle, at most: read at once."""
+        if any(activation is not RELU for activation in self.activations):
+            counts = torch.stack([mask.sum(-1).amax() for mask in self.unstable()])
+        else:
+            widths, batch = [b.shape[-1] for b in self.lower], max(len(b) for b in self.lower)
+            masks = torch.split(self.signs(batch) == 0, widths, -1)
+            counts = torch.stack([mask.sum(-1) for mask in masks]).amax(-1)
+        found: list[int] = counts.tolist()
+        return found
+
+    @staticmethod
+    def _joined(bounds: Sequence[Tensor], batch: int) -> Tensor:
+        return torch.cat([bound.expand(batch, -1) for bound in bounds], -1)
+
+    def sizes(self, begin: int = 0) -> tuple[Tensor, ...]:
+        """Bounds of |z_k|, from one layer on."""
+        pairs = zip(self.lower[begin:], self.upper[begin:], strict=True)
         return tuple(torch.maximum(-lo, up).clamp(min=0) for lo, up in pairs)
 
+    @cached_property
     def values(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """Lower and upper bounds of a_k."""
         return tuple(
@@ -131,6 +198,7 @@ class LayerBounds:
             (*self.lower, lower), (*self.upper, upper), (*self.activations, activation)
         )
         result.__dict__["fans"] = (*self.fans, *last.fans)
+        result.__dict__["values"] = (*self.values, *last.values)
         result.__dict__["_lines"] = [*self._lines, *last._lines]
         return result
 
@@ -140,12 +208,36 @@ def _some(bound: Tensor, index: Tensor) -> Tensor:
     return bound[index] if len(bound) > 1 else bound.expand(len(index), -1)
 
 
+def _lines_at(lines: Lines, index: Tensor) -> Lines:
+    """Lines of some of the bundles, or the same for all."""
+    low, chord, intercept = (p if len(p) == 1 else p[index] for p in lines[:3])
+    floor = lines.floor
+    return Lines(low, chord, intercept, floor if floor is None or len(floor) == 1 else floor[index])
+
+
 def _fan_at(fan: Fan, index: Tensor) -> Fan:
     """Lines of some of the bundles, or the same for all."""
     if len(fan.least) == 1:
         return fan
     low, floor, high, ceiling = (part[:, index] for part in fan[:4])
     return Fan(low, floor, high, ceiling, fan.least[index], fan.greatest[index])
+
+
+def _made_anew(
+    activation: Activation, fan: Fan | None, lower: Tensor, upper: Tensor, changed: Tensor
+) -> Fan:
+    """A fan with the lines of some neurons [batch, n] made for other intervals [batch, n]."""
+    if fan is None or activation.operands > 1:
+        return activation.fan(lower, upper)
+    batch, at = len(changed), torch.nonzero(changed).unbind(-1)
+    new = activation.fan(lower[at].unsqueeze(0), upper[at].unsqueeze(0))
+    lines = [part.expand(-1, batch, -1).clone() for part in fan[:4]]
+    sides = [part.expand(batch, -1).clone() for part in fan[4:]]
+    for part, found in zip(lines, new[:4], strict=True):
+        part[:, at[0], at[1]] = found[:, 0]
+    for part, found in zip(sides, new[4:], strict=True):
+        part[at] = found[0]
+    return Fan(*lines, *sides)
 
 
 def unsteady(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:

@@ -60,18 +60,30 @@ def _tile(weight: Tensor, fan: Fan) -> Tensor:
     return weight if times == 1 else torch.cat([weight] * times, -1)
 
 
+def dot(rows: Tensor, vector: Tensor, onto: Tensor | None = None) -> Tensor:
+    """row . vector for rows [batch, rows, n] and one vector [batch or 1, 1, n] for each batch; with
+    what is given [batch or 1, rows] added to it."""
+    column = vector.transpose(-1, -2)
+    if onto is None:
+        return (rows @ column).squeeze(-1)
+    if len(onto) == len(rows) == len(column):
+        return torch.baddbmm(onto.unsqueeze(-1), rows, column).squeeze(-1)
+    return onto + (rows @ column).squeeze(-1)
+
+
 def pull(
-    activation: Activation, coefficient: Tensor, lines: Lines, width: int
+    activation: Activation, coefficient: Tensor, lines: Lines, width: int, constant: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Coefficients of values as those of z [batch, rows, width], and what offsets add; lower bounds
-    take the line below where a coefficient is positive, and that above where it is not."""
+    """Coefficients of values as those of z [batch, rows, width], and the constant [batch or 1,
+    rows] with what offsets add; lower bounds take the line below where a coefficient is positive,
+    and that above where it is not."""
     low, chord, intercept, floor = lines
     negative = coefficient.clamp(max=0)
     if floor is None:
-        offset = (negative @ intercept.transpose(-1, -2)).squeeze(-1)
-        return torch.addcmul(negative * chord, coefficient.clamp(min=0), low), offset
+        through = torch.addcmul(negative * chord, coefficient.clamp(min=0), low)
+        return through, dot(negative, intercept, constant)
     positive = coefficient.clamp(min=0)
-    offset = _offsets(positive, floor) + _offsets(negative, intercept)
+    offset = constant + (_offsets(positive, floor) + _offsets(negative, intercept))
     if chord.shape[-1] != coefficient.shape[-1]:
         halves = zip(low.chunk(2, -1), chord.chunk(2, -1), strict=True)
         parts = torch.cat([torch.addcmul(negative * c, positive, a) for a, c in halves], -1)

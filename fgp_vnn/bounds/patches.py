@@ -95,8 +95,9 @@ class PatchPass:
         first = count.cumsum() - count
         row = 8 * _COPIES * self._entries()  # bytes
         fit = min(budget.at_once, COMMON.cached_windows) // row
-        # A place with more neurons than fit into the memory counts as several.
-        cap = max(1, budget.at_once // (2 * row))
+        # A place with more neurons than fit into the memory, or end in time, counts as several.
+        most = min(budget.at_once, COMMON.ascents) if neurons.is_cpu else budget.at_once
+        cap = max(1, most // (2 * row))
         parts = -(-count // cap)
         before = cap * (np.arange(parts.sum()) - np.repeat(parts.cumsum() - parts, parts))
         places, first, count = (np.repeat(a, parts) for a in (places, first, count))
@@ -105,11 +106,11 @@ class PatchPass:
         by_count = np.argsort(-count, kind="stable")
         begin = 0
         while begin < len(by_count):
-            most = int(count[by_count[begin]])
-            some = by_count[begin : begin + max(1, fit // (2 * most))]
+            rows = int(count[by_count[begin]])
+            some = by_count[begin : begin + max(1, fit // (2 * rows))]
             begin += len(some)
             # Where a place has fewer neurons than another, its last one is bounded again.
-            at = np.minimum(np.arange(most), count[some, None] - 1)
+            at = np.minimum(np.arange(rows), count[some, None] - 1)
             chosen = host[order[first[some, None] + at]]
             where = np.stack([places[some] // width, places[some] % width], -1)
             pair = (torch.from_numpy(part).to(neurons.device) for part in (where, chosen))
@@ -179,9 +180,9 @@ class PatchPass:
             read = self._windows(k, patch, group)
             coefficient = patch.rows.flatten(2)
             line = Lines(*(read(part) for part in self._lines[k - 1][:3]))
-            through, offset = pull(RELU, coefficient, line, coefficient.shape[-1])
-            constant = constant + offset + dot(through, read(self._network.maps[k - 1].bias))
-            error = error + rounding.of_layer(k, coefficient, window=read)
+            through, constant = pull(RELU, coefficient, line, coefficient.shape[-1], constant)
+            constant = dot(through, read(self._network.maps[k - 1].bias), constant)
+            error = rounding.after_layer(error, k, coefficient, window=read)
             rows = through.reshape(patch.rows.shape)
             self._pull(k, patch._replace(rows=rows), waiting, group)
         return self._at_input(waiting.get(0), constant, error, group)

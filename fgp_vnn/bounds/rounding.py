@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
+from fgp_vnn.bounds.lines import dot as dot
 from fgp_vnn.bounds.lines import highest, steepest
 from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.activations.base import Fan
-from fgp_vnn.network.model import Network
+from fgp_vnn.network.model import Charge, Network
 
 if TYPE_CHECKING:
     from fgp_vnn.bounds.layers import LayerBounds
@@ -35,8 +36,7 @@ class Rounding:
     After each step the computed coefficients count as exact, and what their errors do to the bound
     is charged at once: a coefficient of a_k or z_k that is off by e moves the bound by at most e
     |a_k| or e |z_k|, and these are bounded by the layer bounds. So an error made at one layer never
-    grows with depth. `_terms` [batch or 1, n] are weighed by the rows that a map is applied to, and
-    `_floors` [batch or 1, 1] are not.
+    grows with depth.
     """
 
     def __init__(
@@ -49,43 +49,48 @@ class Rounding:
         """`before` is the same for the bounds of fewer layers."""
         self._unit = unit(network.dtype)
         self.domain = domain
-        read_by = [0] * len(network.maps)  # how many maps read each source
-        for source in (s for affine in network.maps for s in affine.sources):
-            read_by[source] += 1
-        lost, box = self._unit.lost, domain.box()
         if bounds.activations != network.activations[: len(bounds.activations)]:
             raise AssertionError("bounds of other activations")
         self._activations, self._fans = bounds.activations, bounds.fans
-        arrive = [torch.maximum(box.lower.abs(), box.upper.abs()), *bounds.sizes()]
-        self._arrive = [size.reshape(-1, size.shape[-1]) + lost for size in arrive]
-        self._sizes = [self._arrive[0]]  # of what maps read
-        for size, fan in zip(self._arrive[1:], self._fans, strict=True):
+        lost = self._unit.lost
+        if before is None:
+            box = domain.box()
+            size = torch.maximum(box.lower.abs(), box.upper.abs())
+            self._arrive = [size.reshape(-1, size.shape[-1]) + lost]
+            self._sizes = [self._arrive[0]]  # of what maps read
+        else:
+            self._arrive, self._sizes = [*before._arrive], [*before._sizes]
+        for size in bounds.sizes(len(self._arrive) - 1):
+            self._arrive.append(size.reshape(-1, size.shape[-1]) + lost)
+            fan = self._fans[len(self._sizes) - 1]
             if fan is not None:
                 size = torch.maximum(fan.least.abs(), fan.greatest.abs()) + lost
-            self._sizes.append(size)
+            self._sizes.append(self._arrive[-1] if fan is None else size)
         self._through: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # of fans, when asked for
-        self._terms: list[Tensor] = [] if before is None else [*before._terms]
-        self._floors: list[Tensor] = [] if before is None else [*before._floors]
+        self._input: tuple[Tensor, Tensor] | None = None if before is None else before._input
+        self._charges: list[Charge] = [] if before is None else [*before._charges]
         # Of ReLU layers by their numbers: made when they are first needed.
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
         if before is not None:
             self._layers |= before._layers
+        self._charge(network)
+
+    def _charge(self, network: Network) -> None:
+        """Charge the maps whose sources are bounded."""
+        read_by = [0] * len(network.maps)  # how many maps read each source
+        for source in (s for affine in network.maps for s in affine.sources):
+            read_by[source] += 1
         for index, affine in enumerate(network.maps):
-            if index < len(self._terms):
+            if index < len(self._charges):
                 continue
             if any(source >= len(self._sizes) for source in affine.sources):
                 break
-            read = [self._sizes[s] for s in affine.sources]
             # A coefficient is then added to those of other maps, and what a map adds to the
             # constant passes through two sums for each layer below it and four at the input.
             merged = max(read_by[s] for s in affine.sources)
             steps = affine.operations + affine.outputs + max(merged, 2 * index + 4)
-            gone = affine.lost(read)
-            terms = self._unit.share(steps) * affine.magnitude(read) + lost * (gone.forward + 1)
-            if affine.defect is not None:
-                terms = terms + self._unit.grow(steps) * affine.defect
-            self._terms.append(terms)
-            self._floors.append(lost * (gone.backward + 4 * affine.outputs + _sum(terms)))
+            read = [self._sizes[s] for s in affine.sources]
+            self._charges.append(affine.charge(read, self._unit.share(steps)))
 
     def over(self, domain: Domain) -> Rounding:
         """The same for a domain in the same box, and for bounds that are no wider than these: what
@@ -96,12 +101,13 @@ class Rounding:
 
     def of_map(self, index: int, rows: Tensor) -> Tensor:
         """Of applying map number `index` to rows [batch, rows, outputs]."""
-        return dot(rows.abs(), _wide(self._terms[index])) + self._floors[index]
+        terms, floor = self._charges[index]
+        return dot(rows.abs(), _wide(terms)) + floor
 
     def of_neurons(self, index: int, neurons: Tensor) -> Tensor:
         """Of the rows [batch, m] of single neurons."""
-        terms = self._terms[index].expand(len(neurons), -1)
-        return terms.gather(-1, neurons) + self._floors[index]
+        terms, floor = self._charges[index]
+        return terms.expand(len(neurons), -1).gather(-1, neurons) + floor
 
     def of_layer(
         self,
@@ -115,14 +121,27 @@ class Rounding:
 
         Slopes of ReLUs are at most 1, so what goes through one is no larger than what came to it:
         three roundings of each coefficient, weighed by |z|. Intercepts are at most |z| as well;
-        each takes three operations, and their product with the coefficients has 2 n of them.
+        each takes three operations, and their product with the coefficients has 2 n of them. For
+        what all of these lose, and for terms that are weighed again, a charge has room.
         """
+        none = coefficient.new_zeros(coefficient.shape[:-1])
+        return self.after_layer(none, layer, coefficient, multiplier, window)
+
+    def after_layer(
+        self,
+        error: Tensor,
+        layer: int,
+        coefficient: Tensor,
+        multiplier: Tensor | None = None,
+        window: Window = _wide,
+    ) -> Tensor:
+        """The same added to an error [batch or 1, rows]."""
         size, fan = coefficient.abs(), self._fans[layer - 1]
         if fan is not None:
-            return self._of_fan(layer, size, multiplier, fan)
+            return error + self._of_fan(layer, size, multiplier, fan)
         size = size if multiplier is None else size + multiplier.abs()
         terms, floor = self._of_relus(layer)
-        return dot(size, window(terms)) + floor
+        return dot(size, window(terms), error) + floor
 
     def _of_relus(self, layer: int) -> tuple[Tensor, Tensor]:
         """What a layer of ReLUs and its map add: terms [batch or 1, n] and a floor."""
@@ -130,9 +149,9 @@ class Rounding:
             lost, sizes = self._unit.lost, self._arrive[layer]
             width = sizes.shape[-1]  # at least that of a window
             share = self._unit.share(width + 2 * layer + 8)
-            terms = self._terms[layer - 1] + (share + lost) * sizes + 4 * lost
-            floor = self._floors[layer - 1] + lost * (4 * _sum(sizes) + 4 * width + _sum(terms))
-            self._layers[layer] = terms, floor
+            terms, floor = self._charges[layer - 1]
+            terms = torch.add(terms, sizes, alpha=share + lost)
+            self._layers[layer] = terms, torch.add(floor, _sum(sizes), alpha=6 * lost)
         return self._layers[layer]
 
     def _of_fan(self, layer: int, size: Tensor, multiplier: Tensor | None, fan: Fan) -> Tensor:
@@ -153,28 +172,26 @@ class Rounding:
         lost, arrive, width = self._unit.lost, self._arrive[layer], fan.least.shape[-1]
         activation, steep = self._activations[layer - 1], steepest(fan)
         share = self._unit.share(3 * width + 2 * layer + 24)
-        each_z = (share + lost) * arrive + 4 * lost + self._terms[layer - 1]
+        below, under = self._charges[layer - 1]
+        each_z = (share + lost) * arrive + 4 * lost + below
         read, through = (
             part.reshape(part.shape[0], -1, width).sum(-2)
             for part in (activation.expand(arrive), activation.expand(each_z) * steep)
         )
         own = share * highest(fan) + lost * (8 + 8 * read)
         count = 8 * _sum(read) + 8 * (width + arrive.shape[-1]) + _sum(each_z) + _sum(own)
-        floor = lost * count + self._floors[layer - 1]
+        floor = lost * count + under
         return own + self._unit.grow(width + 8) * through, each_z, floor
 
     def of_input(self, weight: Tensor, reach: Tensor, window: Window = _wide) -> Tensor:
         """Of the value at the domain's centre and of the support `reach` [batch, rows]."""
-        inputs, lost = weight.shape[-1], self._unit.lost
-        terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
-        error = dot(weight.abs(), window(terms)) + self.domain.unsure(weight, reach)
-        return error + lost * (4 * inputs + 4 + _sum(terms))
+        if self._input is None:
+            inputs, lost = self._sizes[0].shape[-1], self._unit.lost  # at least that of a window
+            terms = self._unit.share(inputs + 6) * self._sizes[0] + lost
+            self._input = terms, lost * (4 * inputs + 4 + _sum(terms))
+        terms, floor = self._input
+        return dot(weight.abs(), window(terms)) + self.domain.unsure(weight, reach) + floor
 
 
 def _sum(vectors: Tensor) -> Tensor:
     return vectors.sum(-1, keepdim=True)
-
-
-def dot(rows: Tensor, vector: Tensor) -> Tensor:
-    """row . vector for rows [batch, rows, n] and one vector [batch or 1, 1, n] for each batch."""
-    return (rows @ vector.transpose(-1, -2)).squeeze(-1)

@@ -3,7 +3,8 @@
 A bound is the least value of a linear function over the domain. By the envelope theorem its
 derivatives need only the minimiser x*, carried forward through the lines that the backward pass
 chose: with z the value that arrives at a neuron and A the coefficient of its output,
-d bound / d alpha = max(A, 0) * z and d bound / d beta = -s * z. No graph is recorded.
+d bound / d alpha = max(A, 0) * z and d bound / d beta = -s * (z - p) for a constraint s * (z - p)
+>= 0. No graph is recorded.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
+from fgp_vnn.bounds.constraints import Constraints, Pressed, constraints, folded, unfolded, width
 from fgp_vnn.bounds.lines import push, rise
 from fgp_vnn.bounds.multipliers import Layout, State
 from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
 from fgp_vnn.bounds.stepping import Best, Rise, steps_of
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import Box, Domain
-from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Network
 from fgp_vnn.strategy import Ascent
 
@@ -40,9 +41,10 @@ def start(network: Network, rows: Tensor, bounds: LayerBounds) -> Multipliers:
     """The slopes of a plain backward pass, and no multipliers."""
     batch, count = rows.shape[:2]
     alpha, beta = [], []
-    for slopes, lo in zip(first_slopes(bounds), bounds.lower, strict=True):
+    parts = zip(first_slopes(bounds), bounds.activations, bounds.lower, strict=True)
+    for slopes, activation, lo in parts:
         alpha.append(slopes.to(rows.dtype).unsqueeze(-2).expand(batch, count, -1).contiguous())
-        beta.append(rows.new_zeros(batch, count, lo.shape[-1]))
+        beta.append(rows.new_zeros(batch, count, width(activation, lo.shape[-1])))
     return Multipliers(tuple(alpha), tuple(beta))
 
 
@@ -64,11 +66,12 @@ class Rows(NamedTuple):
     bounds: LayerBounds
     signs: Sequence[Tensor] | None = None  # [batch, n_k] per layer, of closed neurons
     rounding: Rounding | None = None  # of wider bounds, if it is there already
+    ends: Sequence[Tensor] | None = None  # [batch, 2, n_k] per layer, of smooth neurons, with signs
 
     def on(self, network: Network, domain: Domain) -> Rows:
         """The same of a network and a domain in another precision."""
         rows, bounds = self.rows.to(network.dtype), self.bounds.to(network.dtype)
-        return Rows(network, domain, self.target, rows, bounds, self.signs)
+        return Rows(network, domain, self.target, rows, bounds, self.signs, ends=self.ends)
 
     def at(self, index: Tensor) -> Rows:
         """The same of some of the batch."""
@@ -78,30 +81,31 @@ class Rows(NamedTuple):
         elif isinstance(domain, Box) and domain.lower.dim() > 1:
             domain = Box(domain.lower[index], domain.upper[index])
         signs = None if self.signs is None else [sign[index] for sign in self.signs]
+        ends = None if self.ends is None else [end[index] for end in self.ends]
         rows, bounds = self.rows[index], self.bounds.at(index)
-        return self._replace(domain=domain, rows=rows, bounds=bounds, signs=signs)
+        return self._replace(domain=domain, rows=rows, bounds=bounds, signs=signs, ends=ends)
 
-    def closed(self) -> list[Tensor] | None:
-        """The signs [batch, 1, n_k] of the layers below, in the precision of the rows."""
+    def closed(self) -> Constraints | None:
+        """What holds of the layers below besides their bounds, in the precision of the rows."""
         if self.signs is None:
             return None
-        return [s.unsqueeze(-2).to(self.rows.dtype) for s in self.signs[: self.target]]
+        functions = self.network.activations[: self.target]
+        ends = None if self.ends is None else self.ends[: self.target]
+        return constraints(functions, self.signs[: self.target], ends, self.rows.dtype)
 
-    def of_relus(self, parts: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """What is known of each layer, without smooth ones: their neurons have no sign."""
-        kinds = zip(self.network.activations, parts, strict=False)
-        return [part if activation is RELU else None for activation, part in kinds]
-
-    def backward(self, now: Multipliers, rounding: Rounding) -> Backward:
-        """A backward pass with these slopes and multipliers, and a proved bound."""
-        closed, beta = self.closed(), None
+    def backward(self, now: Multipliers, rounding: Rounding | None = None) -> Backward:
+        """A backward pass with these slopes and multipliers; with `rounding`, a proved bound."""
+        closed, pressed = self.closed(), None
         if closed is not None:
-            pairs = zip(closed, now.beta, strict=False)
-            beta = self.of_relus([sign * one for sign, one in pairs])
+            parts = now.beta[: self.target]
+            whole = torch.cat(parts, -1) if parts else closed.sign
+            signed = torch.split(closed.sign * whole, [part.shape[-1] for part in parts], -1)
+            proved = rounding is not None
+            shift = closed.proved_shift(whole, self.target) if proved else closed.shift(whole)
+            pressed = Pressed(folded(self.network.activations, signed), shift)
         lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
-        return backward(
-            self.network, self.domain, self.target, rows, lines, beta=beta, rounding=rounding
-        )
+        network, domain, target = self[:3]
+        return backward(network, domain, target, rows, lines, beta=pressed, rounding=rounding)
 
 
 def ascend(
@@ -133,7 +137,7 @@ def _best_of_steps(
     now = start(asked.network, asked.rows, asked.bounds) if begin is None else begin
     whole = layout = Layout(now.to(asked.network.dtype), asked.target)
     state = layout.first
-    steps, closed = steps_of(ascent, state), _closed(asked, layout)
+    steps, closed = steps_of(ascent, state), asked.closed()
     passed, lines = _passed(asked, layout, state, closed)
     best = Best(passed.least, state, moves=asked.signs is not None, most=ascent.left)
     for step in range(ascent.steps + 1):
@@ -148,7 +152,7 @@ def _best_of_steps(
                 break
             asked, state, passed = asked.at(left), state.at(left), _some(passed, left)
             layout = Layout(layout.apart(state), asked.target)
-            lines, closed = asked.bounds.lines(layout.apart(state).alpha), _closed(asked, layout)
+            lines, closed = asked.bounds.lines(layout.apart(state).alpha), asked.closed()
             steps.keep(left)
         points = asked.domain.maximiser(-passed.weight)
         found, _, arrived = carry(asked.network, asked.target, points, lines, passed.coefficients)
@@ -159,23 +163,19 @@ def _best_of_steps(
     return whole.apart(best.state)
 
 
-def _closed(asked: Rows, layout: Layout) -> Tensor | None:
-    """The signs [batch, 1, neurons] of closed neurons, if there are any."""
-    signs = asked.closed()
-    return None if signs is None else layout.of_neurons(signs)
-
-
 def _passed(
-    asked: Rows, layout: Layout, state: State, closed: Tensor | None
+    asked: Rows, layout: Layout, state: State, closed: Constraints | None
 ) -> tuple[Backward, list[Lines]]:
     """A backward pass, with rounding errors not taken off, and the lines that it went through."""
-    now, beta = layout.apart(state), None
+    now, pressed = layout.apart(state), None
     lines = asked.bounds.lines(now.alpha)
     if closed is not None:
-        signed = state._replace(beta=closed * state.beta)
-        beta = asked.of_relus(layout.apart(signed).beta)
+        signed = layout.apart(state._replace(beta=closed.sign * state.beta)).beta
+        taken = folded(asked.network.activations, signed[: asked.target])
+        pressed = Pressed(taken, closed.shift(state.beta))
     network, domain, target, rows = asked[:4]
-    return backward(network, domain, target, now.mix(rows), lines, beta=beta), lines
+    passed = backward(network, domain, target, now.mix(rows), lines, beta=pressed)
+    return passed, lines
 
 
 def _some(passed: Backward, index: Tensor) -> Backward:
@@ -189,7 +189,7 @@ def _rise(
     asked: Rows,
     layout: Layout,
     state: State,
-    closed: Tensor | None,
+    closed: Constraints | None,
     found: dict[int, Tensor],
     coefficients: dict[int, Tensor],
 ) -> Rise:
@@ -198,8 +198,9 @@ def _rise(
     alpha = layout.of_values(_rises(asked, layout.apart(state), found, coefficients, masks))
     if closed is None:
         return Rise(alpha, None, None)
-    z = layout.of_neurons(asked.of_relus([found.get(k + 1) for k in range(asked.target)]))
-    return Rise(alpha, -closed * z, layout.sizes(coefficients))
+    arrived = [found.get(k + 1) for k in range(asked.target)]
+    z = layout.of_neurons(unfolded(asked.network.activations, arrived))
+    return Rise(alpha, closed.rise(z), layout.sizes(coefficients))
 
 
 def _rises(

@@ -42,6 +42,12 @@ def boxes_at_once(network: Network, limit: int) -> int:
     return _fit(limit, max(rows, forms), network)
 
 
+def curved_at_once(network: Network, columns: int, limit: int) -> int:
+    """How many boxes get forms of second order with so many columns of all values at a time."""
+    widths = (network.inputs, *network.widths, *network.value_widths, network.outputs)
+    return _fit(limit, columns * (sum(widths) + _COPIES * max(widths)), network)
+
+
 def regions_at_once(network: Network, limit: int) -> int:
     """How many regions get affine forms of all neurons at a time."""
     forms = (network.inputs + 1) * (network.neurons + network.outputs)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import Checked, check, digest, understood
-from fgp_vnn.certificate.checker.network import Network
+from fgp_vnn.certificate.checker.network import CheckedNetwork
 from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
 from fgp_vnn.certificate.repair import MARGIN, repair_boxes
 from fgp_vnn.property.model import Property
@@ -49,7 +49,7 @@ def prove(
 
 
 def _repaired(
-    network: Network, prop: Property, step: ProofStep, watch: Callable[[], None]
+    network: CheckedNetwork, prop: Property, step: ProofStep, watch: Callable[[], None]
 ) -> ProofStep:
     if step.kind != "boxes":
         return step

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import BATCH, box_bounds
 from fgp_vnn.certificate.checker.forms import Array
-from fgp_vnn.certificate.checker.network import Network
+from fgp_vnn.certificate.checker.network import CheckedNetwork
 from fgp_vnn.certificate.checker.proof import ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF, box_levels
 from fgp_vnn.certificate.checker.unsafe import Unsafe
@@ -27,7 +27,7 @@ MARGIN = 1e-9  # what a bound should be above 0: another processor may round oth
 
 
 def repair_boxes(
-    network: Network, case: Case, step: ProofStep, watch: Callable[[], None]
+    network: CheckedNetwork, case: Case, step: ProofStep, watch: Callable[[], None]
 ) -> ProofStep:
     """The step with leaves split until the checker closes each; `watch` may raise to end it."""
     wanted = np.ones(int((step.arrays["tree"] == LEAF).sum()), dtype=bool)
@@ -43,7 +43,7 @@ def repair_boxes(
 
 
 def _split(
-    network: Network, case: Case, step: ProofStep, failed: list[int], *, by_width: bool
+    network: CheckedNetwork, case: Case, step: ProofStep, failed: list[int], *, by_width: bool
 ) -> tuple[ProofStep, NDArray[np.bool_]]:
     """The step with some of its leaves halved, and which of its leaves [leaves] are new."""
     lower, upper = _boxes(case, step, failed)
@@ -91,7 +91,7 @@ def _boxes(case: Case, step: ProofStep, leaves: list[int]) -> tuple[Array, Array
 
 
 def _best_halves(
-    network: Network,
+    network: CheckedNetwork,
     case: Case,
     step: ProofStep,
     lower: Array,
@@ -127,7 +127,7 @@ def _best_halves(
 
 
 def _weigh(
-    network: Network, case: Case, step: ProofStep, lower: Array, upper: Array, weights: Array
+    network: CheckedNetwork, case: Case, step: ProofStep, lower: Array, upper: Array, weights: Array
 ) -> tuple[Array, Array]:
     """The best bounds [boxes] of sums in boxes, and their weights [boxes, rows]: of each disjunct
     the given sum, or one of its rows alone."""

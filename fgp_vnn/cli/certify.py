@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 REASONS = 5  # why points were not decided: the most frequent ones are printed
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
-HEURISTICS = ("alternate", "cache_first", "joint", "reduce", "signed", "stable")
+HEURISTICS = ("alternate", "cache_first", "combined", "reduce", "signed", "stable")
 # The same in every row; `options` are those of the search that are not as usual.
 RUN = ("network", "data", "norm", "epsilon", "clip", "timeout", "options")
 COLUMNS = (
@@ -150,7 +150,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         if args.engine not in ("auto", "walk"):
             raise InputError(f"--paper is the walk: leave out --engine {args.engine}")
         settings.update(engine="walk")
-        settings.update(dict.fromkeys(("alternate", "joint", "signed", "stable"), False))
+        settings.update(dict.fromkeys(("alternate", "combined", "signed", "stable"), False))
     return settings
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,53 +71,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify one property, write and print the verdict; the exit code."""
-    ends = math.inf if args.timeout is None else time.monotonic() + args.timeout
+    begin = time.monotonic()
     _check_outputs(args)
     with leave_on_interrupt():
-        from fgp_vnn.base.verdict import Verdict
-        from fgp_vnn.property import load_property
-        from fgp_vnn.property.results import write_results
-
-        def finish(verdict: Verdict) -> None:
-            """Write and print a verdict; what cannot be written is printed all the same."""
-            try:
-                if args.results is not None:
-                    sat = verdict.status == "sat"
-                    prop = load_property(args.property, joint=True) if sat else None
-                    write_results(args.results, verdict, prop)
-            finally:
-                clear()
-                text = json.dumps(verdict.as_dict()) if args.json else summary(verdict)
-                hinted = verdict.status == "sat" and not args.json and sys.stdout.isatty()
-                say(text + (_where_found(args.results) if hinted else ""))
-
-        def give_up(reason: str, code: int) -> int:
-            seconds = {"total": time.monotonic() - begin}
-            try:
-                finish(Verdict("timeout", reason=reason, seconds=seconds))
-            except InputError as error:
-                os.write(2, f"fgp-vnn: {error}\n".encode())
-                return 2
-            except BrokenPipeError:
-                return NOBODY_READS
-            return code
-
-        begin = time.monotonic()
+        finish, give_up = _ways_to_end(args, begin)
+        ends = math.inf if args.timeout is None else begin + args.timeout
         with watched(ends, give_up, own_process=args.own_process) as conclude:
             from fgp_vnn.api.verify import verify
+            from fgp_vnn.base.verdict import Verdict
 
             set_threads(args.threads)
-            left = None if args.timeout is None else max(ends - time.monotonic(), LEAST_SECONDS)
             settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
+            settings["certificate"] = args.certificate
+            if args.timeout is not None:
+                settings["timeout"] = max(ends - time.monotonic(), LEAST_SECONDS)
             try:
                 with told(args.verbose):
-                    verdict = verify(
-                        args.model,
-                        args.property,
-                        timeout=left,
-                        certificate=args.certificate,
-                        **settings,
-                    )
+                    verdict = verify(args.model, args.property, **settings)
             except OutOfMemoryError as error:
                 seconds = {"total": time.monotonic() - begin}
                 verdict = Verdict("unknown", reason=str(error), seconds=seconds)
@@ -126,6 +97,41 @@ def run(args: argparse.Namespace) -> int:
     if args.own_process:
         os._exit(code)  # half a second sooner than by unloading the libraries one by one
     return code
+
+
+def _ways_to_end(
+    args: argparse.Namespace, begin: float
+) -> tuple[Callable[[Verdict], None], Callable[[str, int], int]]:
+    """What writes and prints a verdict, and what does so with one of its own and gives the exit
+    code, for a reason; all that they import is imported here, before anything can end the run."""
+    from fgp_vnn.base.verdict import Verdict
+    from fgp_vnn.property import load_property
+    from fgp_vnn.property.results import write_results
+
+    def finish(verdict: Verdict) -> None:
+        try:  # what cannot be written is printed all the same
+            if args.results is not None:
+                sat = verdict.status == "sat"
+                prop = load_property(args.property, joint=True) if sat else None
+                write_results(args.results, verdict, prop)
+        finally:
+            clear()
+            text = json.dumps(verdict.as_dict()) if args.json else summary(verdict)
+            hinted = verdict.status == "sat" and not args.json and sys.stdout.isatty()
+            say(text + (_where_found(args.results) if hinted else ""))
+
+    def give_up(reason: str, code: int) -> int:
+        seconds = {"total": time.monotonic() - begin}
+        try:
+            finish(Verdict("timeout", reason=reason, seconds=seconds))
+        except InputError as error:
+            os.write(2, f"fgp-vnn: {error}\n".encode())
+            return 2
+        except BrokenPipeError:
+            return NOBODY_READS
+        return code
+
+    return finish, give_up
 
 
 def _check_outputs(args: argparse.Namespace) -> None:

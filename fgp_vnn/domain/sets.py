@@ -97,6 +97,8 @@ def along(sizes: Tensor, radius: Tensor) -> Tensor:
     lost = unit(sizes.dtype).lost
     if sizes.dim() == 2 and radius.dim() == 3:  # the same rows in each box of a batch
         return (radius.squeeze(-2) + lost) @ sizes.T + lost * sizes.shape[-1]
+    if sizes.dim() == 3 and radius.shape == (len(sizes), 1, sizes.shape[-1]):
+        return (sizes @ (radius + lost).mT).squeeze(-1) + lost * sizes.shape[-1]
     return (sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]
 
 

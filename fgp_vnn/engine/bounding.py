@@ -52,7 +52,7 @@ def bound_root(problem: Problem) -> Tensor:
             problem.condensed = found.condensed
             return found.condensed.least
         known = found.known
-    if query.network.piecewise_linear and not problem.log.wanted:
+    if query.network.piecewise_linear and not problem.log.wanted and not budget.expired():
         worth = seen(query.network)
     problem.bounds = root_bounds(
         query.network, query.domain, known=known, worth=worth, budget=budget
@@ -167,7 +167,13 @@ def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
     else:
         fit = ascents_at_once(network, depth, limit)
     rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    found = [_bound_rows(problem, rows[:, some], ascent) for some in parts(network.outputs, fit)]
+    rounding = None
+    if ascent is None and not problem.budget.expired():
+        rounding = Rounding(network, query.domain, problem.bounds)
+    found = [
+        _bound_rows(problem, rows[:, some], ascent or rounding)
+        for some in parts(network.outputs, fit)
+    ]
     least = torch.cat([part for part, _ in found], -1)[0]
     left = set(open_disjuncts(problem, least))
     slopes = zip(*(alpha for _, alpha in found), strict=True)
@@ -177,18 +183,17 @@ def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
 
 
 def _bound_rows(
-    problem: Problem, rows: Tensor, ascent: Ascent | None
+    problem: Problem, rows: Tensor, how: Ascent | Rounding | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Proved lower bounds [1, m] of rows [1, m, outputs], and the slopes that give them, if a log
-    wants them; bounds that say nothing when time is up."""
+    """Proved lower bounds [1, m] of rows [1, m, outputs], by optimised slopes or plainly, and the
+    slopes that give them, if a log wants them; bounds that say nothing when time is up."""
     query, bounds = problem.query, problem.bounds
     network, domain, depth = query.network, query.domain, len(query.network.layers)
-    if problem.budget.expired():
+    if how is None or problem.budget.expired():
         slopes = start(network, rows, bounds).alpha if problem.log.wanted else ()
         return rows.new_full(rows.shape[:2], -torch.inf), slopes
-    if ascent is None:
-        rounding = Rounding(network, domain, bounds)
-        passed = backward(network, domain, depth, rows, bounds.lines(), rounding=rounding)
+    if isinstance(how, Rounding):
+        passed = backward(network, domain, depth, rows, bounds.lines(), rounding=how)
         return passed.least, start(network, rows, bounds).alpha if problem.log.wanted else ()
 
     def done(least: Tensor) -> bool:
@@ -196,7 +201,7 @@ def _bound_rows(
         closed = query.closed(least) if whole else least > 0
         return bool(closed.all()) or problem.budget.expired()
 
-    result = ascend(Rows(network, domain, depth, rows, bounds), ascent=ascent, done=done)
+    result = ascend(Rows(network, domain, depth, rows, bounds), ascent=how, done=done)
     return result.least, result.multipliers.alpha if problem.log.wanted else ()
 
 

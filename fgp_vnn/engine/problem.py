@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -87,6 +88,13 @@ class Problem:
         if self.settings.reduce:
             self.enter(*reduce_inputs(self.query))
 
+    def standing_for(self, query: Query, bounds: LayerBounds, budget: Budget) -> Problem:
+        """A problem of its own that is open wherever this one is, over the same inputs; what it
+        costs is counted here."""
+        found = copy(self)
+        found.query, found.bounds, found.budget, found.log = query, bounds, budget, NullLog(query)
+        return found
+
     def drop_stable(self) -> None:
         """Drop the stable neurons, if that makes the query smaller."""
         before, bounds = self.query, self.bounds
@@ -95,11 +103,13 @@ class Problem:
             self.log.names.keep_neurons(self.condensed.neurons)
             self.condensed = None
             return
-        self.query, self.bounds = collapse(before, bounds, budget=self.budget)
+        if self.budget.expired():
+            return
+        left = left_over(before, bounds)
+        self.query, self.bounds = collapse(before, bounds, budget=self.budget, left=left)
         if self.query is not before:
             none = torch.zeros(0, dtype=torch.bool, device=before.network.device)
-            left = torch.nonzero(torch.cat([none, *left_over(before, bounds)])).flatten()
-            self.log.names.keep_neurons(left)
+            self.log.names.keep_neurons(torch.nonzero(torch.cat([none, *left])).flatten())
 
     def shrink(self) -> None:
         """Drop everything that cannot matter: stable neurons, duplicate neurons, inputs."""

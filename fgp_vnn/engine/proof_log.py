@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fgp_vnn.bounds.constraints import width
 from fgp_vnn.certificate.checker.proof import ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF
 from fgp_vnn.engine.original_names import OriginalNames
@@ -71,6 +72,7 @@ class ProofLog(NullLog):
         super().__init__(query)
         self.steps: list[ProofStep] = []
         self.gap = ""
+        self._functions = query.network.activations
         # Only layers of these kinds have the same neurons here and in the checker.
         self._by_neurons = all(f in _NAMED for f in query.network.activations)
         self._case = case
@@ -126,7 +128,10 @@ class ProofLog(NullLog):
             elif proved and self._leaves and not self._by_neurons:
                 self._close_whole(self.names.disjuncts, np.arange(self._row_count))
             elif proved and self._leaves:
-                self._close(Bundles.joined(self._leaves))
+                leaves = Bundles.joined(self._leaves)
+                if bool(leaves.ends.isfinite().any()):
+                    raise LookupError("splits of smooth neurons have no form in a certificate")
+                self._close(leaves)
             if proved and in_time and self._boxes:
                 self._close_boxes()
         except LookupError as error:
@@ -164,6 +169,7 @@ class ProofLog(NullLog):
         they hold the bundles."""
         names = np.concatenate([np.zeros(0, int), *self.names.neurons[:layers]])
         owner, signs, alpha, beta = (part.cpu().numpy() for part in bundles.parts()[:4])
+        places = self._places(layers)
         nodes: list[int] = []
         order: list[int] = []
         multipliers: list[float] = []
@@ -173,7 +179,7 @@ class ProofLog(NullLog):
             nodes += [LEAF if node == LEAF else int(names[node]) for node in tree]
             for leaf, path in leaves:
                 order.append(int(members[leaf]))
-                multipliers += beta[members[leaf], path].tolist()
+                multipliers += beta[members[leaf], places[path]].tolist()
         arrays = {
             "tree": np.array(nodes),
             "columns": names[: alpha.shape[1]],
@@ -181,6 +187,14 @@ class ProofLog(NullLog):
             "multipliers": np.array(multipliers),
         }
         return arrays, np.array(order)
+
+    def _places(self, layers: int) -> Array:
+        """Where the multiplier of each neuron's sign is among those of all constraints."""
+        places, begin = [np.zeros(0, int)], 0
+        for own, names in zip(self.names.layers[:layers], self.names.neurons, strict=False):
+            places.append(begin + np.arange(len(names)))
+            begin += width(self._functions[own], len(names))
+        return np.concatenate(places)
 
     def _close_boxes(self) -> None:
         lower, upper, given = (np.concatenate(part) for part in zip(*self._boxes, strict=True))
@@ -201,4 +215,5 @@ def _unsplit(slopes: Tensor) -> Bundles:
     """Each a bundle of its own with everything open, and slopes [bundles, neurons]."""
     none = torch.zeros_like(slopes)
     numbers = torch.arange(len(slopes))
-    return Bundles(numbers, none.to(torch.int8), slopes, none, torch.ones(len(slopes), 1))
+    ends = slopes.new_zeros(len(slopes), 2, 0)
+    return Bundles(numbers, none.to(torch.int8), slopes, none, torch.ones(len(slopes), 1), ends)

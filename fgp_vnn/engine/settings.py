@@ -24,7 +24,7 @@ MOST_JOBS = 1024
 _OPTIONS = ("timeout", "progress", "clip", "mask", "target", "mean", "std")  # no settings
 _ANYWHERE = ("device", "memory", "seed")
 _SEARCH = (*_ANYWHERE, "engine", "variant", "attack", "alternate", "lp")
-_WALK = ("stable", "signed", "joint", "cache_first", "batch")
+_WALK = ("stable", "signed", "combined", "cache_first", "batch")
 # What each of the library's functions makes use of.
 ROUTES: Mapping[str, tuple[str, ...]] = {
     "verify": (*_SEARCH, "precision", "float32_semantics", "jobs"),
@@ -52,7 +52,7 @@ class Settings:
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
     reduce: bool = True  # inputs that do not matter are dropped; in l2, all but the row space
     signed: bool = True  # the walk drops regions that miss the domain by one constraint
-    joint: bool = True  # and those that miss it by several constraints together
+    combined: bool = True  # and those that miss it by several constraints together
     cache_first: bool = True  # the first layer's supports are computed once
     batch: int | None = None  # regions at a time; None: what the strategy says
 

@@ -112,6 +112,11 @@ def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:
 def gradient(network: Network, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """The outputs [batch, outputs] at x, and the gradient [batch, inputs] of rows . outputs."""
     before = network.preactivations(x)
+    return before[-1], pulled_back(network, before, rows)
+
+
+def pulled_back(network: Network, before: Sequence[Tensor], rows: Tensor) -> Tensor:
+    """The gradient [batch, inputs] of rows . outputs at a point with these preactivations."""
     waiting: dict[int, Tensor] = {}
     for k in range(len(network.layers), -1, -1):
         through = rows if k == len(network.layers) else waiting.pop(k + 1, None)
@@ -122,4 +127,4 @@ def gradient(network: Network, x: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]
         affine = network.maps[k]
         for source, part in zip(affine.sources, affine.adjoint(through), strict=True):
             waiting[source] = waiting[source] + part if source in waiting else part
-    return before[-1], waiting.get(0, torch.zeros_like(x))
+    return waiting.get(0, rows.new_zeros(len(rows), network.inputs))

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, choose, halves
+from fgp_vnn.search.bundles import Bounded, Bundles, Cut, Setting, choose, cut, halves
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.pace import Pace
 
-_PARTS = ("disjunct", "signs", "alpha", "beta", "weights")
-_OWN = ("key", *_PARTS, "neuron", "share")
+_PARTS = ("disjunct", "signs", "alpha", "beta", "weights", "ends")
+_OWN = ("key", *_PARTS, "neuron", "share", *Cut._fields)
 Held = dict[str, Tensor]  # [bundles, ...] each
 Keep = Callable[[Bundles], None]
 
@@ -153,7 +153,8 @@ class BestFirst:
                 break
             if self.pace is not None:
                 self.pace.begin()
-            self._step(_restored(taken), taken["neuron"])
+            found = Cut(taken["point"], taken["column"]) if "point" in taken else None
+            self._step(_restored(taken), taken["neuron"], found)
             if self.pace is not None:
                 self.batch = self.pace.end(2 * len(taken["key"]))
 
@@ -161,12 +162,12 @@ class BestFirst:
         """The open bundles."""
         return [_restored(self.frontier.everything()).bundles] if len(self.frontier) else []
 
-    def _step(self, batch: Batch, neuron: Tensor) -> None:
+    def _step(self, batch: Batch, neuron: Tensor, where: Cut | None) -> None:
         """Split each bundle at its neuron [bundles]; where some may be closed meanwhile, bound it
         again where that is -1."""
         done = self.goal.done(batch)
         if done is None:
-            self._process(_halved(batch, neuron))
+            self._process(_halved(batch, neuron, where))
             return
         flags = done, ~done & (neuron < 0), ~done & (neuron >= 0)
         closed, *counted = read((batch.share * done).sum(), *(flag.sum() for flag in flags))
@@ -177,7 +178,8 @@ class BestFirst:
         if len(again):
             self._process(batch.at(again))
         if len(split) and not self.goal.over:
-            self._process(_halved(batch.at(split), neuron[split]))
+            some = None if where is None else Cut(*(part[split] for part in where))
+            self._process(_halved(batch.at(split), neuron[split], some))
 
     def _process(self, batch: Batch) -> None:
         """Bound a batch; close, settle or put back each of its bundles."""
@@ -200,6 +202,8 @@ class BestFirst:
         if not len(at) or self.goal.over:
             return
         kept = bounded.bundles.at(at)
+        neuron = self.goal.choose(visited, at)
+        where = cut(self.goal.setting, bounded, at, neuron)
         self.frontier.push(
             level[at],
             disjunct=kept.disjunct,
@@ -207,9 +211,11 @@ class BestFirst:
             alpha=kept.alpha.float(),
             beta=kept.beta.float(),
             weights=kept.weights.float(),
-            neuron=self.goal.choose(visited, at),
+            ends=kept.ends.float(),
+            neuron=neuron,
             share=batch.share[at],
             **{name: part[at] for name, part in held.items()},
+            **({} if where is None else where._asdict()),
         )
 
 
@@ -222,8 +228,8 @@ def _restored(taken: Held) -> Batch:
     return Batch(bundles, taken["key"], taken["share"], held)
 
 
-def _halved(batch: Batch, neuron: Tensor) -> Batch:
+def _halved(batch: Batch, neuron: Tensor, where: Cut | None) -> Batch:
     """Both halves of each bundle: first all with their neuron [bundles] off, then all on."""
     held = {name: torch.cat([part, part]) for name, part in batch.held.items()}
     level, share = batch.level.repeat(2), batch.share.repeat(2) / 2
-    return Batch(halves(batch.bundles, neuron), level, share, held)
+    return Batch(halves(batch.bundles, neuron, where), level, share, held)

@@ -18,7 +18,6 @@ from fgp_vnn.bounds.forward import Forward
 from fgp_vnn.bounds.joint_products import regain
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
 from fgp_vnn.search import input_rules
 from fgp_vnn.search.clipping import clip
@@ -35,6 +34,7 @@ class Subdivision:
     coarse: bool = True  # in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
+    neurons: bool = True  # boxes with few unstable neurons are decided by splits of these
     whole: bool = False  # a box that is too small to be split ends it: only unsat is of use
     strategy: Strategy = field(default_factory=Strategy)
 
@@ -43,7 +43,7 @@ class Subdivision:
 Pull = Callable[[Query, Box, LayerBounds, Backward, Tensor, Inputs], Tensor]
 
 
-class Bounded(NamedTuple):
+class BoundedBoxes(NamedTuple):
     """What linear bounds make of a batch of boxes."""
 
     closed: Tensor  # [boxes] proved
@@ -52,11 +52,13 @@ class Bounded(NamedTuple):
     left: Parts  # what the open disjuncts leave of each box
     pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
     weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
+    shut: Tensor  # [boxes, disjuncts] proved not to be met
+    bounds: LayerBounds  # of the hidden neurons, [boxes or 1, n_k]
 
 
 def bound_boxes(
     query: Query, parts: Parts, forward: Forward | None, budget: Budget, subdivision: Subdivision
-) -> Bounded:
+) -> BoundedBoxes:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
@@ -82,10 +84,10 @@ def bound_boxes(
         left, closed = clip(query, box, passed, closed)
     rule: Pull = find_rule(input_rules, numbers.rule)
     pull = rule(query, box, bounds, seen, combined.weights, numbers)
-    signs = _signs(bounds, parts.signs)
+    signs = bounds.signs(len(parts.signs)) if network.layers else parts.signs
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
-    return Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights)
+    return BoundedBoxes(closed.all(-1), passed.nominal, points, kept, pull, weights, closed, bounds)
 
 
 def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
@@ -113,7 +115,7 @@ def _whole(passed: Backward, count: int) -> Backward:
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
-def only_rounding(query: Query, bounded: Bounded) -> Tensor:
+def only_rounding(query: Query, bounded: BoundedBoxes) -> Tensor:
     """Which boxes [boxes] are open by rounding, or by the range of float32, alone."""
     shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
     return ~bounded.closed & shut
@@ -125,14 +127,23 @@ def can_be_split(parts: Parts) -> Tensor:
     return (parts.lower < middle) & (middle < parts.upper)
 
 
+def halves(parts: Parts, dimension: Tensor) -> Parts:
+    """The lower and then the upper halves of the boxes along one input [boxes] each."""
+    index = dimension.unsqueeze(-1)
+    middle = (parts.lower + parts.upper).gather(-1, index) / 2
+    lower = torch.cat([parts.lower, parts.lower.scatter(-1, index, middle)])
+    upper = torch.cat([parts.upper.scatter(-1, index, middle), parts.upper])
+    return Parts(lower, upper, torch.cat([parts.signs, parts.signs]))
+
+
 def bound_exactly(
     query: Query,
     parts: Parts,
-    bounded: Bounded,
+    bounded: BoundedBoxes,
     again: Tensor,
     budget: Budget,
     subdivision: Subdivision,
-) -> Bounded:
+) -> BoundedBoxes:
     """The same with the boxes numbered `again` bounded in the query's own precision."""
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
     boxes = Parts(lower, upper, parts.signs[again])
@@ -141,16 +152,6 @@ def bound_exactly(
         closed=bounded.closed.index_copy(0, again, exact.closed),
         weights=bounded.weights.index_copy(0, again, exact.weights.to(bounded.weights.dtype)),
     )
-
-
-def _signs(bounds: LayerBounds, like: Tensor) -> Tensor:
-    parts = [like[:, :0]]
-    triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
-    for activation, lower, upper in triples:
-        sign = (lower >= 0).to(torch.int8) - ((upper <= 0) & (lower < 0)).to(torch.int8)
-        sign = sign if activation is RELU else torch.zeros_like(sign)
-        parts.append(sign.expand(len(like), -1))
-    return torch.cat(parts, -1)
 
 
 def score(query: Query, least: Tensor) -> Tensor:

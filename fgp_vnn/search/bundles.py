@@ -1,15 +1,21 @@
-"""Batches of bundles: bounded together, and split at the neuron that promises most."""
+"""Batches of bundles: bounded together, and split at the neuron that promises most.
+
+A bundle has a sign for each ReLU that was split, and for each smooth neuron that was split an
+interval, of which either end may be open.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import LayerBounds, Lines, Rounding, backward
+from fgp_vnn.bounds.backward import LayerBounds, Rounding
+from fgp_vnn.bounds.constraints import width
 from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
@@ -18,6 +24,7 @@ from fgp_vnn.network.model import Network
 from fgp_vnn.query import Query
 from fgp_vnn.search import neuron_rules
 from fgp_vnn.search.rules import find_rule
+from fgp_vnn.search.split_points import divisible, split_points
 from fgp_vnn.strategy import Ascent, Neurons
 
 # A split rule: scores [at, neurons] of the neurons of the bundles numbered `at`, the best highest.
@@ -42,12 +49,28 @@ class Setting:
         """The number of neurons in each layer."""
         return list(self.query.network.widths)
 
+    @cached_property
+    def columns(self) -> Tensor:
+        """For each smooth neuron [neurons] that has a value of its own, the number of that among
+        the values of all layers; -1 for the others."""
+        network, begin, found = self.query.network, 0, [self.rows.new_zeros(0).long()]
+        for activation, count, values in zip(
+            network.activations, network.widths, network.value_widths, strict=True
+        ):
+            own = torch.arange(begin, begin + count, device=self.rows.device)
+            alone = activation is not RELU and activation.operands == 1
+            found.append(own if alone else torch.full_like(own, -1))
+            begin += values
+        return torch.cat(found)
+
     def multipliers(self, bundles: Bundles) -> Multipliers:
         """What an ascent starts from."""
-        values = list(self.query.network.value_widths)
+        network = self.query.network
+        values, pairs = network.value_widths, zip(network.activations, network.widths, strict=True)
+        counts = [width(activation, neurons) for activation, neurons in pairs]
         alpha, beta = (
             tuple(part.unsqueeze(-2) for part in torch.split(side, sizes, -1))
-            for side, sizes in ((bundles.alpha, values), (bundles.beta, self.widths))
+            for side, sizes in ((bundles.alpha, list(values)), (bundles.beta, counts))
         )
         return Multipliers(alpha, beta, bundles.weights)
 
@@ -57,18 +80,26 @@ class Bundles:
     """A batch of patterns, what each is asked about, and where its bounds start from."""
 
     disjunct: Tensor  # [bundles]
-    signs: Tensor  # [bundles, neurons] int8: -1, +1, 0 for open
+    # [bundles, neurons] int8: -1, +1, 0 for open; of a smooth neuron, the side of its latest cut
+    signs: Tensor
     alpha: Tensor  # [bundles, values of all layers]
-    beta: Tensor  # [bundles, neurons]
+    beta: Tensor  # [bundles, constraints of all layers] one for a ReLU, two for other neurons
     weights: Tensor  # [bundles, most rows] of the disjunct's rows in the sum that is bounded
+    # [bundles, 2, neurons] lower and upper ends of smooth neurons' intervals, infinite where they
+    # were not split, numbers of float32; [bundles, 2, 0] if there are only ReLUs
+    ends: Tensor
 
     def at(self, index: Tensor) -> Bundles:
         """Some of the bundles."""
         return Bundles(*(part[index] for part in self.parts()))
 
+    def intervals(self, widths: Sequence[int]) -> tuple[Tensor, ...] | None:
+        """The ends [bundles, 2, n_k] of each layer; None if there are only ReLUs."""
+        return torch.split(self.ends, list(widths), -1) if self.ends.shape[-1] else None
+
     def parts(self) -> tuple[Tensor, ...]:
         """All tensors, in the order of the fields."""
-        return self.disjunct, self.signs, self.alpha, self.beta, self.weights
+        return self.disjunct, self.signs, self.alpha, self.beta, self.weights, self.ends
 
     @staticmethod
     def joined(some: Sequence[Bundles]) -> Bundles:
@@ -101,9 +132,13 @@ def set_out(
     signs = torch.zeros(len(numbers), query.network.neurons, dtype=torch.int8, device=rows.device)
     disjunct = torch.arange(len(numbers), device=rows.device)
     weights = rows.new_full((len(numbers), most), 1 / most)
-    return setting, Bundles(
-        disjunct, signs, alpha, torch.zeros_like(signs, dtype=alpha.dtype), weights
-    )
+    network = query.network
+    pairs = zip(network.activations, network.widths, strict=True)
+    beta = alpha.new_zeros(len(numbers), sum(width(f, n) for f, n in pairs))
+    smooth = 0 if network.piecewise_linear else network.neurons
+    ends = alpha.new_tensor([-torch.inf, torch.inf]).reshape(1, 2, 1)
+    ends = ends.expand(len(numbers), -1, smooth)
+    return setting, Bundles(disjunct, signs, alpha, beta, weights, ends)
 
 
 def rounding_of(setting: Setting) -> Rounding | None:
@@ -114,11 +149,37 @@ def rounding_of(setting: Setting) -> Rounding | None:
     return Rounding(query.network, query.domain, setting.bounds) if linear else None
 
 
-def halves(bundles: Bundles, neuron: Tensor) -> Bundles:
-    """Each bundle twice: first all with their neuron [bundles] off, then all with it on."""
+def halves(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
+    """Each bundle twice: first all with their neuron [bundles] off, then all with it on; if there
+    are smooth ones, first all with it at most at their cut, then all with it at least there."""
     index = neuron.unsqueeze(-1)
     signs = torch.cat([bundles.signs.scatter(-1, index, sign) for sign in (-1, 1)])
-    return replace(Bundles(*(torch.cat([part, part]) for part in bundles.parts())), signs=signs)
+    both = replace(Bundles(*(torch.cat([part, part]) for part in bundles.parts())), signs=signs)
+    if cut is None:
+        return both
+    lower, upper = bundles.ends.unbind(-2)
+    point = cut.point.to(lower.dtype).unsqueeze(-1)
+    first = torch.stack([lower, upper.scatter(-1, index, point)], -2)
+    last = torch.stack([lower.scatter(-1, index, point), upper], -2)
+    # Other lines, of which the middle one is a good start.
+    place = cut.column.clamp(min=0).unsqueeze(-1)
+    slope = torch.where(cut.column.unsqueeze(-1) < 0, bundles.alpha.gather(-1, place), 0.5)
+    alpha = bundles.alpha.scatter(-1, place, slope)
+    return replace(both, ends=torch.cat([first, last]), alpha=torch.cat([alpha, alpha]))
+
+
+class Cut(NamedTuple):
+    """Where the neurons at which bundles are split are split, if there are smooth ones."""
+
+    point: Tensor  # [bundles] numbers of float32; 0 for a ReLU
+    column: Tensor  # [bundles] the number of a smooth neuron's value, -1 if it has none of its own
+
+
+def cut(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> Cut | None:
+    """Where the neurons [at] of the bundles numbered `at` are split; None if all are ReLUs."""
+    if setting.query.network.piecewise_linear:
+        return None
+    return Cut(split_points(bounded.bounds.at(at), neuron), setting.columns[neuron])
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +189,7 @@ class Bounded:
     bundles: Bundles  # with the multipliers that were found
     bounds: LayerBounds
     result: Ascended
-    crossing: Tensor  # [bundles, neurons] still open and unstable, of those that have signs
+    crossing: Tensor  # [bundles, neurons] that can be split: unstable ReLUs, and wide intervals
 
     def regions(self, at: Tensor) -> Tensor:
         """The patterns [at, neurons] of the bundles numbered `at`, if nothing in them is open."""
@@ -143,11 +204,11 @@ def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) 
     """Optimised bounds of each bundle's rows; `rounding` is that of the whole domain, if it is
     there."""
     query, widths = setting.query, setting.widths
-    signs = torch.split(bundles.signs, widths, -1)
-    bounds = setting.bounds.within(signs)
+    signs, ends = torch.split(bundles.signs, widths, -1), bundles.intervals(widths)
+    bounds = setting.bounds.within(signs, ends)
     rows = setting.rows[bundles.disjunct]
     result = ascend(
-        Rows(query.network, query.domain, len(widths), rows, bounds, signs, rounding),
+        Rows(query.network, query.domain, len(widths), rows, bounds, signs, rounding, ends),
         begin=setting.multipliers(bundles),
         coarse=setting.coarse,
         ascent=_for_depth(setting.ascent, bundles),
@@ -161,9 +222,7 @@ def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) 
         weights=bundles.weights if weights is None else weights,
     )
     none = torch.zeros_like(bundles.signs[:, :0], dtype=torch.bool)
-    pairs = zip(bounds.unstable(), bounds.activations, strict=True)
-    kinds = (mask if f is RELU else torch.zeros_like(mask) for mask, f in pairs)
-    masks = (mask.expand(len(none), -1) for mask in kinds)
+    masks = (mask.expand(len(none), -1) for mask in divisible(bounds))
     crossing = torch.cat([none, *masks], -1)
     return Bounded(found, bounds, result, crossing)
 
@@ -181,7 +240,6 @@ def _for_depth(ascent: Ascent, bundles: Bundles) -> Ascent:
 def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     """The neuron to split in each of the bundles numbered `at`: of those with the best scores, the
     one whose children start with the best bounds."""
-    kept = bounded.bundles.at(at)
     # What overflows is still preferred to a neuron that is not open.
     gains = setting.score(setting, bounded, at).nan_to_num()
     score = torch.where(bounded.crossing[at], gains, -torch.inf)
@@ -189,58 +247,27 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     top = score.topk(count, dim=-1)
     if count == 1:
         return top.indices[:, 0]
-    parents = _Parents.of(setting, kept)
-    outlook = torch.stack([_outlook(setting, parents, top.indices[:, i]) for i in range(count)], -1)
+    outlook = torch.stack(
+        [_outlook(setting, bounded, at, top.indices[:, i]) for i in range(count)], -1
+    )
     outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-class _Parents(NamedTuple):
-    """Bundles that are to be split, in the precision that is enough for a choice."""
-
-    lines: list[Lines]  # [bundles or 1, 1, values of layer k]
-    rows: Tensor  # [bundles, 1, outputs]
-    beta: list[Tensor]  # [bundles, 1, n_k] signed
-
-    @classmethod
-    def of(cls, setting: Setting, bundles: Bundles) -> _Parents:
-        network = setting.coarse[0] if setting.coarse else setting.query.network
-        some = torch.arange(len(bundles.signs), device=bundles.signs.device)
-        signs = torch.split(bundles.signs, setting.widths, -1)
-        begin = setting.multipliers(bundles).to(network.dtype)
-        # Both halves of a bundle have its bounds, up to the sign of one neuron.
-        lines = setting.bounds.at(some).to(network.dtype).within(signs).lines(begin.alpha)
-        rows = begin.mix(setting.rows[bundles.disjunct].to(network.dtype))
-        beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
-        return cls(lines, rows, beta)
-
-
-def _outlook(setting: Setting, parents: _Parents, neuron: Tensor) -> Tensor:
-    """The bounds that both children would start with, as far as negative, added up; [bundles].
+def _outlook(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> Tensor:
+    """The bounds that both children would start with, as far as negative, added up; [at].
 
     A choice between neurons needs no proof, so the lower precision is enough.
     """
     network, domain = setting.coarse or (setting.query.network, setting.query.domain)
-    count, depth = len(neuron), len(setting.widths)
-    signs = torch.zeros(2, count, 1, network.neurons, dtype=torch.int8, device=neuron.device)
-    index = neuron.view(1, -1, 1, 1).expand(2, -1, -1, -1)
-    signs.scatter_(-1, index, signs.new_tensor([-1, 1]).view(2, 1, 1, 1).expand_as(index))
-    lines = [
-        _closed(line, sign) if line.floor is None else Lines(*(_twice(part) for part in line))
-        for line, sign in zip(parents.lines, torch.split(signs, setting.widths, -1), strict=True)
-    ]
-    rows, beta = _twice(parents.rows), [_twice(part) for part in parents.beta]
-    passed = backward(network, domain, depth, rows, lines, beta=beta)
-    return passed.least.squeeze(-1).clamp(max=0).view(2, -1).sum(0)
-
-
-def _twice(part: Tensor) -> Tensor:
-    return torch.cat([part, part])
-
-
-def _closed(lines: Lines, sign: Tensor) -> Lines:
-    """The lines [2 bundles, 1, n] of ReLUs of which those with a sign [2, bundles, 1, n] of -1 or
-    +1 are off or on."""
-    still, on = sign == 0, (sign > 0).to(lines.low.dtype)
-    low, chord = (torch.where(still, part, on).flatten(0, 1) for part in lines[:2])
-    return Lines(low, chord, (lines.intercept * still).flatten(0, 1))
+    widths, dtype = setting.widths, network.dtype
+    where = cut(setting, bounded, at, neuron)
+    children = halves(bounded.bundles.at(at), neuron, where)
+    signs, ends = torch.split(children.signs, widths, -1), children.intervals(widths)
+    bounds = setting.bounds.to(dtype).within(signs, ends)
+    rows = setting.rows[children.disjunct].to(dtype)
+    asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
+    least = asked.backward(setting.multipliers(children).to(dtype)).least.squeeze(-1)
+    if where is not None:  # what holds in a bundle holds in its halves, with whatever lines
+        least = torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))
+    return least.clamp(max=0).view(2, -1).sum(0)

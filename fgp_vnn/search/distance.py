@@ -27,7 +27,7 @@ from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, set_out
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
+from fgp_vnn.search.rebound import empty_ones, over_caps
 from fgp_vnn.strategy import Strategy
 
 
@@ -71,7 +71,7 @@ class Distance(Goal):
             bounds = over_caps(local.query.network, caps, bounds, at, local.budget)
             based = torch.where(due, caps.level.squeeze(-1), based)
         empty = empty_ones(bounds, len(signs), signs.device)
-        bounded = bound(replace(local, bounds=uncrossed(bounds)), batch.bundles)
+        bounded = bound(replace(local, bounds=bounds.uncrossed()), batch.bundles)
         cut = self._cut(caps, bounded)
         self._look(bounded, ~empty)
         proved = empty | positive(bounded.result.least.squeeze(-1))

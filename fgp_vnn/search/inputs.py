@@ -19,24 +19,29 @@ from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.bounds.second_order import applies
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.budget.capacity import boxes_at_once
+from fgp_vnn.budget.capacity import boxes_at_once, curved_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.box_neurons import BoxNeurons
 from fgp_vnn.search.boxes import (
-    Bounded,
+    BoundedBoxes,
     Subdivision,
     bound_boxes,
     bound_exactly,
     can_be_split,
+    halves,
     only_rounding,
     score,
 )
+from fgp_vnn.search.curved_boxes import CurvedRows, bound_curved
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.last_boxes import Parts, last_boxes, walk_boxes
 from fgp_vnn.search.pace import Pace
+from fgp_vnn.search.trial import Trial
 from fgp_vnn.search.walk.walk import WalkOptions
 
 # Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
@@ -77,11 +82,15 @@ class InputSplits(Divisible):
             raise TypeError("inputs are split in boxes only")
         self.query, self.confirm, self.budget = query, confirm, budget
         self.frontier = Frontier(budget.waiting)
-        fit = boxes_at_once(query.network, budget.at_once)
-        self._pace = Pace(how.strategy.inputs.batch, fit, query.network.device)
-        self.batch = self._pace.size
-        self.statistics = {"boxes": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
         self._how, self._keep, self._kept = how, keep, list[tuple[Tensor, ...]]()
+        fit, usual = boxes_at_once(query.network, budget.at_once), how.strategy.inputs.batch
+        if self._curved is not None:
+            columns, usual = self._curved.forms.columns, how.strategy.inputs.curved_batch
+            fit = min(fit, curved_at_once(query.network, columns, budget.at_once))
+        self._pace = Pace(usual, fit, query.network.device)
+        self.batch = self._pace.size
+        self.statistics = {"boxes": 0, "bundles": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
+        self._turns = BoxNeurons.of(query, confirm, how)
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
 
     @property
@@ -99,10 +108,22 @@ class InputSplits(Divisible):
         return Forward(self.query.network) if pays(self.query.network, factor) else None
 
     @cached_property
+    def _curved(self) -> CurvedRows | None:
+        """Forms of second order, where these are carried; certificates know none."""
+        query, numbers = self.query, self._how.strategy.inputs
+        known = self._keep is forget and query.network.dtype == torch.float64
+        fits = known and applies(query.network, numbers.together, numbers.curved_relus)
+        return CurvedRows(query, numbers) if fits else None
+
+    @cached_property
+    def _trial(self) -> Trial:
+        return Trial(*self._how.strategy.inputs.trial)
+
+    @cached_property
     def _coarse(self) -> Query:
         """The query in float32, unless forms are carried forward: these add up rounding errors over
         the layers, too many for float32."""
-        in_float32 = self._how.coarse and self._forward is None
+        in_float32 = self._how.coarse and self._forward is None and self._curved is None
         return self.query.to(self.query.network.device, torch.float32) if in_float32 else self.query
 
     @property
@@ -147,7 +168,8 @@ class InputSplits(Divisible):
         if self._keep is not forget:
             fresh._keep = fresh._collect
         # What is made of the network once, is made once for all.
-        fresh.__dict__ |= {"_forward": self._forward, "_coarse": self._coarse}
+        made = "_forward", "_curved", "_trial", "_coarse"
+        fresh.__dict__ |= {name: getattr(self, name) for name in made}
         return fresh
 
     def _collect(self, *boxes: Tensor) -> None:
@@ -194,7 +216,7 @@ class InputSplits(Divisible):
         """Bound a batch of boxes, each a share [boxes] of the whole tree; keep what is open."""
         coarse, how, attack = self._coarse, self._how, self._how.strategy.attack
         self.statistics["boxes"] += len(share)
-        bounded = bound_boxes(coarse, parts, self._forward, self.budget, how)
+        bounded = self._bounded(parts)
         points = bounded.points.flatten(0, 1)
         near = Near.of(coarse, points, coarse.network(points), attack.in_boxes.offer)
         again = only_rounding(self.query, bounded)
@@ -208,15 +230,32 @@ class InputSplits(Divisible):
         self._batches += 1
         if self.found is None and self._batches % attack.box_batches == 0:
             # The centres of the lowest boxes are where an attack starts best.
-            starts = ((parts.lower + parts.upper) / 2).repeat(self.query.disjuncts, 1)
+            most = how.strategy.inputs.curved_starts if self._curved else len(share)
+            starts = (parts.lower[:most] + parts.upper[:most]) / 2
+            starts = starts.repeat(self.query.disjuncts, 1)
             self.found = descend(coarse, self.confirm, self.budget, attack.in_boxes, starts)
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
             known = read(*_left(bounded, share))
+        if self.found is None and self._turns is not None and len(self.frontier):
+            bounded, self.found, spent = self._turns.take(bounded, _open(bounded), self.budget)
+            self.statistics["bundles"] += spent
+            known = read(*_left(bounded, share))
         if self.found is None:
             self._push_open(bounded, share, known)
 
-    def _walked(self, bounded: Bounded) -> tuple[Counterexample | None, Bounded]:
+    def _bounded(self, parts: Parts) -> BoundedBoxes:
+        """Linear bounds of the boxes, or such of second order."""
+        how, curved = self._how, self._curved
+
+        def straight() -> BoundedBoxes:
+            return bound_boxes(self._coarse, parts, self._forward, self.budget, how)
+
+        if curved is None:
+            return straight()
+        return self._trial.bound(lambda: bound_curved(curved, parts, cut=how.clip), straight)
+
+    def _walked(self, bounded: BoundedBoxes) -> tuple[Counterexample | None, BoundedBoxes]:
         """Walk through the boxes that splits do not decide, which are done with then."""
         strategy, statistics = self._how.strategy, self.statistics
         rest = last_boxes(self._root, bounded.left, bounded.closed, strategy.inputs)
@@ -226,7 +265,7 @@ class InputSplits(Divisible):
         found = walk_boxes(self.query, boxes, self.confirm, budget, walk, statistics, reasons)
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
-    def _push_open(self, bounded: Bounded, share: Tensor, known: list[float]) -> None:
+    def _push_open(self, bounded: BoundedBoxes, share: Tensor, known: list[float]) -> None:
         """Keep the boxes that are open and can be split, given what is `_left`."""
         count, stuck, closed = known
         self._closed += closed
@@ -246,25 +285,16 @@ class InputSplits(Divisible):
         shares."""
         parts = Parts(taken["lower"], taken["upper"], taken["signs"])
         pull = torch.where(can_be_split(parts), taken["pull"], -torch.inf)
-        return _cut(parts, pull.argmax(-1)), taken["share"].repeat(2) / 2
+        return halves(parts, pull.argmax(-1)), taken["share"].repeat(2) / 2
 
 
-def _open(bounded: Bounded) -> Tensor:
+def _open(bounded: BoundedBoxes) -> Tensor:
     """Which boxes [boxes] are open and can be split."""
     return ~bounded.closed & can_be_split(bounded.left).any(-1)
 
 
-def _left(bounded: Bounded, share: Tensor) -> tuple[Tensor, ...]:
+def _left(bounded: BoundedBoxes, share: Tensor) -> tuple[Tensor, ...]:
     """How many boxes are open and can be split, how many are open and cannot be, and the share
     [boxes] of those that are closed."""
     open_ = _open(bounded)
     return open_.sum(), (~bounded.closed & ~open_).sum(), (share * bounded.closed).sum()
-
-
-def _cut(parts: Parts, dimension: Tensor) -> Parts:
-    """The lower and then the upper halves of the boxes along one input [boxes] each."""
-    index = dimension.unsqueeze(-1)
-    middle = (parts.lower + parts.upper).gather(-1, index) / 2
-    lower = torch.cat([parts.lower, parts.lower.scatter(-1, index, middle)])
-    upper = torch.cat([parts.upper.scatter(-1, index, middle), parts.upper])
-    return Parts(lower, upper, torch.cat([parts.signs, parts.signs]))

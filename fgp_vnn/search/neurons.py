@@ -32,7 +32,7 @@ from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.pace import Pace
-from fgp_vnn.search.rebound import empty_ones, uncrossed
+from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -62,25 +62,22 @@ class Decide(Goal):
         if not self.clipped:
             return {}
         bounds = self.setting.bounds
-        lower, upper = (
-            torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper)
-        )
-        return _held(lower, upper)
+        sides = (torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper))
+        return _held(*sides)
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.setting.query, self._local(batch.held)
         pattern = torch.split(batch.bundles.signs, self.setting.widths, -1)
         bounds = local.bounds.within(pattern)
         empty = empty_ones(bounds, len(batch.level), batch.level.device)
-        bounded = bound(replace(local, bounds=uncrossed(bounds)), batch.bundles, self.rounding)
+        bounded = bound(replace(local, bounds=bounds.uncrossed()), batch.bundles, self.rounding)
         points = bounded.result.points.flatten(0, 1)
         outputs, how = query.network(points), self.effort.how.offer
         self.found = offer(query, self.confirm, points, outputs, how)
         least = bounded.result.least.squeeze(-1)
         closed = empty | positive(least)
-        if not self.clipped:
-            return Visited(bounded, least, closed, {})
-        return self._clip(Visited(bounded, least, closed, {}))
+        visited = Visited(bounded, least, closed, {})
+        return self._clip(visited) if self.clipped else visited
 
     def _local(self, held: Held) -> Setting:
         """The setting of bundles that have bounds of their own."""
@@ -163,26 +160,6 @@ def _held(lower: Tensor, upper: Tensor) -> Held:
     return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
 
 
-def split_neurons(
-    query: Query,
-    bounds: LayerBounds,
-    confirm: Confirm,
-    budget: Budget,
-    strategy: Strategy,
-    lp: bool = False,
-    keep: Keep = forget,
-) -> Outcome:
-    """Search the regions of the domain in bundles; `bounds` are those of the whole domain.
-
-    Regions that projections leave open go to a solver if `lp` says so. `keep` takes bundles with
-    slopes and multipliers that show that their disjuncts cannot be met: of a search that says
-    unsat, and whose ascents are storable, they cover the domain for each disjunct.
-    """
-    search = NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)
-    search.run(search.enough)
-    return search.outcome()
-
-
 class NeuronSplits(Divisible):
     """The state of a search that splits neurons."""
 
@@ -203,7 +180,13 @@ class NeuronSplits(Divisible):
         lp: bool = False,
         keep: Keep = forget,
     ) -> NeuronSplits:
-        """The search of `split_neurons`, with the whole domain bounded."""
+        """A search of the regions in bundles; `bounds` are those of the whole domain, which is
+        bounded here.
+
+        Regions that projections leave open go to a solver if `lp` says so. `keep` takes bundles
+        with slopes and multipliers that show that their disjuncts cannot be met: of a search that
+        says unsat, and whose ascents are storable, they cover the domain for each disjunct.
+        """
         neurons, slopes = strategy.neurons, strategy.slopes
         choice = neurons.candidates, neurons.rule
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)

@@ -58,10 +58,3 @@ def empty_ones(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
     for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
         result = result | (lower > upper).any(-1)
     return result
-
-
-def uncrossed(bounds: LayerBounds) -> LayerBounds:
-    """The same bounds; where lower > upper (an empty bundle), upper is raised to lower."""
-    pairs = list(zip(bounds.lower, bounds.upper, strict=True))
-    upper = tuple(torch.maximum(low, up) for low, up in pairs)
-    return replace(bounds, upper=upper)

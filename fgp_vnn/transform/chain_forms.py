@@ -85,11 +85,13 @@ class ChainForms:
         sizes = self.sizes[:-1] + center.abs()
         return self._with_error(affine, rows, affine.magnitude([sizes]), sizes, 0)
 
-    def next(self, affine: Dense, passed: _Passed) -> BoundedForms:
-        """The forms of a map, from those of the neurons that are active before it."""
+    def next(self, affine: Dense, passed: _Passed) -> BoundedForms | None:
+        """The forms of a map, from those of the active neurons before it; None when time is up."""
         active, before, on, norm = passed
         weight = affine.weights[0][:, active]
-        rows = weight @ before.rows
+        rows = self._product(weight, before.rows)
+        if rows is None:
+            return None
         rows[:, self.inputs] += affine.bias
         if affine.terms is None:
             size = weight.abs() @ before.size + affine.bias.abs()
@@ -101,6 +103,16 @@ class ChainForms:
             by_norm = self._length(faulty) * norm
             carried = torch.minimum(carried, by_norm)
         return self._with_error(affine, rows, size, before.size, carried)
+
+    def _product(self, weight: Tensor, rows: Tensor) -> Tensor | None:
+        """weight @ rows, some columns at a time; None when time is up."""
+        some = max(1, self.how.products // max(1, weight.numel()))
+        found = weight.new_empty(len(weight), rows.shape[1])
+        for columns in parts(rows.shape[1], some):
+            if self.budget.expired():
+                return None
+            found[:, columns] = weight @ rows[:, columns]
+        return found
 
     def _with_error(
         self, affine: Dense, rows: Tensor, size: Tensor, read: Tensor, carried: Tensor | int
@@ -180,7 +192,8 @@ class ChainForms:
         """The 2-norm of the errors of the neurons that are on, each of them with its slack."""
         own = self._length(forms.error[on])
         before = self.passed
-        if before is None or before.norm is None:
+        long = affine.weights[0].numel() * affine.outputs > self.how.products
+        if before is None or before.norm is None or long:
             return own
         local = self._local(affine, forms.size, before.forms.size)[on] + slack
         if affine.defect is not None:

@@ -61,9 +61,10 @@ def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | 
     work = ChainForms(query.domain, query.network.dtype, budget, shrinking, deep=deep)
     forms = work.first(chain[0])
     for affine, following in pairwise(chain):
-        if budget.expired():
+        through = None if budget.expired() else work.next(following, work.layer(forms, affine))
+        if through is None:
             return None
-        forms = work.next(following, work.layer(forms, affine))
+        forms = through
     lower = tuple(group.lower.unsqueeze(0) for group in work.groups)
     upper = tuple(group.upper.unsqueeze(0) for group in work.groups)
 

@@ -80,17 +80,20 @@ def condense_columns(query: Query, budget: Budget, shrinking: Shrinking) -> Colu
         if budget.expired() or not work.fits(layer):
             break
         forms = work.through(layer)
+        if forms is None:
+            break
         low, high = work.layer_of(forms)
         lower.append(low.unsqueeze(0))
         upper.append(high.unsqueeze(0))
     known = LayerBounds(tuple(lower), tuple(upper))
-    if len(lower) < len(network.layers) or budget.expired() or not work.fits(network.output):
+    done = len(lower) == len(network.layers) and not budget.expired()
+    output = work.through(network.output) if done and work.fits(network.output) else None
+    if output is None:
         return Columns(None, known)
-    forms = work.through(network.output)
 
     def make() -> Query:
         layers = tuple(work.map_of(group.forms) for group in work.groups)
-        small = Network(layers, work.map_of(forms), network.inputs)
+        small = Network(layers, work.map_of(output), network.inputs)
         return replace(query, network=small)
 
     none = torch.zeros(0, dtype=torch.long, device=network.device)
@@ -99,7 +102,7 @@ def condense_columns(query: Query, budget: Budget, shrinking: Shrinking) -> Colu
         tuple(group.lower.unsqueeze(0) for group in work.groups),
         tuple(group.upper.unsqueeze(0) for group in work.groups),
     )
-    return Columns(Condensed(work.least(forms), bounds, neurons, make), known)
+    return Columns(Condensed(work.least(output), bounds, neurons, make), known)
 
 
 class _Work(ChainForms):
@@ -132,16 +135,19 @@ class _Work(ChainForms):
         entries = affine.outputs * len(self.sizes)
         return _COPIES * 8 * entries <= self.budget.at_once
 
-    def through(self, affine: AffineMap) -> BoundedForms:
-        """The forms of a map, from those of its sources."""
+    def through(self, affine: AffineMap) -> BoundedForms | None:
+        """The forms of a map, from those of its sources; None when time is up."""
         read = [source for s in affine.sources if (source := self._read[s]) is not None]
         columns = len(self.sizes)
         widest = max(affine.outputs, *(source.columns.shape[1] for source in read))
         pushed = affine.bias.new_empty(columns, affine.outputs)
         for some in cached_parts(columns, widest, self.how.pushed, pushed.device):
+            if self.budget.expired():
+                return None
             pushed[some] = affine.linear([source.cut(some) for source in read])
         pushed[self.inputs] += affine.bias
-        sizes, offset = [source.size for source in read], self._offset(affine, read)
+        sizes = [source.size for source in read]
+        offset = affine.magnitude([torch.zeros_like(size) for size in sizes])
         size = affine.magnitude(sizes)
         # The difference that a spread is may be off by the roundings of the offset.
         carried = affine.spread([source.error for source in read])
@@ -154,9 +160,6 @@ class _Work(ChainForms):
         error = error + self.unit.share(affine.operations + 8) * size + 2 * self.unit.lost * small
         self._forget()
         return BoundedForms(pushed.T, error, size)
-
-    def _offset(self, affine: AffineMap, read: list[_Source]) -> Tensor:
-        return affine.magnitude([torch.zeros_like(source.size) for source in read])
 
     def _forget(self) -> None:
         """Drop the forms that no map is going to read."""

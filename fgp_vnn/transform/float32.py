@@ -54,14 +54,10 @@ def received(box: Box) -> Box:
 
     Rounding keeps the order, so a point between two bounds is rounded to between their roundings.
     """
-    low, high = (_rounded(side) for side in (box.lower, box.upper))
+    low, high = (side.float().to(side.dtype) for side in (box.lower, box.upper))
     fixed = box.lower == box.upper
     lower = torch.where(fixed, low, torch.minimum(box.lower, low))
     return Box(lower, torch.where(fixed, high, torch.maximum(box.upper, high)))
-
-
-def _rounded(values: Tensor) -> Tensor:
-    return values.float().to(values.dtype)
 
 
 def _with_defect(affine: AffineMap, error: Tensor) -> AffineMap:

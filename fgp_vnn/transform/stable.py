@@ -7,6 +7,11 @@ linear bounds, and is often a hundred times smaller.
 
 A neuron that no output sees, by any way through the network, is left out as well.
 
+`linearise` also leaves the smooth neurons out: each is affine up to the error of its strip, which
+goes to the defects of the maps that read it. What is left is a ReLU network that stands for all
+networks with such errors, the one that is meant among them: where it cannot meet a disjunct,
+neither can that one.
+
 Where z >= l with l just below 0, relu(z) is z up to -l, and where z <= u just above 0 it is 0 up to
 u. So a neuron whose sign is known but for rounding is taken as stable, at the price of that defect.
 """
@@ -23,6 +28,7 @@ from torch import Tensor
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.bounds.cone import seen
+from fgp_vnn.bounds.strips import Strip, strip
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import rows_at_once
 from fgp_vnn.network.activations.base import RELU
@@ -33,36 +39,75 @@ _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
 
 def collapse(
-    query: Query, bounds: LayerBounds, *, budget: Budget, hidden: bool = False
+    query: Query,
+    bounds: LayerBounds,
+    *,
+    budget: Budget,
+    left: list[Tensor] | None = None,
+    hidden: bool = False,
 ) -> tuple[Query, LayerBounds]:
     """Leave the stable neurons out; the old query where that would not make it smaller, where it
-    overflows, or where it would take more memory or more time than there is.
+    overflows, or where it would take more memory or more time than there is. `left` is what
+    `left_over` says, if it is known.
 
     With `hidden` it counts as smaller where its hidden layers are: many outputs, each of which is
     bounded by itself, read more of them then, and each of these costs less.
     """
-    network = query.network
-    signs = _signs(bounds)
-    unstable = [torch.nonzero(mask).flatten() for mask in left_over(query, bounds)]
+    masks = left_over(query, bounds) if left is None else left
+    if budget.expired():
+        return query, bounds
+    neurons = [torch.nonzero(mask).flatten() for mask in masks]
+    return _made_of(query, bounds, neurons, [None] * len(masks), budget, hidden) or (
+        query,
+        bounds,
+    )
+
+
+def linearise(
+    query: Query, bounds: LayerBounds, *, budget: Budget
+) -> tuple[Query, LayerBounds] | None:
+    """The query of a ReLU network, of unstable neurons only, that is open wherever this one is;
+    None where there would be no neuron left, or for the reasons of `collapse`."""
+    left, strips = [], list[Strip | None]()
+    parts = zip(bounds.activations, bounds.fans, bounds.lower, bounds.upper, strict=True)
+    for mask, (activation, fan, low, up) in zip(undecided(bounds), parts, strict=True):
+        kept = mask if fan is None else torch.zeros_like(mask)
+        left.append(torch.nonzero(kept).flatten())
+        strips.append(None if fan is None else strip(activation, fan, low[0], up[0]))
+    if not any(len(neurons) for neurons in left):
+        return None
+    return _made_of(query, bounds, left, strips, budget)
+
+
+def _made_of(
+    query: Query,
+    bounds: LayerBounds,
+    unstable: list[Tensor],
+    strips: list[Strip | None],
+    budget: Budget,
+    hidden: bool = False,
+) -> tuple[Query, LayerBounds] | None:
+    """The query on some neurons [m] of each layer; None where it would be no smaller."""
+    network, signs = query.network, _signs(bounds)
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
     if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
-        return query, bounds
+        return None
     size = _size(network, unstable, kept, network.outputs)
     if hidden:
         smaller = _size(network, unstable, kept, 0) < _entries(network.layers)
     else:
         smaller = size < _entries(network.maps)
     if not smaller or _FORMS * 8 * size > budget.matrices:
-        return query, bounds
+        return None
     rounding = Rounding(network, query.domain, bounds)
-    pieces = _Pieces(query, signs, rounding, unstable, kept, budget)
+    pieces = _Pieces(query, signs, strips, rounding, unstable, kept, budget)
     every = torch.arange(network.outputs, device=network.device)
     wanted = [*((k, unstable[k]) for k in kept), (len(network.layers), every)]
     composed: list[Dense] = []
     for target, outputs in wanted:
         small = _compose(pieces, target, outputs)
         if small is None or not all(bool(part.isfinite().all()) for part in _numbers(small)):
-            return query, bounds
+            return None
         composed.append(small)
     lower = tuple(bounds.lower[k][:, unstable[k]] for k in kept)
     upper = tuple(bounds.upper[k][:, unstable[k]] for k in kept)
@@ -114,6 +159,7 @@ class _Pieces(NamedTuple):
 
     query: Query
     signs: list[_Signs]
+    strips: list[Strip | None]  # of smooth layers that are left out
     rounding: Rounding
     unstable: list[Tensor]
     kept: list[int]  # the layers with unstable neurons
@@ -142,7 +188,7 @@ def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
 def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
     """The same for as many outputs as fit into the memory; None where more than the unstable
     neurons that are kept would be needed."""
-    query, signs, rounding, unstable, kept = pieces[:5]
+    query, signs, strips, rounding, unstable, kept = pieces[:6]
     maps = query.network.maps
     constant = maps[target].bias[outputs]
     defect = rounding.of_neurons(target, outputs.unsqueeze(0))
@@ -154,27 +200,51 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None
         coefficient = waiting.pop(k, None)
         if coefficient is None:
             continue
-        if query.network.activations[k - 1] is not RELU:
+        activation, own = query.network.activations[k - 1], strips[k - 1]
+        if activation is not RELU and own is None:
             sources.append(kept.index(k - 1) + 1)
             weights.append(coefficient)
             continue
-        dropped = coefficient[:, ~(signs[k - 1].on | signs[k - 1].off)].count_nonzero()
-        if dropped > coefficient[:, unstable[k - 1]].count_nonzero():
-            return None  # a neuron that was taken for one that no output sees
-        if len(unstable[k - 1]):
-            sources.append(kept.index(k - 1) + 1)
-            weights.append(coefficient[:, unstable[k - 1]].contiguous())
-        through = coefficient * signs[k - 1].on
-        constant = constant + through @ maps[k - 1].bias
         size = coefficient.abs()
-        defect = defect + rounding.of_layer(k, size.unsqueeze(0)) + size @ signs[k - 1].defect
+        defect = defect + rounding.of_layer(k, size.unsqueeze(0))
+        if own is not None:
+            through = activation.gather(_tiled(coefficient, own) * own.slope, maps[k - 1].outputs)
+            constant = constant + coefficient @ own.centre
+            defect = defect + _lost(size, own, target)
+        else:
+            dropped = coefficient[:, ~(signs[k - 1].on | signs[k - 1].off)].count_nonzero()
+            if dropped > coefficient[:, unstable[k - 1]].count_nonzero():
+                return None  # a neuron that was taken for one that no output sees
+            if len(unstable[k - 1]):
+                sources.append(kept.index(k - 1) + 1)
+                weights.append(coefficient[:, unstable[k - 1]].contiguous())
+            through = coefficient * signs[k - 1].on
+            defect = defect + size @ signs[k - 1].defect
+        constant = constant + through @ maps[k - 1].bias
         for source, part in zip(maps[k - 1].sources, maps[k - 1].adjoint(through), strict=True):
             waiting[source] = waiting[source] + part if source in waiting else part
     start = waiting.get(0, constant.new_zeros(len(constant), query.network.inputs))
     order = (0, *reversed(sources))
-    width = max(query.network.widths, default=0)  # the longest of the sums in a defect
+    # The longest of the sums in a defect.
+    width = max(*query.network.widths, *query.network.value_widths, 0)
     defect = unit(defect.dtype).grow(width + 2 * target + 4) * defect.reshape(-1)
     return Dense(order, (start, *reversed(weights)), constant, defect)
+
+
+def _tiled(coefficient: Tensor, own: Strip) -> Tensor:
+    """Coefficients [rows, n] of values for each of their operands."""
+    return torch.cat([coefficient] * (len(own.slope) // len(own.half)), -1)
+
+
+def _lost(size: Tensor, own: Strip, target: int) -> Tensor:
+    """What rows lose to the strips of a layer, for coefficients of these sizes [rows, n]: half of
+    each, and the rounding of what the centres add, with two sums for each layer and three more."""
+    size_of, count = unit(size.dtype), len(own.half)
+    none = ~own.half.isfinite()
+    half = torch.where(none, 0.0, own.half)
+    each = half + size_of.share(count + 2 * target + 8) * own.centre.abs()
+    found = size @ each + size_of.lost * 4 * count
+    return torch.where((size[:, none] != 0).any(-1), torch.inf, found)
 
 
 def _numbers(small: Dense) -> tuple[Tensor, ...]:

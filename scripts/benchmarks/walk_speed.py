@@ -5,8 +5,8 @@
 FOLDER holds the paper's networks (NAME.onnx) and points (mnist100.npz, fmnist100.npz). Both walks
 take the same points in turn in one process. Three rates are given, in regions per second of
 processor time, which a busy machine disturbs least: the reference, the walk with the rules of the
-paper (signed and joint rules off), and the walk as it is; and the regions that the two needed where
-both came to an end.
+paper (signed and combined rules off), and the walk as it is; and the regions that the two needed
+where both came to an end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fgp_vnn.network import load_network
 from paper_results import NETWORKS
 from reference_walk import layers_of, reference_walk
 
-PLAIN = {"signed": False, "joint": False, "alternate": False}
+PLAIN = {"signed": False, "combined": False, "alternate": False}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -40,7 +40,7 @@ _PARALLEL = tested(
 _QUADRATIC = tested("network/onnx/quadratic.py", "network/test_quadratic")
 _NEURONS = tested(
     "search/neurons.py",
-    "engine/test_smooth_splits::what_a_sample_meets_stays_open_when_no_relu_is_left",
+    "engine/test_smooth_splits::what_cannot_be_split_any_more_stays_open",
 )
 _MANY = tested("engine/many.py", "engine/test_many")
 

@@ -6,7 +6,8 @@ from mutation import Change, tested
 
 _LOSSES = "base/test_rounding_losses"
 _FORWARD = tested("bounds/forward.py", _LOSSES)
-_INTERVAL = tested("bounds/backward.py", _LOSSES)
+_INTERVAL = tested("bounds/intervals.py", _LOSSES)
+_CHARGE = tested("network/maps/affine.py", "network/test_charges")
 _FORMS = tested(
     "regions/forms.py", _LOSSES, "regions/test_forms::the_defect_of_a_map_is_part_of_the_error"
 )
@@ -65,15 +66,15 @@ DEFECTS: tuple[Change, ...] = (
     ),
     (
         "defect: of a map that intervals go through",
-        _INTERVAL,
-        "error = error + size_of.grow(8) * affine.defect",
+        _CHARGE,
+        "terms = terms + (1 + share) * self.defect",
         "pass",
     ),
     (
         "error: half of an interval is not flushed",
         _INTERVAL,
-        "(uppers[s] - lowers[s]) / 2 + lost for",
-        "(uppers[s] - lowers[s]) / 2 for",
+        "(high - low) + 2 * size_of.lost for",
+        "high - low for",
     ),
     ("defect: of a region's map", _FORMS, "error = error + affine.defect", "pass"),
     (

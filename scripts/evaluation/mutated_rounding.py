@@ -15,14 +15,16 @@ _THEOREM = tested(
     "base/test_rounding::a_defect_is_cast_upwards",
 )
 _BACKWARD = tested("bounds/rounding.py", "base/test_rounding_terms", _LOSSES)
+_CHARGE = tested("network/maps/affine.py", "network/test_charges")
 _MAPS = tested(
     "network/model.py",
+    "network/test_charges",
     _LOSSES,
     "base/test_rounding_terms::what_a_coefficient_loses_counts_times_what_it_is_the_coefficient_of",
     "base/test_rounding::a_defect_is_cast_upwards",
     "base/test_rounding::bounds_in_float32_hold_for_weights_that_are_none",
 )
-_INTERVAL = tested("bounds/backward.py", _LOSSES, _HIDDEN)
+_INTERVAL = tested("bounds/intervals.py", _LOSSES, _HIDDEN)
 _FORWARD = tested("bounds/forward.py", _LOSSES, _HIDDEN)
 _REGIONS = tested(
     "regions/forms.py", _LOSSES, "regions/test_forms::the_error_term_covers_all_rounding"
@@ -55,13 +57,13 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: overflow as a lower bound",
         _THEOREM,
-        "torch.where(bound < inf, bound, -inf)",
+        "bound.nan_to_num(-inf, -inf, -inf)",
         "bound",
     ),
     (
         "rounding: overflow as an upper bound",
         _THEOREM,
-        "torch.where(bound > -inf, bound, inf)",
+        "bound.nan_to_num(inf, inf, inf)",
         "bound",
     ),
     ("rounding: overflow as a proof", _THEOREM, "or_zero) & (bound < inf)", "or_zero)"),
@@ -80,20 +82,32 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: roundings of a map dropped",
         _BACKWARD,
-        "self._unit.share(steps) * affine.magnitude(read)",
-        "0 * affine.magnitude(read)",
+        "affine.charge(read, self._unit.share(steps))",
+        "affine.charge(read, 0.0)",
     ),
     (
         "rounding: what a map's constants lose dropped",
-        _BACKWARD,
-        " + lost * (gone.forward + 1)",
+        _CHARGE,
+        " + lost * (times * gone.forward + 8)",
         "",
     ),
     (
         "rounding: what a map's coefficients lose dropped",
-        _BACKWARD,
-        "lost * (gone.backward + 4",
-        "0 * (gone.backward + 4",
+        _CHARGE,
+        "lost * (gone.backward + weighed)",
+        "0 * (gone.backward + weighed)",
+    ),
+    (
+        "rounding: what products with a kept matrix lose",
+        _CHARGE,
+        "share * matrix + times * lost",
+        "share * matrix",
+    ),
+    (
+        "rounding: what the constants of a kept matrix lose",
+        _CHARGE,
+        " + lost * (times * (2 * entries + 1) + 8)",
+        "",
     ),
     ("rounding: what a matrix's constants lose", _MAPS, "2 * entries + read,", "0 * read,"),
     ("rounding: what a matrix loses backwards", _MAPS, "(2 * self.outputs + 2) * read", "0 * read"),
@@ -106,14 +120,14 @@ ROUNDING: tuple[Change, ...] = (
     (
         "rounding: intervals do not round",
         _INTERVAL,
-        "share * affine.magnitude(sizes)",
-        "0 * affine.magnitude(sizes)",
+        "reach = reach + affine.charge([size], share, 3).terms",
+        "pass",
     ),
     (
         "rounding: intervals do not underflow",
         _INTERVAL,
-        " + lost * (3 * affine.lost(sizes).forward + 8)",
-        "",
+        "share, 3).terms\n    return",
+        "share, 0).terms\n    return",
     ),
     (
         "rounding: forms do not round",

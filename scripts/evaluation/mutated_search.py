@@ -17,6 +17,7 @@ _CLIPPING = tested(
     "search/test_clipping::all_rows_of_a_conjunction_cut_and_only_what_no_disjunct_needs_is_cut",
     "search/test_clipping::limits_are_rounded_outwards",
 )
+_BOX_NEURONS = tested("search/box_neurons.py", "search/test_box_neurons")
 _CONJUNCTIONS = tested(
     "search/conjunctions.py",
     "search/test_conjunctions::rows_that_touch_in_one_point_are_not_closed",
@@ -50,12 +51,12 @@ _NEURONS = tested(
     "search/test_neurons::a_conjunction_met_with_equality_is_never_proved",
     "search/test_neurons::a_counterexample_that_is_refused_is_never_proved_away",
 )
-_INPUTS = tested(
-    "search/inputs.py",
+_SLIVERS = (
     "search/test_inputs::a_counterexample_in_a_sliver_is_never_missed",
     "search/test_inputs::a_tie_is_never_proved_and_ends",
     "search/test_inputs::boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly",
 )
+_INPUTS, _HALVES = (tested(f"search/{file}.py", *_SLIVERS) for file in ("inputs", "boxes"))
 _CREW = tested("engine/parallel/crew.py", "engine/test_crew")
 _SHARED_NEURONS = tested("search/neurons.py", "engine/test_crew")
 _LEAVES = tested(
@@ -147,7 +148,7 @@ SEARCH: tuple[Change, ...] = (
     ("regions left open are forgotten", _NEURONS, "self.unsettled += decided.unsettled", "pass"),
     (
         "an upper half lost",
-        _INPUTS,
+        _HALVES,
         "middle), parts.upper])",
         "middle), parts.upper.scatter(-1, index, middle)])",
     ),
@@ -235,4 +236,29 @@ SEARCH: tuple[Change, ...] = (
         "x if target.clip is None else target.clip.project(x)",
         "x",
     ),
+    (
+        "open bundles after the last round count as closed",
+        _BOX_NEURONS,
+        "~failed.index_fill(0, open_.owner, True)",
+        "~failed",
+    ),
+    (
+        "a box with too many open bundles counts as decided",
+        _BOX_NEURONS,
+        "failed | (_waiting(open_, len(failed), numbers.open) > numbers.open)",
+        "failed",
+    ),
+    (
+        "a bundle with nothing to split is split on",
+        _BOX_NEURONS,
+        "torch.where(open_.neuron < 0, most + 1, 1)",
+        "torch.where(open_.neuron < 0, 0, 1)",
+    ),
+    (
+        "bundles of another box",
+        _BOX_NEURONS,
+        "Box(boxes.lower[owner].to(dtype), boxes.upper[owner].to(dtype))",
+        "Box(boxes.lower[owner * 0].to(dtype), boxes.upper[owner * 0].to(dtype))",
+    ),
+    ("empty or open", _BOX_NEURONS, "rest = ~(empty | positive(", "rest = ~(~empty | positive("),
 )

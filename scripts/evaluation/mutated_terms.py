@@ -7,13 +7,14 @@ from mutation import Change, tested
 _TESTS = "base/test_rounding_terms"
 _THEOREM = tested("base/rounding.py", _TESTS)
 _BACKWARD = tested("bounds/rounding.py", _TESTS)
+_MATRIX = tested("network/maps/affine.py", _TESTS)
 _HALFSPACES = tested("regions/halfspaces.py", _TESTS)
 _CONJUNCTIONS = tested(
     "search/conjunctions.py",
     "base/test_rounding_rows",
     "search/test_conjunctions::the_rounding_of_the_rows_is_taken_off_their_sum",
 )
-_JOINT = tested("regions/joint.py", "base/test_rounding_rows")
+_JOINT = tested("regions/combined.py", "base/test_rounding_rows")
 _REBOUND = tested("search/rebound.py", "base/test_rounding_rows")
 _OPPOSITES = tested("transform/opposites.py", "base/test_rounding_pairs")
 
@@ -34,67 +35,102 @@ TERMS: tuple[Change, ...] = (
         "max(radius, unit(dtype).tiny) if radius else radius",
         "radius",
     ),
-    ("term: sizes of 0", _BACKWARD, "size.shape[-1]) + lost for", "size.shape[-1]) for"),
-    ("term: a map's defect", _BACKWARD, "self._unit.grow(steps) * affine.defect", "0.0"),
-    ("term: a defect rounded down", _BACKWARD, "self._unit.grow(steps) * affine", "affine"),
+    (
+        "term: sizes of 0",
+        _BACKWARD,
+        "size.shape[-1]) + lost]",
+        "size.shape[-1])]",
+    ),
+    (
+        "term: a map's defect",
+        _MATRIX,
+        "constant = constant + (1 + share) * defect",
+        "pass",
+    ),
+    (
+        "term: a defect rounded down",
+        _MATRIX,
+        "constant = constant + (1 + share) * d",
+        "constant = constant + d",
+    ),
     ("term: sums of a map's outputs", _BACKWARD, "affine.operations + affine.outputs", "1"),
     (
         "term: what a map's coefficients lose",
-        _BACKWARD,
-        "(gone.backward + 4 * affine.outputs + _sum(terms))",
-        "(0 * gone.backward + 4 * affine.outputs + _sum(terms))",
+        _MATRIX,
+        "lost * (2 * outputs + 4 +",
+        "lost * (",
     ),
     (
         "term: products with a map's constants",
-        _BACKWARD,
-        "(gone.backward + 4 * affine.outputs + _sum(terms))",
-        "(gone.backward + _sum(terms))",
+        _MATRIX,
+        "floors[-1] + 8 * outputs * lost",
+        "floors[-1]",
     ),
     (
         "term: what a weighed error loses",
-        _BACKWARD,
-        "(gone.backward + 4 * affine.outputs + _sum(terms))",
-        "(gone.backward + 4 * affine.outputs)",
+        _MATRIX,
+        "4 + 2 * part.sum",
+        "4 + 0 * part.sum",
     ),
     (
         "term: floors of a map",
         _BACKWARD,
-        "_wide(self._terms[index])) + self._floors[index]",
-        "_wide(self._terms[index]))",
+        "_wide(terms)) + floor\n\n    def of_neurons",
+        "_wide(terms))\n\n    def of_neurons",
     ),
     (
         "term: floors of single neurons",
         _BACKWARD,
-        "terms.gather(-1, neurons) + self._floors[index]",
-        "terms.gather(-1, neurons)",
+        ".gather(-1, neurons) + floor",
+        ".gather(-1, neurons)",
     ),
     (
         "term: terms of single neurons",
         _BACKWARD,
-        "terms.gather(-1, neurons) + self._floors[index]",
-        "0 * terms.gather(-1, neurons) + self._floors[index]",
+        "return terms.expand(len(neurons)",
+        "return 0 * terms.expand(len(neurons)",
     ),
-    ("term: ReLUs do not round", _BACKWARD, "(share + lost) * sizes", "lost * sizes"),
-    ("term: coefficients are not flushed", _BACKWARD, "* sizes + 4 * lost", "* sizes"),
-    ("term: the map below a ReLU", _BACKWARD, "terms = self._terms[layer - 1] +", "terms ="),
-    ("term: floors below a ReLU", _BACKWARD, "floor = self._floors[layer - 1] +", "floor ="),
+    (
+        "term: ReLUs do not round",
+        _BACKWARD,
+        "alpha=share + lost",
+        "alpha=lost",
+    ),
+    (
+        "term: coefficients are not flushed",
+        _MATRIX,
+        "(2 * entries + 1) + 8)",
+        "(2 * entries + 1) + 1)",
+    ),
+    (
+        "term: the map below a ReLU",
+        _BACKWARD,
+        "torch.add(terms, sizes, alpha=share + lost)",
+        "(share + lost) * sizes",
+    ),
+    (
+        "term: floors below a ReLU",
+        _BACKWARD,
+        "torch.add(floor, _sum(sizes), alpha=6 * lost)",
+        "6 * lost * _sum(sizes)",
+    ),
     (
         "term: coefficients that are lost at a ReLU",
         _BACKWARD,
-        "lost * (4 * _sum(sizes) + 4 * width + _sum(terms))",
-        "lost * (4 * width + _sum(terms))",
+        "torch.add(floor, _sum(sizes), alpha=6 * lost)",
+        "floor",
     ),
     (
         "term: intercepts that are lost at a ReLU",
-        _BACKWARD,
-        "lost * (4 * _sum(sizes) + 4 * width + _sum(terms))",
-        "lost * (4 * _sum(sizes) + _sum(terms))",
+        _MATRIX,
+        "floors[-1] + 8 * outputs * lost",
+        "floors[-1] + 4 * outputs * lost",
     ),
     (
         "term: weighed errors that are lost at a ReLU",
-        _BACKWARD,
-        "lost * (4 * _sum(sizes) + 4 * width + _sum(terms))",
-        "lost * (4 * _sum(sizes) + 4 * width)",
+        _MATRIX,
+        "4 + 2 * part.sum",
+        "4 + 1 * part.sum",
     ),
     ("term: offsets of lines do not round", _BACKWARD, "share * highest(fan) + lost", "lost"),
     ("term: lines are not flushed", _BACKWARD, " + lost * (8 + 8 * read)", ""),
@@ -127,8 +163,8 @@ TERMS: tuple[Change, ...] = (
     (
         "term: products at the input",
         _BACKWARD,
-        "error + lost * (4 * inputs + 4 + _sum(terms))",
-        "error",
+        "unsure(weight, reach) + floor",
+        "unsure(weight, reach)",
     ),
     (
         "term: errors of constraints",

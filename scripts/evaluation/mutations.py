@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from mutated_activations import ACTIVATIONS
+from mutated_curved import CURVED
 from mutated_cuts import CUTS
 from mutated_defects import DEFECTS
+from mutated_intervals import INTERVALS
 from mutated_kernels import KERNELS
 from mutated_proofs import PROOFS
 from mutated_reading import READING
@@ -13,5 +15,6 @@ from mutated_search import SEARCH
 from mutated_terms import TERMS
 from mutation import Mutation
 
-_ALL = (*KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *READING, *ACTIVATIONS, *PROOFS)
+_SMOOTH = (*ACTIVATIONS, *CURVED, *INTERVALS)
+_ALL = (*KERNELS, *ROUNDING, *TERMS, *DEFECTS, *SEARCH, *CUTS, *READING, *_SMOOTH, *PROOFS)
 MUTATIONS = tuple(Mutation(name, file, old, new, tests) for name, (file, tests), old, new in _ALL)

@@ -31,7 +31,7 @@ from paper_results import NETWORKS, Published
 EPSILON = {"l2": 0.25, "linf": 0.01}
 CLIP: dict[str, tuple[float, float] | None] = {"l2": None, "linf": (0.0, 1.0)}
 WALK = {"engine": "walk"}
-PAPER = {**WALK, **dict.fromkeys(("alternate", "joint", "signed", "stable"), False)}
+PAPER = {**WALK, **dict.fromkeys(("alternate", "combined", "signed", "stable"), False)}
 TABLES: dict[str, dict[str, dict[str, Any]]] = {  # table -> column -> settings
     "l2": {"ours": {}, "ours, walk only": WALK},
     "linf": {"ours": {}, "ours, walk only": WALK},

@@ -30,10 +30,9 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.query import Query
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Strategy
 from tests.helpers.random_cases import FAMILIES, Case, exact_confirm, random_case, wrong
-from tests.helpers.solving import solve
+from tests.helpers.solving import search_neurons, solve
 
 Decide = Callable[[Query, Budget], str]
 
@@ -77,7 +76,7 @@ def verdicts(case: Case, limit: float) -> list[tuple[str, str]]:
 
 def _neurons(query: Query, deadline: Budget) -> str:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return split_neurons(query, bounds, exact_confirm(query), deadline, Strategy()).status
+    return search_neurons(query, bounds, exact_confirm(query), deadline, Strategy()).status
 
 
 def _inputs(query: Query, deadline: Budget) -> str:

@@ -203,6 +203,7 @@ def test_each_channel_has_its_own_epsilon_and_clip(conv: Path) -> None:
         fgp_vnn.certify(conv, x, epsilon=[0.1, 0.2], norm="l2")
 
 
+@pytest.mark.slow
 def test_a_target_counts_alone_and_a_set_of_all_is_the_same_as_none(flat: Path) -> None:
     x = IMAGE.astype(np.float32)
     certifier = fgp_vnn.Certifier.of(flat)

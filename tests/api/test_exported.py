@@ -16,6 +16,8 @@ from fgp_vnn.base.model_file import read_model
 from fgp_vnn.certificate.checker.check import check_files
 from tests.helpers.command_line import box
 
+pytestmark = pytest.mark.usefixtures("operators_listed_once")
+
 
 def _cnn() -> nn.Sequential:
     torch.manual_seed(0)
@@ -34,6 +36,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_default_export_has_its_weights_beside_it_and_is_certified(exported: Path) -> None:
     assert {p.name for p in exported.parent.iterdir()} == {"m.onnx", "m.onnx.data"}
     x = torch.rand(1, 8, 8)

@@ -119,6 +119,7 @@ def test_a_mask_that_moves_is_not_bound(tmp_path: Path) -> None:
     assert not bound_by(tmp_path, prop)
 
 
+@pytest.mark.slow
 def test_a_division_by_an_input_that_is_fixed_at_0_is_refused(tmp_path: Path) -> None:
     prop = prop_file(tmp_path, constraint((0.0, 0.0, 0.0), 100.0))
     with pytest.raises(UnsupportedError, match="fixed at 0"):

@@ -69,6 +69,7 @@ def at(path: Path, x: np.ndarray) -> float:
     return float(session.run(None, {"x": x.astype(np.float32)[None]})[0][0, 0])
 
 
+@pytest.mark.slow
 def test_a_twin_is_as_near_as_samples_say(tmp_path: Path, pair: dict[str, Path]) -> None:
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * 2), -1).reshape(-1, 2)
     apart = max(abs(at(pair["g"], x) - at(pair["f"], x)) for x in grid)

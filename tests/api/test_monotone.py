@@ -88,6 +88,7 @@ def test_its_two_files_have_a_certificate(tmp_path: Path) -> None:
     assert main(["check-certificate", *files]) == 0
 
 
+@pytest.mark.slow
 def test_a_strict_face_of_the_box_does_not_count() -> None:
     """|x| falls on x < 0, but only by what the open box allows."""
     first, last = nn.Linear(1, 2, bias=False), nn.Linear(2, 1, bias=False)

@@ -57,21 +57,22 @@ def test_a_counterexample_is_found_and_confirmed(tmp_path: Path, kind: str, engi
     assert load_property(prop).broken_by(found.x, found.y.astype(np.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", STRANGE)
 def test_what_cannot_be_broken_stays_unknown_and_names_the_operator(
     tmp_path: Path, kind: str
 ) -> None:
     prop = asked(tmp_path, "(>= Y_0 1.5)")
-    verdict = fgp_vnn.verify(strange(tmp_path, kind), prop, timeout=3)
+    verdict = fgp_vnn.verify(strange(tmp_path, kind), prop, timeout=1)
     assert verdict.status == "unknown" and f"operator {kind}" in verdict.reason
     assert len(verdict.reason) < 200 + len(str(tmp_path))
     assert verdict.seconds["total"] > 0
 
 
-@pytest.mark.parametrize("given", ["path", "bytes", "proto", "module"])
+@pytest.mark.parametrize("given", ["path", "proto", "module"])
 def test_a_model_from_python_is_attacked_like_a_file(tmp_path: Path, given: str) -> None:
     path = strange(tmp_path, "TopK")
-    model: Any = {"path": path, "bytes": path.read_bytes(), "proto": onnx.load(path)}.get(given)
+    model: Any = {"path": path, "proto": onnx.load(path)}.get(given)
     if given == "module":
         model = nn.Sequential(nn.Linear(3, 3), Sorted())
     x, y = fgp_vnn.variables(model)
@@ -79,12 +80,13 @@ def test_a_model_from_python_is_attacked_like_a_file(tmp_path: Path, given: str)
     inside = (x >= -1) & (x <= 1)
     verdict = fgp_vnn.verify(model, inputs=inside, unsafe=y[0] >= 0.1, timeout=60)
     assert (verdict.status, verdict.decided_by) == ("sat", "attack")
-    verdict = fgp_vnn.verify(model, fgp_vnn.output_range(model, inside, upper=99), timeout=2)
+    verdict = fgp_vnn.verify(model, fgp_vnn.output_range(model, inside, upper=99), timeout=1)
     assert verdict.status == "unknown" and "operator TopK" in verdict.reason
     with pytest.raises(UnsupportedError, match="TopK"):
         fgp_vnn.verify(model, inputs=inside, unsafe=y[0] >= 0.9, attack=False)
 
 
+@pytest.mark.slow
 def test_a_second_case_is_attacked_as_well(tmp_path: Path) -> None:
     low, high = "(and (<= X_0 -0.5) (>= Y_0 1.5))", "(and (>= X_0 0.5) (>= Y_0 0.9))"
     verdict = fgp_vnn.verify(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import fgp_vnn
+from fgp_vnn.network import LoadedNetwork
 
 
 class Gated(nn.Module):
@@ -35,7 +36,7 @@ def sampled(model: nn.Module) -> Tensor:
     return result
 
 
-def loaded(seed: int) -> tuple[fgp_vnn.LoadedNetwork, Tensor]:
+def loaded(seed: int) -> tuple[LoadedNetwork, Tensor]:
     model = Gated(seed)
     return fgp_vnn.load_model(model, torch.zeros(1, 2)), sampled(model)
 

@@ -24,6 +24,8 @@ with (BENCHMARK / "ground_truth.csv").open(encoding="ascii", newline="") as _fil
 # One in four of the instances, and the unusual ones.
 CHOSEN = TRUTH[::4] + [row for row in TRUTH if "two_boxes" in row[1] or "conjunction" in row[1]]
 
+TOO_MANY = "conv_6-12-32_pgd_untargeted_0.15"  # regions for the walk alone
+
 
 def confirmed(verdict: Verdict, model: Path, prop: Path) -> None:
     example = verdict.counterexample
@@ -36,10 +38,9 @@ def confirmed(verdict: Verdict, model: Path, prop: Path) -> None:
 @pytest.mark.parametrize("engine", ["auto", "walk"])
 @pytest.mark.parametrize(("model", "prop", "truth"), CHOSEN, ids=[Path(c[1]).stem for c in CHOSEN])
 def test_verdicts_are_the_ground_truth(model: str, prop: str, truth: str, engine: str) -> None:
-    timeout = 8 if engine == "walk" else 30
-    verdict = fgp_vnn.verify(BENCHMARK / model, BENCHMARK / prop, timeout=timeout, engine=engine)
-    if engine == "walk" and verdict.status == "timeout":
+    if engine == "walk" and TOO_MANY in prop:
         pytest.skip("too many regions for the walk alone")
+    verdict = fgp_vnn.verify(BENCHMARK / model, BENCHMARK / prop, timeout=30, engine=engine)
     assert verdict.status == truth
     assert verdict.decided_by
     if truth == "sat":
@@ -279,4 +280,4 @@ def test_the_public_names_are_there() -> None:
         assert getattr(fgp_vnn, name) is not None
     assert [name for name in dir(fgp_vnn) if not name.startswith("_")] == sorted(fgp_vnn.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):
-        _ = fgp_vnn.nothing_like_it
+        _ = fgp_vnn.nothing_like_it  # type: ignore[attr-defined]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ FILES = ("test_rounding_losses.py", "test_rounding.py", "test_rounding_domains.p
 
 
 @pytest.mark.slow
-def test_bounds_hold_where_small_numbers_are_flushed() -> None:
+def test_bounds_hold_where_small_numbers_are_flushed(warm_python: str) -> None:
     if not torch.set_flush_denormal(True):
         pytest.skip("this processor does not flush")
     torch.set_flush_denormal(False)
@@ -26,7 +25,7 @@ def test_bounds_hold_where_small_numbers_are_flushed() -> None:
         f"sys.exit(pytest.main(['-q', '-x', '-p', 'no:cacheprovider', *{paths!r}]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [warm_python, "-c", program],
         capture_output=True,
         text=True,
         timeout=600,

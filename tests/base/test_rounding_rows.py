@@ -15,8 +15,8 @@ from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import Box, Domain, L2Ball
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query, ask
+from fgp_vnn.regions.combined import combine_constraints, excluded
 from fgp_vnn.regions.halfspaces import HalfSpaces
-from fgp_vnn.regions.joint import excluded, join_constraints
 from fgp_vnn.regions.triangular import triangular
 from fgp_vnn.search.ball import SearchBall, about
 from fgp_vnn.search.conjunctions import weigh_rows
@@ -95,7 +95,7 @@ def excludes(first: Dense, domain: Domain, row: int) -> bool:
     system = triangular(query_of(first, domain))
     on = torch.ones(first.outputs, 1, dtype=torch.float64)
     forms = system.forms(on)
-    return bool(excluded(system, forms, join_constraints(system, forms, on))[row, 0])
+    return bool(excluded(system, forms, combine_constraints(system, forms, on))[row, 0])
 
 
 def test_a_product_of_joined_constraints_that_underflows_is_not_rounded_up() -> None:
@@ -104,7 +104,7 @@ def test_a_product_of_joined_constraints_that_underflows_is_not_rounded_up() -> 
     first = Dense((0,), (torch.ones(1, 1).double(),), double(-e))
     system = triangular(query_of(first, L2Ball(double(0.0), 2 * e)))
     on = torch.ones(1, 1, dtype=torch.float64)
-    joint = join_constraints(system, system.forms(on), on)
+    joint = combine_constraints(system, system.forms(on), on)
     p, q, slack = (exact(part)[0] for part in joint)
     assert q > p * Fraction(e) >= q - slack
 
@@ -118,7 +118,7 @@ def test_the_errors_of_joined_constraints_and_of_the_row_itself_count() -> None:
         system = triangular(query_of(first, disc))
         sign = double(1.0, -1.0).unsqueeze(1)
         forms = system.forms(sign.clamp(min=0))
-        assert not bool(excluded(system, forms, join_constraints(system, forms, sign))[1, 0])
+        assert not bool(excluded(system, forms, combine_constraints(system, forms, sign))[1, 0])
 
 
 def test_the_length_of_a_sum_that_cancels_is_rounded() -> None:

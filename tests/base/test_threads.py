@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.helpers.command_line import ENVIRONMENT
 
 WATCHED = """
@@ -34,5 +36,6 @@ def test_threads_of_others_are_told_from_those_that_only_watch() -> None:
     subprocess.run([sys.executable, "-c", WATCHED], env=ENVIRONMENT, check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_a_process_with_threads_of_others_is_not_copied() -> None:
     subprocess.run([sys.executable, "-c", CAREFUL], env=ENVIRONMENT, check=True, timeout=60)

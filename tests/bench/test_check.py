@@ -87,7 +87,10 @@ def test_constraints_between_inputs_and_others_are_judged(
     assert bool(message) == bool(found)
 
 
-def test_a_run_judges_the_counterexample_of_related_inputs(tmp_path: Path) -> None:
+def test_a_run_judges_the_counterexample_of_related_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: str
+) -> None:
+    monkeypatch.setattr("sys.executable", warm_python)  # that of the worker
     (tmp_path / "net.onnx").write_bytes(identity())
     (tmp_path / "prop.vnnlib").write_text(RELATED)
     (tmp_path / "instances.csv").write_text("net.onnx,prop.vnnlib,60\n")

@@ -17,6 +17,6 @@ def test_an_infinite_offset_counts_where_its_coefficient_is_not_zero(rows: int) 
     floor, ceiling = one * torch.tensor([-2.0, -inf]), one * torch.tensor([inf, 3.0])
     lines = Lines(one, one, ceiling, floor)
     coefficients = torch.tensor([[[1.0, 0.0], [0.0, 1e-9], [-1e-9, -1.0]]]).double()
-    through, offset = pull(EXP, coefficients, lines, 2)
+    through, offset = pull(EXP, coefficients, lines, 2, torch.zeros(1, 3).double())
     assert torch.equal(through, coefficients)
     assert offset.tolist() == [[-2.0, -inf, -inf]]

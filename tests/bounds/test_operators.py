@@ -177,12 +177,15 @@ def test_operator_bounds_do_not_depend_on_the_memory(net: Net) -> None:
         torch.testing.assert_close(a, b)
 
 
-def test_bounds_without_time_are_intervals_that_hold() -> None:
+def test_without_time_bounds_say_no_more_than_prior_ones() -> None:
     network, _ = twins(Net(strided))
     box = box_of(network, 0.1)
     late = root_bounds(network, box, budget=Budget.of(0.0, None))
+    assert all(bool((bound == -torch.inf).all()) for bound in late.lower)
+    assert all(bool((bound == torch.inf).all()) for bound in late.upper)
     intervals = root_bounds(network, box, backward_pass=False, budget=UNLIMITED)
-    for a, b in zip(late.lower + late.upper, intervals.lower + intervals.upper, strict=True):
+    kept = root_bounds(network, box, prior=intervals, budget=Budget.of(0.0, None))
+    for a, b in zip(kept.lower + kept.upper, intervals.lower + intervals.upper, strict=True):
         assert torch.equal(a, b)
 
 

@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
+from fgp_vnn.bounds import patches
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network import Operator
+from fgp_vnn.network.maps.patches import Patches, PatchMap
 from fgp_vnn.network.model import Dense
+from fgp_vnn.strategy import COMMON
 from tests.bounds.test_operators import Net, assert_hold, box_of, conv, samples, twins
 from tests.helpers.network_models import Builder
 
@@ -101,6 +105,25 @@ def test_bounds_by_patches_do_not_depend_on_the_memory(net: Net) -> None:
     box = box_of(network, 0.1)
     little = replace(UNLIMITED, memory=1)
     assert_close(*(root_bounds(network, box, budget=b) for b in (UNLIMITED, little)))
+
+
+@every_net
+def test_rows_at_a_place_are_no_more_at_once_than_end_in_time(
+    net: Net, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, _ = twins(net)
+    box, most = box_of(network, 0.1), []
+    whole = root_bounds(network, box, budget=UNLIMITED)
+    plain = PatchMap.pull
+
+    def pull(self: PatchMap, patch: Patches, places: Tensor) -> tuple[Patches | None, ...]:
+        most.append(patch.rows.shape[1])
+        return plain(self, patch, places)
+
+    monkeypatch.setattr(PatchMap, "pull", pull)
+    monkeypatch.setattr(patches, "COMMON", replace(COMMON, ascents=1))
+    assert_close(root_bounds(network, box, budget=UNLIMITED), whole)
+    assert max(most) == 2  # from below and from above
 
 
 @every_net

@@ -29,12 +29,11 @@ from fgp_vnn.search.ball import Reporter, SearchBall
 from fgp_vnn.search.distance import Distances
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.search.leaves import decide_regions
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Ascent, Descent, Neurons, Slopes, Strategy
 from tests.helpers.network_models import Builder
 from tests.helpers.small_networks import random_network, robustness_query
-from tests.helpers.solving import first_bounds
+from tests.helpers.solving import first_bounds, search_neurons
 
 SMALL, LARGE = Budget(math.inf, 64 << 20), Budget(math.inf, 8 << 30)
 ONCE = Ascent(steps=1)
@@ -68,7 +67,7 @@ def sharpen(budget: Budget) -> None:
 def split(budget: Budget) -> None:
     query = query_of(20, 700, 700, 4)
     many = replace(QUICK, neurons=Neurons(candidates=1, batch=512, most=600))
-    split_neurons(query, loose(query), nothing, budget, many)
+    search_neurons(query, loose(query), nothing, budget, many)
 
 
 def regions(budget: Budget) -> None:
@@ -81,7 +80,7 @@ def regions(budget: Budget) -> None:
 
 def walk(budget: Budget) -> None:
     query = query_of(400, 500, 500, 4)
-    steps = WalkOptions(regions=16, alternate=False, joint=False)
+    steps = WalkOptions(regions=16, alternate=False, combined=False)
     walk_regions(query, loose(query), nothing, budget, steps)
 
 

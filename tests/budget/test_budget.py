@@ -154,6 +154,7 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
                 yield path.name, node
 
 
+@pytest.mark.slow
 def test_no_signature_has_a_budget_of_its_own() -> None:
     """A default would stand in for a budget that was forgotten."""
     asking = 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check
-from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
 from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode, encode
 from fgp_vnn.property import Case, Conjunction, Property
 
@@ -30,14 +30,14 @@ def _map(weights: dict[int, Any], bias: Any) -> AffineMap:
     return AffineMap(weights, bias, sizes, np.abs(bias), 0)
 
 
-def instance() -> tuple[Network, Property]:
+def instance() -> tuple[CheckedNetwork, Property]:
     """One wide layer, of which little is read, and three ways to break the property."""
     sparse = np.zeros((NEURONS, INPUTS), dtype=np.float64)
     sparse[:, 0] = 1
     maps = _map({0: sparse}, np.zeros(NEURONS)), _map({1: np.ones((1, NEURONS))}, np.zeros(1))
     row = Conjunction(np.ones((1, 1)), np.zeros(1), np.zeros(1, dtype=bool))
     case = Case(-np.ones(INPUTS), np.ones(INPUTS), (row, row, row))
-    return Network(maps, INPUTS), Property((case,), INPUTS, 1)
+    return CheckedNetwork(maps, INPUTS), Property((case,), INPUTS, 1)
 
 
 def step(kind: str, layer: int = -1, **arrays: Any) -> bytes:

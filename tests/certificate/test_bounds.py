@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.lines import Leaf, Lines, lines
-from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ def exact(values: Array) -> Any:
     return np.vectorize(lambda v: Fraction(float(v)), otypes=[object])(values)
 
 
-def random_network(generator: np.random.Generator, *, spread: float) -> Network:
+def random_network(generator: np.random.Generator, *, spread: float) -> CheckedNetwork:
     """Layers that read the one before and, in part, the input; weights of very different sizes."""
     widths = [3, *generator.integers(2, 6, size=generator.integers(1, 4)), 2]
     maps = []
@@ -38,7 +38,7 @@ def random_network(generator: np.random.Generator, *, spread: float) -> Network:
         bias = generator.normal(size=after).astype(np.float32).astype(np.float64)
         sizes = {s: np.abs(w) for s, w in weights.items()}
         maps.append(AffineMap(weights, bias, sizes, np.abs(bias), 0))
-    return Network(tuple(maps), 3)
+    return CheckedNetwork(tuple(maps), 3)
 
 
 def random_enclosure(seed: int, spread: float) -> tuple[np.random.Generator, Enclosure]:
@@ -49,7 +49,9 @@ def random_enclosure(seed: int, spread: float) -> tuple[np.random.Generator, Enc
     return generator, Enclosure(network, center - 0.3, upper)
 
 
-def random_leaves(generator: np.random.Generator, network: Network, count: int) -> list[Leaf]:
+def random_leaves(
+    generator: np.random.Generator, network: CheckedNetwork, count: int
+) -> list[Leaf]:
     result = []
     for width in network.widths:
         shape = (count, width)
@@ -60,7 +62,7 @@ def random_leaves(generator: np.random.Generator, network: Network, count: int) 
 
 
 def exact_least(
-    network: Network,
+    network: CheckedNetwork,
     box: tuple[Array, Array],
     target: int,
     row: Array,
@@ -109,7 +111,7 @@ def test_bounds_are_below_the_exact_ones_and_close_to_them(seed: int, spread: fl
             assert float(truth) - least[leaf, 0] < 1e-9 * (1 + size)
 
 
-def exact_values(network: Network, x: Array) -> list[Any]:
+def exact_values(network: CheckedNetwork, x: Array) -> list[Any]:
     values, result = [exact(x)], []
     for affine in network.maps:
         z = exact(affine.bias)
@@ -171,7 +173,7 @@ def test_values_out_of_range_are_an_error_and_nan_is_no_bound() -> None:
         {1: np.full((1, 1), 1e60)}, np.zeros(1), {1: np.full((1, 1), 1e60)}, np.zeros(1), 0
     )
     with pytest.raises(OverflowError):
-        Enclosure(Network((wide, next_), 1), np.zeros((1, 1)), np.ones((1, 1)))
+        Enclosure(CheckedNetwork((wide, next_), 1), np.zeros((1, 1)), np.ones((1, 1)))
     small = Enclosure(
         random_network(np.random.default_rng(0), spread=0), np.zeros((1, 3)), np.ones((1, 3))
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.curves import CURVES, exp, offset, planes, values
 from fgp_vnn.certificate.checker.lines import Leaf
-from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
 from fgp_vnn.certificate.checker.rounding import UNIT
 from tests.helpers.activation_cases import EXACT, intervals
 
@@ -98,7 +98,7 @@ def test_planes_of_products_hold_exactly() -> None:
             assert Fraction(least[0, i]) <= true <= Fraction(greatest[0, i])
 
 
-def random_network(seed: int) -> Network:
+def random_network(seed: int) -> CheckedNetwork:
     """A layer of each kind, the products of halves, with weights of different sizes."""
     random = np.random.default_rng(seed)
     kinds = tuple(random.permutation(["Sigmoid", "Tanh", "Mul", "Relu"]))
@@ -112,10 +112,10 @@ def random_network(seed: int) -> Network:
         sizes = {s: np.abs(w) for s, w in weights.items()}
         maps.append(AffineMap(weights, bias, sizes, np.abs(bias), 0))
         before = width // 2 if kind == "Mul" else width
-    return Network(tuple(maps), 3, kinds)
+    return CheckedNetwork(tuple(maps), 3, kinds)
 
 
-def evaluated(network: Network, x: Array) -> tuple[list[Array], Array]:
+def evaluated(network: CheckedNetwork, x: Array) -> tuple[list[Array], Array]:
     """z of each layer and the output at points x [points, inputs]."""
     result, value = [], x
     for layer, affine in enumerate(network.maps):
@@ -184,4 +184,4 @@ def test_values_beyond_all_measure_prove_nothing() -> None:
     )
     first = AffineMap(weight, bias, weight, bias, 0)
     with pytest.raises(OverflowError):
-        Enclosure(Network((first, last), 1, ("Mul",)), np.array([[0.0]]), np.array([[1.0]]))
+        Enclosure(CheckedNetwork((first, last), 1, ("Mul",)), np.array([[0.0]]), np.array([[1.0]]))

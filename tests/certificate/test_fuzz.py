@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fgp_vnn.base.errors import MOST, InputError
 from fgp_vnn.certificate.checker.check import check, understood
-from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
 from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import Case, Conjunction, Property
@@ -32,9 +32,9 @@ def _map(weight: list[list[float]], bias: list[float], source: int) -> AffineMap
     return AffineMap({source: matrix}, offset, {source: np.abs(matrix)}, np.abs(offset), 0)
 
 
-def absolute() -> Network:
+def absolute() -> CheckedNetwork:
     """y = |x| as two neurons."""
-    return Network((_map([[1.0], [-1.0]], [0.0, 0.0], 0), _map([[1.0, 1.0]], [0.0], 1)), 1)
+    return CheckedNetwork((_map([[1.0], [-1.0]], [0.0, 0.0], 0), _map([[1.0, 1.0]], [0.0], 1)), 1)
 
 
 def at_most(limit: float) -> Property:
@@ -109,7 +109,7 @@ def test_the_proof_that_is_forged_below_is_one() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 10**9))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_a_forged_proof_of_what_is_false_is_refused_in_one_line(seed: int) -> None:
     generator = np.random.default_rng(seed)
     certificate = forged(generator)
@@ -119,6 +119,7 @@ def test_a_forged_proof_of_what_is_false_is_refused_in_one_line(seed: int) -> No
         assert str(caught.value).isprintable() and len(str(caught.value)) <= MOST
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**9))
 @settings(deadline=None, max_examples=300)
 def test_bytes_changed_cut_or_repeated_give_an_input_error_or_a_certificate(seed: int) -> None:

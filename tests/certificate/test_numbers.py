@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import check
-from fgp_vnn.certificate.checker.network import AffineMap, Network, read_network
+from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork, read_network
 from fgp_vnn.certificate.checker.proof import Certificate, ProofStep
 from fgp_vnn.certificate.prove import typed
 from fgp_vnn.property import Case, Conjunction, Property
@@ -51,7 +51,7 @@ def test_a_bound_that_overflows_proves_nothing(step: ProofStep) -> None:
     """h = 10 - relu(1 + x_1) - ... - relu(1 + x_8), y = (h - 1) / 4 can be -0.15; 1e308 * 10 / 4 is
     infinite, and what is then taken away, layer by layer, is not."""
     units = np.eye(8).tolist()
-    network = Network(
+    network = CheckedNetwork(
         (
             *(affine({0: [unit]}, [1.0]) for unit in units),
             affine({k: [[-1.0]] for k in range(1, 9)}, [10.0]),
@@ -65,7 +65,7 @@ def test_a_bound_that_overflows_proves_nothing(step: ProofStep) -> None:
 
 
 def test_what_is_not_finite_is_not_learned() -> None:
-    network = Network((affine({0: [[1.0]]}, [0.0]), affine({1: [[1.0]]}, [0.0])), 1)
+    network = CheckedNetwork((affine({0: [[1.0]]}, [0.0]), affine({1: [[1.0]]}, [0.0])), 1)
     enclosure = Enclosure(network, np.array([[-1.0]]), np.array([[1.0]]))
     before = enclosure.lower[0].copy(), enclosure.upper[0].copy()
     for value in (np.inf, -np.inf, np.nan):
@@ -77,12 +77,12 @@ def test_what_is_not_finite_is_not_learned() -> None:
 @pytest.mark.parametrize("size", [1e101, 1e300, np.inf, np.nan])
 def test_a_box_out_of_range_is_an_error(size: float) -> None:
     """Coefficients that underflow would be worth something there: 1e-330 * 1e300."""
-    network = Network((affine({0: [[1e-150]]}, [0.0]), affine({1: [[1.0]]}, [0.0])), 1)
+    network = CheckedNetwork((affine({0: [[1e-150]]}, [0.0]), affine({1: [[1.0]]}, [0.0])), 1)
     with pytest.raises(OverflowError):
         Enclosure(network, np.array([[-1.0]]), np.array([[size]]))
 
 
-def exact_values(network: Network, x: list[Fraction]) -> list[list[Fraction]]:
+def exact_values(network: CheckedNetwork, x: list[Fraction]) -> list[list[Fraction]]:
     """The outputs of all maps at x."""
     values, result = [x], []
     for part in network.maps:
@@ -112,7 +112,7 @@ def test_bounds_hold_at_the_ends_of_float64(seed: int, sizes: list[int]) -> None
         affine({0: first[0].tolist()}, first[1].tolist()),
         affine({1: last[0].tolist()}, last[1].tolist()),
     )
-    network = Network(maps, 2)
+    network = CheckedNetwork(maps, 2)
     center = extreme(generator, (1, 2), sizes[4])
     lower, upper = np.minimum(center, 0), np.maximum(center, 1e-3 * np.abs(center))
     row = extreme(generator, (1, 1, 1), int(generator.integers(-300, 300)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check, check_files
-from fgp_vnn.certificate.checker.network import AffineMap, Network
+from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
 from fgp_vnn.certificate.checker.proof import Certificate, ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF
 from fgp_vnn.certificate.prove import prove
@@ -24,16 +24,16 @@ Array = NDArray[np.float64]
 LOWER, UPPER = np.full(3, -1.0), np.ones(3)
 
 
-def network(seed: int) -> Network:
+def network(seed: int) -> CheckedNetwork:
     generator = np.random.default_rng(seed)
     maps = []
     for k, (before, after) in enumerate(pairwise([3, 8, 8, 2])):
         weight, bias = generator.normal(size=(after, before)), generator.normal(size=after)
         maps.append(AffineMap({k: weight}, bias, {k: np.abs(weight)}, np.abs(bias), 0))
-    return Network(tuple(maps), 3)
+    return CheckedNetwork(tuple(maps), 3)
 
 
-def outputs(model: Network, x: Array) -> Array:
+def outputs(model: CheckedNetwork, x: Array) -> Array:
     for k, affine in enumerate(model.maps):
         x = (np.maximum(x, 0) if k else x) @ affine.weights[k].T + affine.bias
     return x
@@ -43,7 +43,7 @@ def at_most(rows: Array, limits: Array) -> Conjunction:
     return Conjunction(rows, limits, np.zeros(len(limits), dtype=bool))
 
 
-def question(model: Network, room: float) -> Case:
+def question(model: CheckedNetwork, room: float) -> Case:
     """Whether the first output, or both, can be less than what a grid reaches, by so much."""
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * 3), -1).reshape(-1, 3)
     least = outputs(model, grid).min(0)

@@ -144,7 +144,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
         (["--timeout", "7"], "begun with timeout not given, now 7.0"),
         (["--engine", "walk"], "begun with options seed=1, now engine=walk seed=1"),
         (["--seed", "0"], "begun with options seed=1, now not given"),
-        (["--without", "joint"], "begun with options seed=1, now joint=False seed=1"),
+        (["--without", "combined"], "begun with options seed=1, now combined=False seed=1"),
     ],
 )
 def test_a_file_of_other_settings_is_not_gone_on_with(
@@ -169,9 +169,9 @@ def test_a_file_of_other_settings_is_not_gone_on_with(
 def test_what_changes_no_result_may_change_in_between(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     command = ["certify", str(model), str(write_points(tmp_path, ".npz")), "--epsilon", "0.1"]
-    command += ["--output", str(output), "--without", "joint", "--without", "signed"]
+    command += ["--output", str(output), "--without", "combined", "--without", "signed"]
     assert main([*command, "--first", "1"]) == 0
-    other = [*command[:-4], "--without", "signed", "--without", "joint", "--device", "cpu"]
+    other = [*command[:-4], "--without", "signed", "--without", "combined", "--device", "cpu"]
     assert main([*other, "--resume"]) == 0
     assert len(output.read_text().splitlines()) == 6
 
@@ -209,7 +209,7 @@ def test_a_point_that_cannot_be_used_is_named(
     assert error.count("\n") == 1 and "point 1: " in error
 
 
-@pytest.mark.parametrize("heuristic", ["joint", "signed", "stable", "reduce", "cache_first"])
+@pytest.mark.parametrize("heuristic", ["combined", "signed", "stable", "reduce", "cache_first"])
 def test_switching_a_heuristic_off_changes_no_answer(
     model: Path, tmp_path: Path, heuristic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -171,9 +171,9 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(
     ("damage", "words"), [BAD[0], BAD[13]], ids=lambda b: getattr(b, "__name__", "")
 )
 def test_bad_input_looks_the_same_from_outside(
-    tmp_path: Path, damage: Damage, words: tuple[str, ...]
+    tmp_path: Path, damage: Damage, words: tuple[str, ...], warm_command: list[str]
 ) -> None:
-    done = run("verify", *damage(tmp_path))
+    done = run(warm_command, "verify", *damage(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     one_clear_line(done.stderr, words)
 
@@ -214,13 +214,13 @@ def test_a_misspelt_option_is_answered_with_the_right_one(
     )
 
 
-def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_refused(tmp_path: Path, warm_command: list[str]) -> None:
     folder = tmp_path / "closed"
     folder.mkdir()
     folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
     if os.access(folder, os.W_OK):
         pytest.skip("this user may write everywhere")
-    done = run("verify", MODEL, SAFE, "--results", folder / "out.txt")
+    done = run(warm_command, "verify", MODEL, SAFE, "--results", folder / "out.txt")
     folder.chmod(stat.S_IRWXU)
     assert done.returncode == 2
     one_clear_line(done.stderr, ("out.txt",))

@@ -11,19 +11,24 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.helpers.command_line import COMMAND, ENVIRONMENT, hard_instance, run
+from fgp_vnn.cli.main import main
+from tests.helpers.command_line import COMMAND, ENVIRONMENT, hard_instance
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
 
 def verify_hard(folder: Path, *options: str) -> list[str]:
     model, prop, *_ = hard_instance(folder)
-    return [*COMMAND, "verify", str(model), str(prop), "--no-attack", *options]
+    return ["verify", str(model), str(prop), "--no-attack", *options]
 
 
 def start(command: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+        [*COMMAND, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
     )
 
 
@@ -58,7 +63,11 @@ def test_a_signal_to_the_first_process_ends_all(
 def test_ctrl_c_on_a_terminal_reaches_all_and_is_told_once(tmp_path: Path) -> None:
     command = verify_hard(tmp_path, "--jobs", "2", "--timeout", "100")
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
+        [*COMMAND, *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        start_new_session=True,
     ) as process:
         found = workers(process, 2)
         os.killpg(process.pid, signal.SIGINT)
@@ -79,7 +88,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
 
 
 def test_one_job_is_one_process(tmp_path: Path) -> None:
-    with start(verify_hard(tmp_path, "--jobs", "1", "--timeout", "8")) as process:
+    with start(verify_hard(tmp_path, "--jobs", "1", "--timeout", "5")) as process:
         while process.poll() is None:
             assert not psutil.Process(process.pid).children()
             time.sleep(0.1)
@@ -87,15 +96,15 @@ def test_one_job_is_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1e9"])
-def test_no_number_of_processes_is_refused(value: str, tmp_path: Path) -> None:
-    model, prop, *_ = hard_instance(tmp_path)
-    done = run("verify", model, prop, "--jobs", value)
-    assert done.returncode == 2
-    assert "a whole number from 1 to" in done.stderr
+def test_no_number_of_processes_is_refused(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*verify_hard(tmp_path), "--jobs", value]) == 2
+    assert "a whole number from 1 to" in capsys.readouterr().err
 
 
-def test_engines_that_do_not_share_refuse_the_option(tmp_path: Path) -> None:
-    model, prop, *_ = hard_instance(tmp_path)
-    done = run("verify", model, prop, "--jobs", "2", "--engine", "walk")
-    assert done.returncode == 2
-    assert "engine 'walk' does not use the setting 'jobs'" in done.stderr
+def test_engines_that_do_not_share_refuse_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*verify_hard(tmp_path), "--jobs", "2", "--engine", "walk"]) == 2
+    assert "engine 'walk' does not use the setting 'jobs'" in capsys.readouterr().err

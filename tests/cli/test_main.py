@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -72,15 +73,18 @@ def test_networks_refuses_a_folder_without_any(
 
 def test_unsat_from_outside(tmp_path: Path) -> None:
     results = tmp_path / "out.txt"
-    done = run("verify", MODEL, SAFE, "--timeout", "60", "--results", results)
+    done = run(COMMAND, "verify", MODEL, SAFE, "--timeout", "60", "--results", results)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("unsat by ")
     assert results.read_text() == "unsat\n"
 
 
-def test_sat_from_outside_is_confirmed_by_the_written_digits(tmp_path: Path) -> None:
+def test_sat_from_outside_is_confirmed_by_the_written_digits(
+    tmp_path: Path, warm_command: list[str]
+) -> None:
     results = tmp_path / "out.txt"
-    done = run("verify", MODEL, UNSAFE, "--timeout", "60", "--results", results, "--json")
+    options = ["--timeout", "60", "--results", str(results), "--json"]
+    done = run(warm_command, "verify", MODEL, UNSAFE, *options)
     assert (done.returncode, done.stderr) == (0, "")
     said = json.loads(done.stdout)
     assert said["status"] == "sat"
@@ -188,10 +192,10 @@ def test_a_timeout_is_a_verdict(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def real_tool(tmp_path: Path) -> Mapping[str, str]:
+def real_tool(tmp_path: Path, warm_command: list[str]) -> Mapping[str, str]:
     """The environment in which the competition scripts find this checkout."""
     path = tmp_path / "fgp-vnn"
-    path.write_text(f'#!/usr/bin/env bash\nexec "{sys.executable}" -m fgp_vnn "$@"\n')
+    path.write_text(f'#!/usr/bin/env bash\nexec {shlex.join(warm_command)} "$@"\n')
     path.chmod(0o755)
     return {**ENVIRONMENT, "FGP_VNN": str(path), "TMPDIR": str(tmp_path)}
 
@@ -207,10 +211,7 @@ def test_the_competition_scripts_run_the_real_tool(
         ["prepare_instance.sh", *instance],
         ["run_instance.sh", *instance, str(results), "60"],
     ):
-        command = ["bash", str(scripts / arguments[0]), *arguments[1:]]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=real_tool, timeout=120, check=False
-        )
+        done = run(["bash"], scripts / arguments[0], *arguments[1:], env=real_tool)
         assert (done.returncode, done.stderr) == (0, "")
     assert read_results(results).status == status
     if status == "sat":
@@ -221,9 +222,6 @@ def test_prepare_declines_what_the_real_tool_cannot_read(
     real_tool: Mapping[str, str], tmp_path: Path
 ) -> None:
     script = ROOT / "vnncomp" / "prepare_instance.sh"
-    command = ["bash", str(script), "v1", "digits", *map(str, no_network(tmp_path))]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=real_tool, timeout=120, check=False
-    )
+    done = run(["bash"], script, "v1", "digits", *no_network(tmp_path), env=real_tool)
     assert done.returncode == 1
     one_clear_line(done.stderr, ("text.onnx",))

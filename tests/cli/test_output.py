@@ -14,10 +14,10 @@ from fgp_vnn.cli.main import COMMANDS, main
 from tests.helpers.command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, UNSAFE
 
 
-def redirected(command: str, arguments: list[str], output: int) -> tuple[int, str]:
+def redirected(command: list[str], output: int) -> tuple[int, str]:
     """The exit code and the errors of a process that prints to this file descriptor."""
     done = subprocess.run(
-        [*COMMAND, command, *arguments],
+        command,
         stdout=output,
         stderr=subprocess.PIPE,
         text=True,
@@ -33,13 +33,14 @@ Print = Callable[[str, list[str], int], tuple[int, str]]
 
 @pytest.fixture
 def print_to(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], warm_python: str
 ) -> Iterator[Print]:
     """The same as `redirected` in this process, which has loaded all that a command needs."""
 
     def run(command: str, arguments: list[str], output: int) -> tuple[int, str]:
         with monkeypatch.context() as patch, os.fdopen(os.dup(output), "w") as stream:
             patch.setattr("sys.stdout", stream)
+            patch.setattr("sys.executable", warm_python)  # that of workers
             return main([command, *arguments]), capsys.readouterr().err
 
     yield run
@@ -88,15 +89,16 @@ def test_a_reader_that_goes_away_is_exit_code_141(
 
 
 def test_a_process_whose_output_goes_nowhere_ends_without_a_traceback(
-    usual: dict[str, list[str]], full: int, unread: int
+    usual: dict[str, list[str]], full: int, unread: int, warm_command: list[str]
 ) -> None:
-    code, err = redirected("verify", usual["verify"], full)
+    command = ["verify", *usual["verify"]]
+    code, err = redirected([*COMMAND, *command], full)
     assert (code, err.count("\n")) == (2, 1)
-    assert redirected("verify", usual["verify"], unread) == (141, "")
+    assert redirected([*warm_command, *command], unread) == (141, "")
 
 
 def test_help_on_a_full_disk_and_a_closed_output_are_no_tracebacks(full: int) -> None:
-    code, err = redirected("verify", ["--help"], full)
+    code, err = redirected([*COMMAND, "verify", "--help"], full)
     assert (code, err.count("\n")) == (2, 1)
     shell = '"$@" >&-; test $? = 0'
     words = ["sh", "-c", shell, "-", *COMMAND, "supports", str(MODEL), str(SAFE)]
@@ -104,9 +106,9 @@ def test_help_on_a_full_disk_and_a_closed_output_are_no_tracebacks(full: int) ->
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_name_that_is_no_text_can_be_printed(tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_can_be_printed(tmp_path: Path, warm_command: list[str]) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx")
-    code, err = redirected("networks", [name], subprocess.DEVNULL)
+    code, err = redirected([*warm_command, "networks", name], subprocess.DEVNULL)
     assert (code, err) == (2, "")
 
 

@@ -110,9 +110,11 @@ def test_a_disk_that_takes_nothing_keeps_the_old_file_and_loses_no_verdict(tmp_p
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_standard_output_is_one_line_and_the_file_is_there(tmp_path: Path) -> None:
+def test_a_full_standard_output_is_one_line_and_the_file_is_there(
+    tmp_path: Path, warm_command: list[str]
+) -> None:
     results = tmp_path / "out.txt"
-    command = [*COMMAND, "verify", str(MODEL), str(SAFE), "--results", str(results)]
+    command = [*warm_command, "verify", str(MODEL), str(SAFE), "--results", str(results)]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             command, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False
@@ -123,6 +125,6 @@ def test_a_full_standard_output_is_one_line_and_the_file_is_there(tmp_path: Path
 
 
 def test_the_time_of_loading_counts() -> None:
-    done = run("verify", MODEL, SAFE, "--timeout", "0.001")
+    done = run(COMMAND, "verify", MODEL, SAFE, "--timeout", "0.001")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("timeout ")

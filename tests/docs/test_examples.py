@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -72,19 +72,19 @@ def script(page: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", FOLLOWED)
-def test_a_page_does_what_it_says(page: str, tmp_path: Path) -> None:
+def test_a_page_does_what_it_says(page: str, tmp_path: Path, warm_python: str) -> None:
     """The folder is like a clone: the competition's scripts are in it."""
     for module in ("sklearn", "jinja2", "matplotlib", "onnxscript"):
         pytest.importorskip(module, reason="the pages use all that can be installed")
     tools, clone = tmp_path / "bin", tmp_path / "clone"
     for folder in (tools, clone):
         folder.mkdir()
-    for name, words in (("fgp-vnn", "-m fgp_vnn "), ("python", "")):
-        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n')
+    for name, command in (("fgp-vnn", [warm_python, "-m", "fgp_vnn"]), ("python", [warm_python])):
+        (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
         (tools / name).chmod(0o755)
     (clone / "vnncomp").symlink_to(ROOT / "vnncomp")
     done = subprocess.run(
-        [sys.executable, "-c", script(page)],
+        [warm_python, "-c", script(page)],
         cwd=clone,
         env={
             **os.environ,

@@ -156,7 +156,7 @@ def test_a_process_that_was_stopped_is_not_waited_for(says: bytes) -> None:
         os.write(connection.fileno(), says)
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    process = fork(work, [], 1)
+    process = fork(work, [], 1, stalled=0.2)
     try:
         with pytest.raises(OSError):
             if says:
@@ -221,6 +221,7 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     assert search.outcome().status == "unsat"
 
 
+@pytest.mark.slow
 def test_regions_that_a_process_could_not_settle_are_never_proved() -> None:
     """The query can be met, and every counterexample is refused."""
     search = by_neurons(nearly(0.05, 4), lambda points: None, UNLIMITED)

@@ -38,7 +38,7 @@ ROW = Conjunction(np.ones((1, 1)), np.zeros(1), np.zeros(1, bool))
 ENGINES: dict[str, Settings] = {
     "walk": Settings(engine="walk", attack=False),
     "paper's walk": Settings(
-        engine="walk", attack=False, alternate=False, joint=False, signed=False
+        engine="walk", attack=False, alternate=False, combined=False, signed=False
     ),
     "walk with programs": Settings(engine="walk", attack=False, alternate=False, lp=True),
     "split": Settings(engine="split", attack=False, lp=True),

@@ -71,6 +71,7 @@ def test_every_engine_agrees_with_the_oracle(settings: dict[str, object]) -> Non
     assert {"sat", "unsat"} <= seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "split", "walk"])
 def test_no_engine_contradicts_an_exact_answer(engine: str) -> None:
     """Ties, slivers, thin boxes, layers of very different size, boundaries through the centre."""
@@ -164,6 +165,7 @@ def test_an_expired_deadline_is_a_timeout_or_a_proof() -> None:
     assert "timeout" in seen
 
 
+@pytest.mark.slow
 def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
     seen: set[str] = set()
     for seed in range(12):

@@ -18,7 +18,7 @@ def test_settings_are_the_fields_of_settings() -> None:
         make_settings("verify", {"colour": 1})
 
 
-@pytest.mark.parametrize("name", ["batch", "signed", "joint", "cache_first", "stable", "reduce"])
+@pytest.mark.parametrize("name", ["batch", "signed", "combined", "cache_first", "stable", "reduce"])
 def test_what_verify_does_not_use_is_refused_by_name(name: str) -> None:
     for value in (getattr(Settings(), name), 1):
         given: dict[str, Any] = {name: value}

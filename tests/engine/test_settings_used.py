@@ -38,7 +38,7 @@ UNUSUAL: dict[str, Any] = {
     "stable": False,
     "reduce": False,
     "signed": False,
-    "joint": False,
+    "combined": False,
     "cache_first": False,
     "batch": 7,
     "jobs": 3,

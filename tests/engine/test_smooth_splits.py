@@ -1,9 +1,12 @@
-"""Splits of ReLUs, and tighter bounds of few neurons, in networks that also have smooth layers."""
+"""Splits of neurons, and tighter bounds of few of them, in networks that have smooth layers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
+from mpmath import mp
 from torch import nn
 
 import fgp_vnn
@@ -12,14 +15,14 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.activations.powers import SQUARE
 from fgp_vnn.network.activations.sigmoids import SIGMOID, TANH
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.search.neurons import split_neurons
-from fgp_vnn.strategy import Hidden, Inputs, Slopes, Strategy
+from fgp_vnn.strategy import Hidden, Inputs, Neurons, Slopes, Strategy
 from tests.helpers.random_networks import generator, normal
 from tests.helpers.smooth_networks import smooth_case
-from tests.helpers.solving import solve
+from tests.helpers.solving import search_neurons, solve
 
 NEURONS = Strategy(inputs=Inputs(few=-1, some=-1))  # these are split before inputs are
 LARGE = Strategy(
@@ -49,39 +52,66 @@ def mixed(seed: int, margin: float) -> Query:
     )
     network = Network(network.layers, network.output, 2, (SIGMOID, RELU))
     box = Box(-torch.ones(2).double(), torch.ones(2).double())
-    y = network(2 * torch.rand(4000, 2, generator=random).double() - 1)
+    inside = 2 * torch.rand(4000, 2, generator=random).double() - 1
+    y = network(torch.cat([inside, inside.sign()]))  # corners too
     last = Dense((2,), network.output.adjoint(torch.eye(1).double()), margin - y.min(0).values)
     asked = Network(network.layers, last, 2, network.activations)
     zero = torch.zeros(1)
     return Query(asked, box, zero.long(), zero.bool(), 1)
 
 
-def search(query: Query) -> tuple[str, int, str]:
+def search(query: Query, most: int | None = None) -> tuple[str, int, str]:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    outcome = split_neurons(query, bounds, lambda points: None, UNLIMITED, Strategy())
+    strategy = Strategy(neurons=Neurons(most=most))
+    outcome = search_neurons(query, bounds, lambda points: None, UNLIMITED, strategy)
     return outcome.status, outcome.statistics["bundles"], outcome.reason
 
 
-def test_splits_of_relus_prove_what_bounds_leave_open() -> None:
-    found = [search(mixed(seed, 0.3)) for seed in range(12)]
-    assert any(status == "unsat" and bundles > 1 for status, bundles, _ in found)
+def test_splits_prove_what_bounds_leave_open() -> None:
+    found = [search(mixed(seed, 0.01), 2000) for seed in range(12)]
+    assert all(status == "unsat" for status, _, _ in found)
+    assert sum(bundles > 1 for _, bundles, _ in found) >= 3
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_a_sample_meets_stays_open_when_no_relu_is_left(seed: int) -> None:
-    """Of a bundle in which only sigmoids bend, nothing says that it is a region."""
-    status, _, reason = search(mixed(seed, -1e-3))
-    assert status == "unknown" and "Sigmoid" in reason
+def test_what_a_sample_meets_stays_open(seed: int) -> None:
+    """Of a bundle in which no ReLU is left, nothing says that it is a region."""
+    status, bundles, reason = search(mixed(seed, -1e-3), 300)
+    assert status == "unknown" and "bundles are open" in reason and bundles >= 300
 
 
-def test_a_network_without_relus_has_nothing_to_split() -> None:
-    wave = Dense((0,), (5 * torch.ones(1, 1).double(),), torch.zeros(1).double())
-    last = Dense((0, 1), (-torch.ones(1, 1).double(), torch.ones(1, 1).double()), wave.bias - 0.1)
+def test_what_cannot_be_split_any_more_stays_open() -> None:
+    """Over a single point tanh(x) - tanh(1) is 0 up to rounding, which is met."""
+    one = torch.ones(1).double()
+    first = Dense((0,), (one.unsqueeze(0),), torch.zeros(1).double())
+    last = replace(first, sources=(1,), bias=-torch.tanh(one))
+    query = Query(
+        Network((first,), last, 1, (TANH,)), Box(one, one), one.long() - 1, one.bool() & False, 1
+    )
+    status, bundles, reason = search(query)
+    assert (status, bundles) == ("unknown", 1) and "Tanh" in reason
+
+
+def bent(level: float) -> Query:
+    """Whether 0.1 tanh(9 x) + 0.4 x^2 falls to a level over [-1, 1]."""
+    first = Dense((0,), (9 * torch.ones(1, 1).double(),), torch.zeros(1).double())
+    second = replace(first, weights=(torch.ones(1, 1).double(),))
+    weights = tuple(torch.full((1, 1), part).double() for part in (0.1, 0.4))
+    last = Dense((1, 2), weights, torch.tensor([-level]).double())
     zero = torch.zeros(1)
     box = Box(-torch.ones(1).double(), torch.ones(1).double())
-    query = Query(Network((wave,), last, 1, (TANH,)), box, zero.long(), zero.bool(), 1)
-    status, bundles, _ = search(query)
-    assert (status, bundles) == ("unknown", 1)
+    network = Network((first, second), last, 1, (TANH, SQUARE))
+    return Query(network, box, zero.long(), zero.bool(), 1)
+
+
+def test_smooth_neurons_alone_are_split_up_to_the_exact_least_value() -> None:
+    with mp.workdps(30):
+        place = mp.findroot(lambda x: 0.9 * mp.sech(9 * x) ** 2 + 0.8 * x, -0.2)
+        exact = mp.mpf(0.1) * mp.tanh(9 * place) + mp.mpf(0.4) * place**2
+        assert place > -1 and exact < 0.4 - 0.1
+    status, bundles, _ = search(bent(float(exact) - 0.02), 2000)
+    assert status == "unsat" and bundles > 1
+    assert search(bent(float(exact) + 1e-7), 500)[0] == "unknown"
 
 
 def test_inputs_with_a_kink_at_the_centre_of_their_box_are_split() -> None:

@@ -62,7 +62,7 @@ def test_what_a_stopped_process_leaves_undone_is_done_here() -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         return piece
 
-    assert list(ForkedSpread(2, 0.0)(work, "abcd")) == list("abcd")
+    assert list(ForkedSpread(2, 0.0, stalled=0.2)(work, "abcd")) == list("abcd")
     assert not psutil.Process().children()
 
 

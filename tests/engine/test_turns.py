@@ -27,6 +27,7 @@ def status(soon: float, most: int | None) -> str:
     return solve(nearly(0.05), lambda points: None, SPLIT, UNLIMITED, strategy).status
 
 
+@pytest.mark.slow
 def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over() -> None:
     assert status(0.0, None) == "unsat"
     assert status(0.0, 140) == "unknown"

@@ -24,11 +24,11 @@ ENVIRONMENT: Mapping[str, str] = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM
 COMMAND = [sys.executable, "-m", "fgp_vnn"]
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False
-    )
+def run(
+    command: list[str], *arguments: str | Path, env: Mapping[str, str] = ENVIRONMENT
+) -> subprocess.CompletedProcess[str]:
+    words = [*command, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, env=env, timeout=120, check=False)
 
 
 def box(values: list[tuple[float, float]], outputs: int, constraint: str) -> str:

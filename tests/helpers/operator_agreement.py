@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.program import open_program
-from fgp_vnn.certificate.checker.network import Network, read_network
+from fgp_vnn.certificate.checker.network import CheckedNetwork, read_network
 from fgp_vnn.network import load_network
 from tests.helpers.operator_choices import Drawn
 
@@ -24,7 +24,7 @@ AGREES, REFUSED = "agrees", "refuses"
 _ROUNDINGS, _TERMS = 100, 200
 
 
-def values(network: Network, x: Array) -> list[Array]:
+def values(network: CheckedNetwork, x: Array) -> list[Array]:
     """What each map of the checker gives: z of every layer, then y."""
     active, result = [x], []
     for affine in network.maps:

@@ -1,12 +1,13 @@
-"""A query taken through the steps of `verify`."""
+"""A query taken through the steps of `verify`, or one of them."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from fgp_vnn.api.boxes import Boxes
-from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.bounding import bound_root
 from fgp_vnn.engine.problem import Problem
@@ -16,6 +17,8 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.property import Property
 from fgp_vnn.query import Query
+from fgp_vnn.search.best_first import Keep, forget
+from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Strategy
 
 
@@ -36,6 +39,21 @@ def solve_boxes(boxes: Boxes, loaded: LoadedNetwork, prop: Property, budget: Bud
     for problem in boxes.of_network(loaded, prop, budget):
         boxes.add(run(problem, "verify"))
     return boxes.verdict()
+
+
+def search_neurons(
+    query: Query,
+    bounds: LayerBounds,
+    confirm: Confirm,
+    budget: Budget,
+    strategy: Strategy,
+    lp: bool = False,
+    keep: Keep = forget,
+) -> Outcome:
+    """What the splits of neurons alone say, of a search from its beginning to its end."""
+    search = NeuronSplits.begin(query, bounds, confirm, budget, strategy, lp, keep)
+    search.run(search.enough)
+    return search.outcome()
 
 
 def first_bounds(query: Query, budget: Budget) -> Tensor:

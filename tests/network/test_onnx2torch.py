@@ -16,7 +16,8 @@ from fgp_vnn.base.program import open_program
 from fgp_vnn.network.maps.kinds import kind
 from fgp_vnn.network.onnx.affinity import absolute_part, linear_part
 from fgp_vnn.network.onnx.convert import CONVERTED, convert
-from fgp_vnn.network.onnx.graph import Graph, read_graph
+from fgp_vnn.network.onnx.graph import Graph
+from fgp_vnn.network.onnx.read import read_graph
 from tests.helpers.network_models import Builder
 
 IMAGE, VECTOR = (1, 2, 5, 4), (1, 6)

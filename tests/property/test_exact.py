@@ -81,6 +81,7 @@ def read(asserted: str) -> Property:
     return parse_property(f"{HEAD}(assert {asserted})".encode())
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(list(COMPARE)),
     terms,

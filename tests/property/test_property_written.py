@@ -155,6 +155,7 @@ class Standard:
         return product
 
 
+@pytest.mark.slow
 @given(formulas, st.lists(points, min_size=1, max_size=12))
 @settings(deadline=None, max_examples=300)
 def test_a_written_property_is_the_same_set_to_every_reader(

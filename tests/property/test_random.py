@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,6 +100,7 @@ def file_text(asserts: list[Formula], version: int) -> str:
     return HEADS[version] + "\n".join(f"(assert {part.text(version)})" for part in parts)
 
 
+@pytest.mark.slow
 @given(st.lists(formulas, max_size=4), st.lists(points, min_size=1, max_size=20))
 @settings(deadline=None, max_examples=150)
 def test_a_property_is_broken_exactly_where_all_asserts_hold(

@@ -7,9 +7,9 @@ import torch
 
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
+from fgp_vnn.regions.combined import combine_constraints, excluded, misses
 from fgp_vnn.regions.forms import affine_forms, empty
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction
-from fgp_vnn.regions.joint import excluded, join_constraints, misses
 from fgp_vnn.regions.nearest_points import nearest, nearest_in_norm
 from fgp_vnn.regions.polyhedra import region_spaces
 from fgp_vnn.regions.projections import alternate
@@ -68,10 +68,12 @@ def test_of_a_system_and_its_joint_constraints(kind: str, inputs: int, cases: in
     forms = system.forms((signs.T > 0).double())
     assert forms.rows.shape == (rows, cases, inputs)
     assert forms.values.shape == forms.reach.shape == (rows, cases)
-    joint = join_constraints(system, forms, signs.T.double())
-    assert joint.p.shape == (cases, inputs) and joint.q.shape == joint.slack.shape == (cases,)
-    assert misses(query.domain, joint).shape == (cases,)
-    assert excluded(system, forms, joint).shape == (rows, cases)
+    combined = combine_constraints(system, forms, signs.T.double())
+    assert combined.p.shape == (cases, inputs) and combined.q.shape == combined.slack.shape == (
+        cases,
+    )
+    assert misses(query.domain, combined).shape == (cases,)
+    assert excluded(system, forms, combined).shape == (rows, cases)
 
 
 @domains

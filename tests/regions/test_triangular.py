@@ -9,7 +9,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.regions.joint import excluded, join_constraints, misses
+from fgp_vnn.regions.combined import combine_constraints, excluded, misses
 from fgp_vnn.regions.triangular import triangular
 from fgp_vnn.transform.stable import collapse
 from tests.helpers.small_networks import (
@@ -76,10 +76,10 @@ def test_a_region_with_a_point_of_the_domain_is_never_missed(kind: str, seed: in
         on = switched_on(values)
         system = triangular(query)
         forms = system.forms(on)
-        joint = join_constraints(system, forms, on * 2 - 1)
-        assert not bool(misses(query.domain, joint).any())
-        along = (joint.p * (points - query.domain.center)).sum(-1)
-        assert bool((along >= joint.q - joint.slack).all())
+        combined = combine_constraints(system, forms, on * 2 - 1)
+        assert not bool(misses(query.domain, combined).any())
+        along = (combined.p * (points - query.domain.center)).sum(-1)
+        assert bool((along >= combined.q - combined.slack).all())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,7 +107,7 @@ def test_a_row_that_is_met_in_its_region_is_never_excluded(kind: str, seed: int)
         on = switched_on(values)
         system = triangular(query)
         forms = system.forms(on)
-        out = excluded(system, forms, join_constraints(system, forms, on * 2 - 1))
+        out = excluded(system, forms, combine_constraints(system, forms, on * 2 - 1))
         assert not bool(out[row, torch.arange(len(at))].any())
 
 
@@ -121,8 +121,8 @@ def test_constraints_exclude_together_what_none_excludes_alone() -> None:
     system = triangular(query)
     on = torch.tensor([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]).double()
     forms = system.forms(on)
-    joint = join_constraints(system, forms, on * 2 - 1)
-    assert misses(query.domain, joint).tolist() == [False, False, True]
-    crossed = ~excluded(system, forms, joint)
+    combined = combine_constraints(system, forms, on * 2 - 1)
+    assert misses(query.domain, combined).tolist() == [False, False, True]
+    crossed = ~excluded(system, forms, combined)
     assert crossed[:2, 0].tolist() == [True, True]
     assert crossed[:2, 1].tolist() == [True, False]

@@ -12,9 +12,9 @@ from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Visited
 from fgp_vnn.search.bundles import Bundles, Setting, bound
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Slopes, Strategy
 from tests.helpers.random_networks import sample
+from tests.helpers.solving import search_neurons
 from tests.search.test_bundles import inside, set_up
 from tests.search.test_neurons import hard_query
 
@@ -72,7 +72,7 @@ def test_what_a_search_keeps_of_an_unsat_query_covers_the_domain() -> None:
         query = hard_query(seed)
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
         cover = Cover()
-        outcome = split_neurons(
+        outcome = search_neurons(
             query, bounds, lambda points: None, UNLIMITED, STORABLE, keep=cover.keep
         )
         if outcome.status == "unsat" and "leaves" not in outcome.statistics:
@@ -97,6 +97,7 @@ def test_the_cover_of_a_hidden_neuron_covers_the_domain(rounds: int) -> None:
     assert heard
 
 
+@pytest.mark.slow
 def test_a_cover_that_has_left_a_bundle_out_stays_without_any() -> None:
     """More room later does not bring back what was dropped."""
     _, setting, root = set_up(3, steps=0)

@@ -51,7 +51,8 @@ def bundles_at(query: Query, points: Tensor, seed: int) -> Bundles:
     most = int(torch.bincount(query.disjunct).max())
     weights = torch.rand(len(z), most, generator=source, dtype=z.dtype)
     disjunct = torch.arange(len(z)) % query.disjuncts
-    return Bundles(disjunct, signs, alpha, 2 * beta * (signs != 0), weights)
+    ends = alpha.new_zeros(len(z), 2, 0)
+    return Bundles(disjunct, signs, alpha, 2 * beta * (signs != 0), weights, ends)
 
 
 def inside(query: Query, signs: Tensor, points: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
 from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near
 from fgp_vnn.search.leaves import leaf_effort
-from fgp_vnn.search.neurons import Decide, split_neurons
+from fgp_vnn.search.neurons import Decide
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 from tests.helpers.random_cases import random_case
 from tests.helpers.small_networks import (
@@ -24,6 +24,7 @@ from tests.helpers.small_networks import (
     robustness_query,
     sample,
 )
+from tests.helpers.solving import search_neurons
 from tests.helpers.ticking import Ticking
 
 KINDS = ("l2", "l1", "linf", "clipped")
@@ -90,6 +91,7 @@ def safe_query(kind: str, seed: int) -> Query:
     return ask_values(network, domain, 3, torch.eye(2, dtype=torch.float64), 0.04 - least)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> None:
     counts = {0: 0, 8: 0}
@@ -98,7 +100,7 @@ def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> No
         for clipping in counts:
             neurons = Neurons(clipped=clipping, near=1.0)
             how = Strategy(neurons=neurons, slopes=Slopes(bundles=Ascent(steps=4)))
-            found = split_neurons(query, bounds_of(query), lambda points: None, UNLIMITED, how)
+            found = search_neurons(query, bounds_of(query), lambda points: None, UNLIMITED, how)
             assert found.status == "unsat"
             counts[clipping] += found.statistics["bundles"]
     assert counts[8] < 0.8 * counts[0]
@@ -116,7 +118,7 @@ def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes() -> None
         if case.truth not in counts or len(case.query.network.layers) < 2:
             continue
         bounds = bounds_of(case.query)
-        found = split_neurons(case.query, bounds, lambda points: None, Ticking(50), how)
+        found = search_neurons(case.query, bounds, lambda points: None, Ticking(50), how)
         assert not (found.status == "unsat" and case.truth == "sat")
         counts[case.truth] += 1
     assert min(counts.values()) > 10

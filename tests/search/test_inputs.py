@@ -113,6 +113,7 @@ def test_other_domains_are_refused() -> None:
         split(random_query(1, "l2"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coarse", [True, False])
 def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> None:
     decided = 0
@@ -131,6 +132,7 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
     assert decided > 15
 
 
+@pytest.mark.slow
 def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
     for seed in range(12):
         query = sliver(seed * 8)
@@ -139,6 +141,7 @@ def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
         assert refused.status in ("timeout", "unknown")
 
 
+@pytest.mark.slow
 def test_a_conjunction_met_with_equality_is_never_proved() -> None:
     for seed in range(12):
         query = tie(seed * 8)

@@ -13,7 +13,6 @@ from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 from tests.helpers.met import is_met
 from tests.helpers.random_cases import (
@@ -26,6 +25,7 @@ from tests.helpers.random_cases import (
     wrong,
 )
 from tests.helpers.random_networks import random_domain, random_network, random_rows, sample
+from tests.helpers.solving import search_neurons
 from tests.helpers.ticking import Ticking
 
 QUICK = Strategy(slopes=Slopes(bundles=Ascent(steps=4)), neurons=Neurons(most=200))
@@ -35,7 +35,7 @@ LARGE = 1 << 30  # bytes
 
 def split(query: Query, how: Strategy = QUICK, budget: Budget | None = None) -> Outcome:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-    return split_neurons(query, bounds, exact_confirm(query), budget or Ticking(50), how)
+    return search_neurons(query, bounds, exact_confirm(query), budget or Ticking(50), how)
 
 
 def hard_query(seed: int, *counts: int) -> Query:
@@ -86,7 +86,7 @@ def test_a_counterexample_that_is_refused_is_never_proved_away() -> None:
         if case.truth != "sat":
             continue
         bounds = root_bounds(case.query.network, case.query.domain, budget=UNLIMITED)
-        outcome = split_neurons(case.query, bounds, lambda points: None, Ticking(50), QUICK)
+        outcome = search_neurons(case.query, bounds, lambda points: None, Ticking(50), QUICK)
         assert outcome.status in ("unknown", "timeout")
         refused += 1
     assert refused > 3
@@ -109,7 +109,7 @@ def test_rows_that_are_0_everywhere_are_met_only_where_none_is_strict() -> None:
     seen = {}
     for strict in ((False, False), (True, True), (False, True), (True, False)):
         query = ask(network, domain, [Conjunction(rows, np.zeros(2), np.array(strict))])
-        refuse = split_neurons(
+        refuse = search_neurons(
             query,
             root_bounds(query.network, domain, budget=UNLIMITED),
             lambda p: None,
@@ -183,7 +183,7 @@ def test_single_precision_proves_nothing_false() -> None:
             continue
         single = case.query.to("cpu", torch.float32)
         bounds = root_bounds(single.network, single.domain, budget=UNLIMITED)
-        outcome = split_neurons(single, bounds, lambda p: None, Ticking(50), QUICK)
+        outcome = search_neurons(single, bounds, lambda p: None, Ticking(50), QUICK)
         assert not (outcome.status == "unsat" and case.truth == "sat")
         proved += outcome.status == "unsat"
     assert proved > 3

@@ -12,7 +12,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.network.model import Dense
-from fgp_vnn.search.rebound import empty_ones, over_caps, uncrossed
+from fgp_vnn.search.rebound import empty_ones, over_caps
 from tests.domain.test_caps import in_ball, normals
 from tests.helpers.small_networks import random_network, random_point
 
@@ -63,7 +63,7 @@ def test_bounds_that_contradict_each_other_are_empty_and_do_no_harm() -> None:
     upper = torch.tensor([[1.0, 1.0], [1.0, 5.0]])
     bounds = LayerBounds((lower,), (upper,))
     assert empty_ones(bounds, 2, lower.device).tolist() == [False, True]
-    mended = uncrossed(bounds)
+    mended = bounds.uncrossed()
     assert bool((mended.lower[0] <= mended.upper[0]).all())
     assert torch.equal(mended.upper[0][0], upper[0])
 

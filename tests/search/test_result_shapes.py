@@ -48,7 +48,7 @@ def test_of_bundles(kind: str, inputs: int, counts: tuple[int, ...], bundles: in
     assert neuron.shape == (bundles,)
     assert bounded.regions(at).shape == (bundles, NEURONS)
     children = halves(some, neuron)
-    assert [len(part) for part in children.parts()] == [2 * bundles] * 5
+    assert [len(part) for part in children.parts()] == [2 * bundles] * 6
 
 
 @kinds

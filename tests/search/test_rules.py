@@ -14,10 +14,10 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.search import input_rules, neuron_rules
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.search.neurons import split_neurons
 from fgp_vnn.search.rules import find_rule, names_of
 from fgp_vnn.strategy import Inputs, Neurons, Strategy
 from tests.helpers.random_cases import exact_confirm, random_case, wrong
+from tests.helpers.solving import search_neurons
 from tests.helpers.ticking import Ticking
 
 
@@ -27,7 +27,7 @@ def test_neurons_split_by_any_rule_agree_with_the_exact_oracle(rule: str) -> Non
     for seed in range(16):
         query, truth = random_case(seed).query, random_case(seed).truth
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-        outcome = split_neurons(query, bounds, exact_confirm(query), Ticking(300), how)
+        outcome = search_neurons(query, bounds, exact_confirm(query), Ticking(300), how)
         assert not wrong(outcome.status, truth)
         decided += outcome.status in ("sat", "unsat")
     assert decided >= 8

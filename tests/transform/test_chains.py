@@ -25,6 +25,7 @@ from tests.helpers.small_networks import (
     sample,
 )
 from tests.helpers.solving import first_bounds
+from tests.helpers.ticking import Ticking
 
 KINDS = ("l2", "l1", "linf", "clipped")
 
@@ -95,6 +96,17 @@ def test_stable_neurons_are_left_out() -> None:
     assert small.query.network.neurons < query.network.neurons
     assert is_chain(query.network)
     assert small.query.network.inputs == query.network.inputs
+
+
+def test_time_may_be_up_within_a_product() -> None:
+    query, one = chain("linf", 3), replace(Shrinking(), products=1)
+    whole, looks, more = condensed(query), Ticking(10_000), Ticking(10_000)
+    condense(query, looks, Shrinking())
+    columns = condense(query, more, one)
+    assert columns is not None
+    torch.testing.assert_close(columns.least, whole.least)
+    assert len(more.asked) >= len(looks.asked) + query.network.inputs * len(query.network.layers)
+    assert condense(query, Ticking(len(more.asked) // 2), one) is None
 
 
 def test_a_point_is_a_domain_too() -> None:

@@ -15,11 +15,12 @@ from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.cli.main import main
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network import load_network
 from fgp_vnn.network.onnx.deployed import read_deployment
 from fgp_vnn.transform.float32 import deployed, received
-from tests.helpers.command_line import box, run
+from tests.helpers.command_line import box
 from tests.helpers.network_models import Builder
 
 Single = NDArray[np.float32]
@@ -266,6 +267,6 @@ def test_the_walk_and_balls_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_option_of_the_command_line(tmp_path: Path) -> None:
-    done = run("verify", *two_classes(tmp_path), "--float32-semantics")
-    assert (done.returncode, done.stdout.split()[0]) == (0, "unsat")
+def test_the_option_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", *map(str, two_classes(tmp_path)), "--float32-semantics"]) == 0
+    assert capsys.readouterr().out.split()[0] == "unsat"

@@ -66,7 +66,7 @@ def products(call: Call, left: Form, right: Form) -> Form:
     return call.layer(joined([flat(left), flat(right)], 0), PRODUCT, shape)
 
 
-def clip(call: Call) -> Form:
+def clipped(call: Call) -> Form:
     """low + relu(z - low) - relu(z - high), without the bounds that are none."""
     low, high = call.number("min", 1, -np.inf), call.number("max", 2, np.inf)
     if not low <= high:

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from fgp_vnn.certificate.checker.curves import Planes, values
 from fgp_vnn.certificate.checker.forms import Array
 from fgp_vnn.certificate.checker.lines import Leaf, Lines, Signs, around
-from fgp_vnn.certificate.checker.network import RELU, AffineMap, Network
+from fgp_vnn.certificate.checker.network import RELU, AffineMap, CheckedNetwork
 from fgp_vnn.certificate.checker.rounding import SMALL, gamma
 
 LARGE = 1e100
@@ -70,7 +70,7 @@ class Enclosure:
     """
 
     def __init__(
-        self, network: Network, lower: Array, upper: Array, known: Signs | None = None
+        self, network: CheckedNetwork, lower: Array, upper: Array, known: Signs | None = None
     ) -> None:
         self.network = network
         self._known = known

@@ -23,7 +23,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.certificate.checker.bounds import ENTRIES, Enclosure, proved
 from fgp_vnn.certificate.checker.forms import MOST_ENTRIES, Array
 from fgp_vnn.certificate.checker.lines import Leaf, Signs
-from fgp_vnn.certificate.checker.network import Network, read_network
+from fgp_vnn.certificate.checker.network import CheckedNetwork, read_network
 from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode
 from fgp_vnn.certificate.checker.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
 from fgp_vnn.certificate.checker.unsafe import Unsafe, at_least_zero
@@ -65,7 +65,7 @@ def check_files(
     return check(claimed, understood(network), parse_property(prop), watch)
 
 
-def understood(network: bytes) -> Network:
+def understood(network: bytes) -> CheckedNetwork:
     """The network of a file's content; whatever is wrong with it is an InputError."""
     try:
         return read_network(network)
@@ -77,7 +77,7 @@ def understood(network: bytes) -> Network:
 
 def check(
     certificate: Certificate,
-    network: Network,
+    network: CheckedNetwork,
     prop: Property,
     watch: Callable[[], None] = lambda: None,
 ) -> Checked:
@@ -101,7 +101,11 @@ def check(
 
 
 def _check_case(
-    network: Network, case: Case, number: int, steps: list[tuple[int, ProofStep]], checked: Checked
+    network: CheckedNetwork,
+    case: Case,
+    number: int,
+    steps: list[tuple[int, ProofStep]],
+    checked: Checked,
 ) -> None:
     closed: set[int] = set()
     enclosure: Enclosure | None = None
@@ -168,7 +172,9 @@ def _check_close(enclosure: Enclosure, case: Case, step: ProofStep, checked: Che
     return set(disjuncts.tolist())
 
 
-def _check_boxes(network: Network, case: Case, step: ProofStep, checked: Checked) -> set[int]:
+def _check_boxes(
+    network: CheckedNetwork, case: Case, step: ProofStep, checked: Checked
+) -> set[int]:
     """The disjuncts that a tree of splits of inputs shows not to be met in any of its boxes."""
     for leaf, bound in box_bounds(network, case, step):
         _demand_positive(bound, checked)
@@ -177,7 +183,7 @@ def _check_boxes(network: Network, case: Case, step: ProofStep, checked: Checked
 
 
 def box_bounds(
-    network: Network, case: Case, step: ProofStep, only: NDArray[np.bool_] | None = None
+    network: CheckedNetwork, case: Case, step: ProofStep, only: NDArray[np.bool_] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Array]]:
     """Lower bounds [batch, disjuncts] of the sums in the leaves [batch] of a tree of boxes.
 
@@ -234,7 +240,7 @@ def _batches(count: int, each: int, most: int = 4 * BATCH) -> list[slice]:
 
 
 def _choices(
-    network: Network, target: int, step: ProofStep, leaves: SignLeaves, part: slice
+    network: CheckedNetwork, target: int, step: ProofStep, leaves: SignLeaves, part: slice
 ) -> list[Leaf]:
     """What a batch of leaves assumes and chooses in each layer before the target."""
     widths = network.widths[:target]

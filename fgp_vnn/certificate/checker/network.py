@@ -40,7 +40,7 @@ class AffineMap:
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class CheckedNetwork:
     """The maps F_1, ..., F_K, F_out; all layers are ReLUs if no kinds are given."""
 
     maps: tuple[AffineMap, ...]
@@ -59,7 +59,7 @@ class Network:
         return [layer.outputs for layer in self.maps[:-1]]
 
 
-def read_network(data: bytes) -> Network:
+def read_network(data: bytes) -> CheckedNetwork:
     """The network of an ONNX file's content; refuses by name what it does not know."""
     try:
         model = onnx.ModelProto.FromString(data)
@@ -80,7 +80,7 @@ def read_network(data: bytes) -> Network:
     output = reader.forms.get(graph.output[0].name)
     if output is None:
         raise UnsupportedError("the output does not depend on the input")
-    return Network((*reader.layers, _map(output)), prod(shape), tuple(reader.kinds))
+    return CheckedNetwork((*reader.layers, _map(output)), prod(shape), tuple(reader.kinds))
 
 
 class _Reader:

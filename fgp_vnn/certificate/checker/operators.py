@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.certificate.checker.activations import absolute, clip, leaky_relu, prelu, products
+from fgp_vnn.certificate.checker.activations import absolute, clipped, leaky_relu, prelu, products
 from fgp_vnn.certificate.checker.call import Call
 from fgp_vnn.certificate.checker.forms import (
     Array,
@@ -230,7 +230,7 @@ RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
     "Add": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1])),
     "AveragePool": average_pool,
     "BatchNormalization": _batch_normalization,
-    "Clip": clip,
+    "Clip": clipped,
     "Concat": _concat,
     "Conv": conv,
     "Div": _divide,

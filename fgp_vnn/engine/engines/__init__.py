@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Question = Literal["verify", "certify", "radius"]
 Steps = Mapping[Question, "Sequence[Step[Any]]"]
-WALK = ("variant", "alternate", "signed", "joint", "cache_first", "batch")  # settings of the walk
+WALK = ("variant", "alternate", "signed", "combined", "cache_first", "batch")  # its settings
 
 
 class Engine(Protocol):

@@ -68,11 +68,17 @@ class Process:
             os.waitpid(self.number, 0)
 
 
-def fork(work: Callable[[Connection], None], others: Sequence[Process], parts: int) -> Process:
+def fork(
+    work: Callable[[Connection], None],
+    others: Sequence[Process],
+    parts: int,
+    stalled: float = COMMON.stalled,
+) -> Process:
     """A copy of this process that does some work and ends, in one of so many parts of the memory
-    that limits leave; what `others` are told is not its business."""
+    that limits leave; what `others` are told is not its business. After so many seconds without a
+    byte it counts as stopped."""
     ours, theirs = Pipe()
-    _wait_no_longer(ours, COMMON.stalled)
+    _wait_no_longer(ours, stalled)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads
         number = os.fork()

@@ -15,8 +15,6 @@ from fgp_vnn.engine.parallel.messages import packed
 from fgp_vnn.engine.parallel.processes import Process, end_with, fork
 from fgp_vnn.strategy import COMMON
 
-_PATIENCE = 4  # times as long as a part has taken here, before another one is done here too
-
 
 class ForkedSpread(Spread):
     """Does the first part of the pieces here, and each other part in a process of its own.
@@ -25,8 +23,8 @@ class ForkedSpread(Spread):
     raised here.
     """
 
-    def __init__(self, ways: int, worth: float) -> None:
-        self.ways = ways
+    def __init__(self, ways: int, worth: float, stalled: float = COMMON.stalled) -> None:
+        self.ways, self._stalled = ways, stalled
         self._worth = worth  # seconds of a part from which on a process pays
         self._rate = math.inf  # seconds of one thing of a piece, the last time
 
@@ -46,7 +44,7 @@ class ForkedSpread(Spread):
             spent = time.monotonic() - begin
             self._rate = spent * ways / max(size, 1)
             for way, process in enumerate(processes, 1):
-                found = process.awaited(_PATIENCE * spent + COMMON.stalled)
+                found = process.awaited(COMMON.patience * spent + self._stalled)
                 results |= zip(range(way, len(pieces), ways), found, strict=True)
         except (EOFError, OSError) as error:
             LOG.warning("a process has died or stopped: %s", error)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,6 +37,7 @@ class Activation(ABC):
     """A function applied to all neurons of a layer."""
 
     name: str
+    operands: ClassVar[int] = 1  # neurons that a value reads; if it is one, the one of its number
 
     def outputs(self, width: int) -> int:
         """How many values it makes of so many neurons."""

@@ -13,6 +13,7 @@ planes need bounds of each factor once, whatever the number of products that it 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ class Product(Activation):
     left: Tensor  # [n] numbers of neurons
     right: Tensor  # [n]
     name: str = "Mul"
+    operands: ClassVar[int] = 2
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Product) and all(

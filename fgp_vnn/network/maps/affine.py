@@ -9,12 +9,38 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.rounding import unit
+
 
 class Lost(NamedTuple):
     """What underflow may take from the results of a map, in units of what an operation loses."""
 
     forward: Tensor  # [..., outputs or 1] from each result
     backward: Tensor  # [..., 1] from a row's value, besides |row| . forward, when it is pulled back
+
+
+class Charge(NamedTuple):
+    """What rounding may do in a map, by the theorem in `base.rounding`."""
+
+    terms: Tensor  # [..., outputs] to each result
+    floor: Tensor  # [..., 1] to a row's value when it is pulled back, besides |row| . terms
+
+
+def charged(
+    sizes: tuple[Tensor, ...], defect: Tensor | None, share: float, times: float
+) -> tuple[Tensor, ...]:
+    """What `AffineMap.charge` multiplies the values of each source by, [outputs + 1, n_s], and what
+    it adds, [outputs + 1], for the sizes of the matrices and of the bias; the floor comes last."""
+    *matrices, offset = sizes
+    lost, outputs = unit(offset.dtype).lost, len(offset)
+    entries = 1 + sum(matrix.shape[1] for matrix in matrices)
+    constant = share * offset + lost * (times * (2 * entries + 1) + 8)
+    if defect is not None:
+        constant = constant + (1 + share) * defect
+    parts = [*(share * matrix + times * lost for matrix in matrices), constant]
+    floors = [lost * (2 * outputs + 4 + 2 * part.sum(0, keepdim=True)) for part in parts]
+    floors[-1] = floors[-1] + 8 * outputs * lost
+    return tuple(torch.cat(pair) for pair in zip(parts, floors, strict=True))
 
 
 class AffineMap(ABC):
@@ -51,6 +77,20 @@ class AffineMap(ABC):
         a constant, which is off by that much. A coefficient that is off moves a row's value by
         as much times what it is the coefficient of.
         """
+
+    def charge(self, values: Sequence[Tensor], share: float, times: float = 1.0) -> Charge:
+        """That share of all terms' sizes, and `times` what underflow takes, for sources of at most
+        these values >= 0; the defect is a part of it.
+
+        `share` is that of `operations` and at least two more roundings. A row is weighed by the
+        terms twice at most, each of them with what they lose by that.
+        """
+        gone, lost = self.lost(values), unit(self.bias.dtype).lost
+        terms = share * self.magnitude(values) + lost * (times * gone.forward + 8)
+        if self.defect is not None:
+            terms = terms + (1 + share) * self.defect
+        weighed = 8 * self.outputs + 2 * terms.sum(-1, keepdim=True)
+        return Charge(terms, lost * (gone.backward + weighed))
 
     def spread(self, radii: Sequence[Tensor]) -> Tensor:
         """|W| radii: how far the results move when the sources move by up to radii >= 0.

@@ -22,17 +22,13 @@ def as_dense(operator: Operator) -> Dense:
     weights = _matrices(operator, operator.linear)
     sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
     pairs = zip((*weights, operator.bias), (*sums, offset), strict=True)
-    copies = operator.exact and all(_same_size(*pair) for pair in pairs)
+    copies = operator.exact and all(bool((weight.abs() == terms).all()) for weight, terms in pairs)
     # An entry is rounded as often as the program rounds, and loses as much to underflow.
     counted = Dense(operator.sources, weights, operator.bias).operations
     scale, size = 1 + operator.operations / counted, unit(operator.bias.dtype)
     grain = operator.lost([torch.ones_like(n) for n in none]).forward * (size.lost / size.eps)
     terms = None if copies else tuple(scale * part + grain for part in (*sums, offset))
     return Dense(operator.sources, weights, operator.bias, terms=terms)
-
-
-def _same_size(weight: Tensor, terms: Tensor) -> bool:
-    return bool((weight.abs() == terms).all())
 
 
 def _matrices(

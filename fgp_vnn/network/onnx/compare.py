@@ -72,11 +72,17 @@ def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
 
 
 def compare(
-    reading: Reading, runtime: Runtime, inside: Mapping[str, Floats], x: Floats, how: Loading
+    reading: Reading,
+    runtime: Runtime,
+    inside: Mapping[str, Floats],
+    x: Floats,
+    how: Loading,
+    watch: Callable[[], None] = lambda: None,
 ) -> None:
     """Refuse a network whose normal form does not compute at x what onnxruntime does.
 
-    `inside` is what that has for some of the tensors inside, [points, entries] each.
+    `inside` is what that has for some of the tensors inside, [points, entries] each. `watch` is
+    called before each map.
     """
     network = reading.network
     result = torch.from_numpy(runtime.run_many(x)).double()
@@ -89,7 +95,7 @@ def compare(
     for start in range(0, len(x), at_once):
         some = slice(start, start + at_once)
         here = {k: values[some] for k, values in seen.items()}
-        _check(reading, torch.from_numpy(x[some]), here, result[some])
+        _check(reading, torch.from_numpy(x[some]), here, result[some], watch)
 
 
 def _numbered(reading: Reading, inside: Mapping[str, Floats]) -> dict[int, Tensor]:
@@ -106,7 +112,13 @@ def _numbered(reading: Reading, inside: Mapping[str, Floats]) -> dict[int, Tenso
     return found
 
 
-def _check(reading: Reading, x: Tensor, inside: Mapping[int, Tensor], result: Tensor) -> None:
+def _check(
+    reading: Reading,
+    x: Tensor,
+    inside: Mapping[int, Tensor],
+    result: Tensor,
+    watch: Callable[[], None],
+) -> None:
     """Compare what the maps give with what was seen inside, and with the result.
 
     The first rows read what was seen, the second ones what the maps before them gave. A float32
@@ -120,6 +132,7 @@ def _check(reading: Reading, x: Tensor, inside: Mapping[int, Tensor], result: Te
     first, second = slice(len(x)), slice(len(x), None)
     activations = (*reading.network.activations, RELU)
     for k, (affine, loss) in enumerate(zip(reading.network.maps, reading.losses, strict=True)):
+        watch()
         z, terms, error = _evaluated(affine, loss, values, errors)
         sound = sound & (terms < LARGEST).all(1) & (error < LARGEST).all(1) & loss.bounded
         if k in inside:

@@ -18,8 +18,9 @@ from torch import Tensor
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
-from fgp_vnn.network.onnx.graph import Graph, attributes, label, read_graph
+from fgp_vnn.network.onnx.graph import Graph, attributes, label
 from fgp_vnn.network.onnx.normal_form import Absolute, absolute_maps
+from fgp_vnn.network.onnx.read import read_graph
 from fgp_vnn.network.onnx.roundings import LARGEST, PRODUCTS, SUMS, Loss, deviations, losses
 
 LEAST = 1e-30  # of a factor that does not underflow when it is multiplied by another

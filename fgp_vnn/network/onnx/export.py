@@ -59,7 +59,8 @@ def export(module: nn.Module, arguments: Arguments) -> Exported:
     The exporter by tracing is quick and needs no other package, but it follows one way through the
     code: where it doubts that there is no other, or fails, the one by torch.export has its turn.
     """
-    flattened = _Flat(module, arguments) if _needs(module, arguments) else module
+    several = arguments.keywords or len(arguments.outputs) > 1
+    flattened = _Flat(module, arguments) if several else module
     values = tuple(arguments.values)
     names = list(arguments.outputs)
     try:
@@ -92,10 +93,6 @@ class _Flat(nn.Module):
         else:
             result = self.module(*values)
         return tuple(tensor for _, tensor in flat(result))
-
-
-def _needs(module: nn.Module, arguments: Arguments) -> bool:
-    return bool(arguments.keywords) or len(arguments.outputs) > 1
 
 
 def _traced(module: nn.Module, values: tuple[Tensor, ...], arguments: Arguments) -> bytes:

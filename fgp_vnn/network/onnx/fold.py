@@ -9,7 +9,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from fgp_vnn.base.program import open_program
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, narrowed, widened
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, narrowed
+from fgp_vnn.network.onnx.read import widened
 
 _ROUNDS = 20
 

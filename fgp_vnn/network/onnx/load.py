@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,13 +22,14 @@ from fgp_vnn.base.errors import (
 from fgp_vnn.base.model_file import external_tensors, no_model, read_model
 from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
-from fgp_vnn.network.onnx.choose import Choice, choose
+from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
 from fgp_vnn.network.onnx.fixed import bind_fixed
-from fgp_vnn.network.onnx.graph import Graph, read_graph
+from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
+from fgp_vnn.network.onnx.read import read_graph
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
@@ -66,6 +67,7 @@ def load_network(
     choice: Choice | None = None,
     fixed: Doubles | None = None,
     whole: bool = False,
+    watch: Callable[[], None] = lambda: None,
 ) -> LoadedNetwork:
     """Load an ONNX model from a file, plain or gzipped, or from memory; raises InputError only.
 
@@ -74,7 +76,7 @@ def load_network(
     they are inputs of this network. `choice` says which inputs and outputs are meant where there
     are several. With `fixed` values [inputs], NaN for an input that moves, operands that have to be
     constant may depend on inputs that do not. A softmax at the end is dropped unless the network is
-    asked for as a `whole`.
+    asked for as a `whole`. `watch` is called after each part of the work, and may raise.
     """
     if isinstance(source, str | Path):
         name, place, data = f"{source}: ", Path(source).absolute(), read_model(Path(source))
@@ -82,7 +84,7 @@ def load_network(
         name, place = "", None
         data = bytes(source) if isinstance(source, bytes) else source.SerializeToString()
     try:
-        loaded = _load(data, dense_entries, points, choice or Choice(), fixed, whole)
+        loaded = _load(data, dense_entries, points, choice or Choice(), fixed, whole, watch)
         if loaded.source is not None:
             return loaded
         return replace(loaded, source=place or data)
@@ -102,8 +104,10 @@ def _load(
     choice: Choice,
     fixed: Doubles | None,
     whole: bool,
+    watch: Callable[[], None],
 ) -> LoadedNetwork:
     chosen, graph, given = _read(data, choice)
+    watch()
     check_precision(graph)
     written = graph.output
     softmax = clean_graph(graph, whole=whole)
@@ -111,7 +115,7 @@ def _load(
     write_out(graph)
     rewrite(graph)
     check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
-    network, ends = normal_form(graph, dense_entries=dense_entries)
+    network, ends = normal_form(graph, dense_entries=dense_entries, watch=watch)
     output_shape = graph.shapes.get(written, (network.outputs,))
     x = sample(network.inputs)
     if points is not None and points.shape[1] == network.inputs:
@@ -122,10 +126,16 @@ def _load(
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
     # A program of a large network takes much memory: this one is gone before the next is opened.
     how, inside = Loading(), [open_inside(chosen, given.outputs, names, graph.input_shape)]
-    x, values = exercise(lambda x: inside[0](_settled(x, bound)), hidden, x, how)
+
+    def run(x: Floats) -> list[Floats]:
+        watch()
+        return inside[0](_settled(x, bound))
+
+    x, values = exercise(run, hidden, x, how)
     inside.clear()
     runtime = Runtime(chosen, graph.input_shape)
-    compare(reading, runtime, dict(zip(names, values, strict=True)), _settled(x, bound), how)
+    seen = dict(zip(names, values, strict=True))
+    compare(reading, runtime, seen, _settled(x, bound), how, watch)
     return LoadedNetwork(
         network,
         runtime,
@@ -151,7 +161,7 @@ class _Given(NamedTuple):
 def _read(data: bytes, choice: Choice) -> tuple[bytes, Graph, _Given]:
     """The bytes of the model that is chosen, its graph, and what else is kept of it."""
     whole = parse(data)
-    model = choose(whole, choice)
+    model = with_one_input_and_output(whole, choice)
     if model is not whole:
         data = model.SerializeToString()
     given = _Given(

@@ -17,7 +17,7 @@ from fgp_vnn.base.errors import (
     memory_errors,
     one_line,
 )
-from fgp_vnn.network.onnx.choose import Choice, Chosen
+from fgp_vnn.network.onnx.choice import Choice, Chosen
 from fgp_vnn.network.onnx.export import Exported, export, silence
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.runs import Arguments, arguments_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -30,13 +31,20 @@ _PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matri
 _ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub"}
 
 
-def normal_form(graph: Graph, *, dense_entries: int) -> tuple[Network, list[str]]:
+def normal_form(
+    graph: Graph, *, dense_entries: int, watch: Callable[[], None] = lambda: None
+) -> tuple[Network, list[str]]:
     """The network of a graph that `check_affine` has passed, and the tensors its maps end in.
 
-    Affine maps of up to `dense_entries` matrix entries are stored as matrices.
+    Affine maps of up to `dense_entries` matrix entries are stored as matrices. `watch` is called
+    before each of them.
     """
     reader = _Reader(graph, dense_entries)
-    *layers, output = (reader.affine_map(end) for end in reader.ends)
+    maps: list[AffineMap] = []
+    for end in reader.ends:
+        watch()
+        maps.append(reader.affine_map(end))
+    *layers, output = maps
     network = Network(tuple(layers), output, prod(graph.input_shape), reader.activations)
     return network, [reader.tensor(end) for end in reader.ends]
 

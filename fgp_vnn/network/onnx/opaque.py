@@ -21,11 +21,12 @@ from torch.overrides import TorchFunctionMode
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.program import nodes_in
-from fgp_vnn.network.onnx.choose import Choice, choose
+from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.convert import convert_whole
-from fgp_vnn.network.onnx.graph import RANDOM, ends_of, input_shape, label, read_graph
+from fgp_vnn.network.onnx.graph import label
 from fgp_vnn.network.onnx.load import parse
+from fgp_vnn.network.onnx.read import RANDOM, ends_of, input_shape, read_graph
 from fgp_vnn.network.onnx.runtime import Runtime
 
 FLAT = frozenset({"Ceil", "Floor", "Round", "Sign"})  # operators without a slope of their own
@@ -101,7 +102,7 @@ def load_opaque(source: Path | str | bytes) -> Opaque:
     """
     data = source if isinstance(source, bytes) else read_model(Path(source))
     whole = parse(data)
-    model = choose(whole, Choice())
+    model = with_one_input_and_output(whole, Choice())
     if model is not whole:
         data = model.SerializeToString()
     read, _ = ends_of(model.graph)

@@ -39,13 +39,13 @@ def losses(
         if k + 1 in passed.coefficients:
             line, f = bounds.lines()[k], network.activations[k]
             height = gap(f, line, bounds.lower[k], bounds.upper[k])
-            weighed = passed.coefficients[k + 1].abs() * weights.unsqueeze(-1)
-            lost = (weighed * height).sum(-2, keepdim=True)
+            lost = (weights.unsqueeze(-2) @ passed.coefficients[k + 1].abs()) * height
             share = network.activations[k].expand(moved).abs()
-            share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
-            share = share / share.sum(-2, keepdim=True).clamp(min=1e-30)
+            if share.shape[-1] != lost.shape[-1]:
+                share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
+            each = lost / share.sum(-2, keepdim=True).clamp(min=1e-30)
             # What has no bounds yet says nothing of where to split.
-            total = total + (share * lost).sum(-1).nan_to_num(0.0, 0.0, 0.0)
+            total = total + (share @ each.mT).squeeze(-1).nan_to_num(0.0, 0.0, 0.0)
         columns.append(network.activations[k].push(before[k].unsqueeze(-2), moved))
     return total
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.bounds.lines import gap
 from fgp_vnn.bounds.slopes import carry
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.bundles import Bounded, Setting
@@ -15,24 +16,35 @@ def gains(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
 
     With z the value that arrives at a neuron there, A the coefficient of its output and L the line
     that the bound goes through, the bound loses A (relu(z) - L(z)) to the relaxation. Made exact,
-    the neuron gives A z in one child and 0 in the other: A z - 2 A L(z) more in both together.
+    the neuron gives A z in one child and 0 in the other: A z - 2 A L(z) more in both together. A
+    smooth neuron is not exact in its children, and what it loses at one point is little where that
+    is near a tangent: to A (f(z) - L(z)) comes half of |A| times the distance of its lines in the
+    middle. What a product loses counts for both of its neurons.
     """
     kept = bounded.bundles.at(at)
     network, _ = setting.coarse or (setting.query.network, setting.query.domain)
     dtype, depth = network.dtype, len(setting.widths)
     alpha = setting.multipliers(kept).to(dtype).alpha
-    lines = bounded.bounds.at(at).to(dtype).lines(alpha)
+    bounds = bounded.bounds.at(at).to(dtype)
+    lines = bounds.lines(alpha)
     found = bounded.result.coefficients.items()
     coefficients = {k: coefficient[at].to(dtype) for k, coefficient in found}
     points = bounded.result.points[at].to(dtype)
     arrived, passed_on, _ = carry(network, depth, points, lines, coefficients)
     gains = [kept.alpha[:, :0].to(dtype)]
     for k, width in enumerate(setting.widths, 1):
-        if k in arrived and network.activations[k - 1] is RELU:
-            gain = coefficients[k] * (arrived[k] - 2 * passed_on[k])
-            gains.append(gain.squeeze(-2))
-        else:  # nothing after this layer reads it, or it has no signs
+        if k not in arrived:  # nothing after this layer reads it
             gains.append(points.new_zeros(len(at), width))
+            continue
+        activation = network.activations[k - 1]
+        if activation is RELU:
+            gain = coefficients[k] * (arrived[k] - 2 * passed_on[k])
+        else:
+            lost = coefficients[k] * (activation.value(arrived[k]) - passed_on[k])
+            between = gap(activation, lines[k - 1], bounds.lower[k - 1], bounds.upper[k - 1])
+            lost = lost + coefficients[k].abs() * between / 2
+            gain = activation.gather(torch.cat([lost] * activation.operands, -1), width)
+        gains.append(gain.squeeze(-2))
     return torch.cat(gains, -1)
 
 

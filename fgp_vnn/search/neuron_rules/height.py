@@ -1,28 +1,34 @@
-"""The neuron that loses most where its triangle is highest, the usual score of branch and bound."""
+"""The neuron that loses most where its triangle is highest, the usual score of branch and bound; of
+a smooth one, where its lines are farthest apart."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from fgp_vnn.bounds.lines import gap
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.bundles import Bounded, Setting
 
 
 def heights(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     """|A| (-l u) / (u - l) of each neuron [at, neurons], with A the coefficient of its output and
-    l, u the bounds of its input; [at, 0] of a network without neurons."""
+    l, u the bounds of its input; of a smooth one |A| times the distance of its lines in the middle.
+    [at, 0] of a network without neurons."""
     scores = [bounded.bundles.alpha[at, :0]]
-    count = len(bounded.bundles.signs)
-    for k, (low, up) in enumerate(zip(bounded.bounds.lower, bounded.bounds.upper, strict=True), 1):
-        lower, upper = (side.expand(count, -1)[at] for side in (low, up))
-        height = -lower * upper / (upper - lower)
-        coefficient = bounded.result.coefficients.get(k)
-        if coefficient is None or bounded.bounds.activations[k - 1] is not RELU:
-            # Nothing after this layer reads it, or it has no signs.
-            scores.append(torch.zeros_like(height))
+    bounds = bounded.bounds.at(at)
+    for k, (lower, upper) in enumerate(zip(bounds.lower, bounds.upper, strict=True), 1):
+        coefficient, activation = bounded.result.coefficients.get(k), bounds.activations[k - 1]
+        if coefficient is None:  # nothing after this layer reads it
+            scores.append(lower.new_zeros(len(at), lower.shape[-1]))
+            continue
+        size = coefficient[at].squeeze(-2).to(lower.dtype).abs()
+        if activation is RELU:
+            scores.append(size * (-lower * upper / (upper - lower)))
         else:
-            scores.append(coefficient[at].squeeze(-2).to(height.dtype).abs() * height)
+            lost = size * gap(activation, bounds.lines()[k - 1], lower, upper).squeeze(-2)
+            parts = torch.cat([lost] * activation.operands, -1)
+            scores.append(activation.gather(parts, lower.shape[-1]))
     return torch.cat(scores, -1)
 
 

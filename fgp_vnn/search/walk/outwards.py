@@ -18,8 +18,8 @@ from torch import Tensor
 
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import polyhedra_at_once
+from fgp_vnn.regions.combined import combine_constraints
 from fgp_vnn.regions.halfspaces import part_of
-from fgp_vnn.regions.joint import join_constraints
 from fgp_vnn.regions.triangular import Triangular
 from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.frontier import Frontier
@@ -167,5 +167,5 @@ def _region_distance(system: Triangular, regions: Regions) -> Tensor:
     """A lower bound [regions] of each region's own distance."""
     if not system.neurons:
         return regions.sign.new_zeros(regions.sign.shape[1])
-    joint = join_constraints(system, regions.forms, regions.sign)
-    return part_of(joint.q - joint.slack, system.domain.support(joint.p))
+    combined = combine_constraints(system, regions.forms, regions.sign)
+    return part_of(combined.q - combined.slack, system.domain.support(combined.p))

@@ -17,7 +17,7 @@ from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.query import Query
-from fgp_vnn.regions.joint import excluded, join_constraints, misses
+from fgp_vnn.regions.combined import combine_constraints, excluded, misses
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.walk.boundaries import Boundaries
 from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
@@ -36,7 +36,7 @@ class WalkOptions:
     batch: int | None = None  # regions at a time, if not what the strategy says
     cache_first: bool = True  # the first layer's supports are computed once
     signed: bool = True  # regions that miss the domain by one constraint are dropped
-    joint: bool = True  # and those that miss it by several constraints together
+    combined: bool = True  # and those that miss it by several constraints together
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
     lp: bool = False  # and what these leave by LPs and cone programs
     regions: int | None = None  # give up after so many
@@ -121,9 +121,9 @@ class _Breadth:
             alive = ~positive(-sign * forms.values[:count] - reach[:count]).any(0)
             crossed &= alive
             meets &= alive
-        if self._walk.joint and count:
-            joint = join_constraints(system, forms, sign)
-            free = ~excluded(system, forms, joint) & ~misses(system.domain, joint)
+        if self._walk.combined and count:
+            combined = combine_constraints(system, forms, sign)
+            free = ~excluded(system, forms, combined) & ~misses(system.domain, combined)
             crossed &= free[:count]
             meets &= free[count:]
         return Met(crossed, meets)

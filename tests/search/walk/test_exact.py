@@ -65,6 +65,7 @@ def test_equalities_are_two_rows_that_meet_in_a_tie() -> None:
     assert walk(ask(exact_unit_network(), unit_box(-1.0, 1.0), [equal])).status == "sat"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain_kind", ["box", "l1"])
 def test_weights_on_a_grid_with_ties_everywhere_are_never_proved_wrongly(domain_kind: str) -> None:
     """Quarters as weights and whole numbers as bounds: minima at exactly 0 are common."""

@@ -226,6 +226,7 @@ def test_an_empty_disjunction_is_safe_and_an_empty_conjunction_is_not() -> None:
     assert walk(ask(network, domain, [everything])).status == "sat"
 
 
+@pytest.mark.slow
 def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
     def refuse(points: Tensor) -> Counterexample | None:
         return None

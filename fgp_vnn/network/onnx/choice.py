@@ -30,7 +30,7 @@ class Choice:
     example: Example | None = None
 
 
-def choose(model: ModelProto, choice: Choice) -> ModelProto:
+def with_one_input_and_output(model: ModelProto, choice: Choice) -> ModelProto:
     """The model with one input and one output; itself, if it is of that form already."""
     stored = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in stored]

@@ -25,7 +25,7 @@ from fgp_vnn.domain.sets import Box, Domain, L2Ball
 from fgp_vnn.regions.triangular import RegionForms, Triangular
 
 
-class Joint(NamedTuple):
+class Combined(NamedTuple):
     """The inequality p . (x - center) >= q - slack of each region.
 
     The errors of the rows have room for the roundings of a sum over all of them, of its support,
@@ -37,7 +37,7 @@ class Joint(NamedTuple):
     slack: Tensor  # [regions] what rounding may have added to q
 
 
-def join_constraints(system: Triangular, forms: RegionForms, sign: Tensor) -> Joint:
+def combine_constraints(system: Triangular, forms: RegionForms, sign: Tensor) -> Combined:
     """One inequality for each region, from one sweep over its neurons; sign [neurons, regions]."""
     count = system.neurons
     rows, values = forms.rows[:count], -sign * forms.values[:count]
@@ -58,17 +58,17 @@ def join_constraints(system: Triangular, forms: RegionForms, sign: Tensor) -> Jo
     multipliers *= sign
     slack = (multipliers * system.error[:count].unsqueeze(1)).sum(0) + system.floor
     q = (multipliers * values).sum(0)
-    return Joint(p, q, slack + (q - q))
+    return Combined(p, q, slack + (q - q))
 
 
-def misses(domain: Domain, joint: Joint) -> Tensor:
+def misses(domain: Domain, combined: Combined) -> Tensor:
     """Which regions [regions] hold no point of the domain."""
-    return positive(joint.q - joint.slack - domain.support(joint.p))
+    return positive(combined.q - combined.slack - domain.support(combined.p))
 
 
-def excluded(system: Triangular, forms: RegionForms, joint: Joint) -> Tensor:
+def excluded(system: Triangular, forms: RegionForms, combined: Combined) -> Tensor:
     """Which rows [rows, regions] are not 0 (output rows: not <= 0) in region and domain."""
-    p, q, slack = joint
+    p, q, slack = combined
     dot = (forms.rows * p).sum(-1)  # [rows, regions]
     own = p.square().sum(-1)
     squares = _squares(system.domain, forms, None)

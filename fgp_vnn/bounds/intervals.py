@@ -1,0 +1,61 @@
+"""Interval bounds of one map: what it reads lies between bounds, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import above, below, unit
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.model import AffineMap, Dense, Network
+
+
+def interval_step(
+    network: Network, domain: Domain, bounds: LayerBounds, index: int
+) -> tuple[Tensor, Tensor]:
+    """Interval bounds of map number `index` from the bounds of the layers before it.
+
+    The value in the middle has `operations` roundings, and how far it moves to either side as many
+    and five more; middle and radius themselves have three each, and a support has those of
+    `unsure`.
+    """
+    affine, box = network.maps[index], domain.box()
+    if not (isinstance(affine, Dense) and affine.sources == (0,)):
+        sides, fans = [(box.lower, box.upper), *bounds.values], (box, *bounds.fans)
+        read = [sides[s] for s in affine.sources]
+        sizes = [
+            high if fans[s] is None else torch.maximum(-low, high)
+            for s, (low, high) in zip(affine.sources, read, strict=True)
+        ]
+        return interval_map(affine, read, sizes)
+    reach = domain.reach(affine.weights[0])
+    size = torch.maximum(box.lower.abs(), box.upper.abs())
+    reach = reach + domain.unsure(affine.weights[0], reach)
+    share = unit(network.dtype).share(2 * affine.operations + 12)
+    reach = reach + affine.charge([size], share, 3).terms
+    center = affine([domain.center])  # [..., n_k]
+    return _around(center, reach)
+
+
+def interval_map(
+    affine: AffineMap, read: Sequence[tuple[Tensor, Tensor]], sizes: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Interval bounds of a map's results from those of what it reads, and their sizes."""
+    size_of = unit(affine.bias.dtype)
+    share = size_of.share(2 * affine.operations + 12)
+    center = affine([torch.lerp(low, high, 0.5) for low, high in read])
+    width = [(high - low) + 2 * size_of.lost for low, high in read]
+    if isinstance(affine, Dense) and affine.terms is not None:  # more than its entries
+        reach = affine.spread(width) / 2 + affine.charge(sizes, share, 3).terms
+    else:  # what results move by is charged with the sizes: share |W| (radius / share)
+        pairs = zip(sizes, width, strict=True)
+        far = [size.add(part, alpha=0.5 / share) for size, part in pairs]
+        reach = affine.charge(far, share, 3).terms
+    return _around(center, reach)
+
+
+def _around(center: Tensor, reach: Tensor) -> tuple[Tensor, Tensor]:
+    return below(center - reach), above(center + reach)

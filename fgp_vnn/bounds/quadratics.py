@@ -1,0 +1,170 @@
+"""Lower bounds of quadratic forms v + g . s + sum b_ij y_i y_j + sum m_ki h_k y_i over boxes, for y
+and symbols h in [-1, 1].
+
+A symbol's factor t = g_k + m_k . y lies between l = g_k - |m_k|_1 and u = g_k + |m_k|_1, and
+
+    h t >= -|t| >= -alpha t - max((1 - alpha) u, -(1 + alpha) l, 0)
+
+for any alpha in [-1, 1]: so symbols go, and where t keeps its sign nothing is lost. With B = P + N
++ E, of which P is a sum of squares and N minus one, and with d_i = sum_j |N_ij|, the matrix P + N +
+diag(d) is a sum of squares too, and above its tangent at any point q:
+
+    y' B y >= 2 q' (B + diag(d)) y - q' (B + diag(d)) q - sum_i d_i - 4 sum |E_ij|.
+
+So that whatever an eigenvalue routine and a descent give for P, N and q needs no proof.
+
+*Rounding*, by the theorem in `base.rounding`: each bound is a sum of terms whose sizes are added up
+beside it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import below, unit
+
+
+class Shape:
+    """The order of a form's columns: 1, y_i, h_k, then y_i y_j for i <= j, then h_k y_i."""
+
+    def __init__(self, inputs: int, symbols: int, device: torch.device) -> None:
+        self.inputs, self.symbols = inputs, symbols
+        self.flat = 1 + inputs + symbols
+        first, second = torch.triu_indices(inputs, inputs, device=device)
+        self.pairs = first, second
+        self.columns = self.flat + len(first) + symbols * inputs
+        self._device = device
+
+    @cached_property
+    def halves(self) -> Tensor:
+        """1/2 for y_i^2 [pairs, 1], 1 for y_i y_j."""
+        first, second = self.pairs
+        return torch.where(first == second, 0.5, 1.0).double().unsqueeze(-1)
+
+    @cached_property
+    def _places(self) -> tuple[Tensor, Tensor]:
+        """Where each entry of the matrix is [n, n], and what part of it."""
+        first, second = self.pairs
+        count = self.inputs
+        places = torch.zeros(count, count, dtype=torch.long, device=self._device)
+        numbers = torch.arange(len(first), device=self._device)
+        places[first, second] = places[second, first] = numbers
+        parts = torch.full((count, count), 0.5, dtype=torch.float64, device=self._device)
+        return places, parts.fill_diagonal_(1.0)
+
+    def matrix(self, bend: Tensor) -> Tensor:
+        """B [..., n, n] of the columns [..., pairs + products]."""
+        places, parts = self._places
+        return bend[..., places] * parts
+
+    def mixed(self, bend: Tensor) -> Tensor:
+        """m [..., symbols, n] of the same."""
+        rest = bend[..., len(self.pairs[0]) :]
+        return rest.reshape(*rest.shape[:-1], self.symbols, self.inputs)
+
+
+class Curved(NamedTuple):
+    """v + w . y + y' B y - error, without symbols."""
+
+    value: Tensor  # [...]
+    slope: Tensor  # [..., n]
+    matrix: Tensor  # [..., n, n]
+    error: Tensor  # [...]
+    lost: Tensor  # [..., symbols] what the symbols lose, at most
+
+
+class Least(NamedTuple):
+    """A lower bound of forms."""
+
+    bound: Tensor  # [...] proved, for y in [-1, 1]^n
+    level: Tensor  # [...] w . y + level is a lower bound as well: the tangent at 0
+    point: Tensor  # [..., n] y near where it is least
+    sag: Tensor  # [..., n] d, what is lost by each input
+
+
+def without_symbols(flat: Tensor, bend: Tensor, error: Tensor, shape: Shape) -> Curved:
+    """Forms below the given ones that have no symbols."""
+    value, slope, symbols = torch.split(flat, [1, shape.inputs, shape.symbols], -1)
+    size_of, mixed = unit(flat.dtype), shape.mixed(bend)
+    reach = mixed.abs().sum(-1)
+    alpha = (symbols / reach).nan_to_num(0.0).clamp(-1, 1)
+    top = (1 - alpha) * (symbols + reach).clamp(min=0)
+    lost = alpha * symbols + torch.maximum(top, (1 + alpha) * (reach - symbols).clamp(min=0))
+    size = flat.abs().sum(-1) + reach.sum(-1)
+    share = 4 * size_of.share(shape.columns + 16)
+    error = size_of.grow(4) * error + share * size + size_of.lost * 16 * shape.columns
+    slope = slope - (alpha.unsqueeze(-2) @ mixed).squeeze(-2)
+    return Curved(value.squeeze(-1) - lost.sum(-1), slope, shape.matrix(bend), error, lost)
+
+
+def straight(flat: Tensor, error: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+    """Slopes w and proved levels v with forms without a bend above w . y + v."""
+    value, slope, symbols = torch.split(flat, [1, shape.inputs, shape.symbols], -1)
+    size_of, size = unit(flat.dtype), flat.abs().sum(-1)
+    level = value.squeeze(-1) - symbols.abs().sum(-1) - error
+    spare = size_of.share(shape.flat + 8) * (size + error) + 8 * shape.flat * size_of.lost
+    return slope, below(level - spare)
+
+
+def bottom(slope: Tensor, level: Tensor) -> Tensor:
+    """A lower bound of w . y + v, for y in [-1, 1]^n."""
+    size_of, reach = unit(slope.dtype), slope.abs().sum(-1)
+    spare = size_of.share(slope.shape[-1] + 8) * (reach + level.abs()) + 8 * size_of.lost
+    return below(level - reach - spare)
+
+
+def least(form: Curved, rounds: int, start: Tensor | None = None) -> Least:
+    """The bound of forms, by the tangent at the best point of so many rounds of a descent."""
+    size_of, count = unit(form.value.dtype), form.slope.shape[-1]
+    sag, gap = _split(form.matrix)
+    convex = form.matrix + torch.diag_embed(sag)
+    point = _descend(convex, form.slope, rounds, start)
+    pulled = _apply(convex, point)
+    slope, bent = form.slope + 2 * pulled, (point * pulled).sum(-1)
+    reach, sizes = slope.abs().sum(-1), convex.abs().sum(-1).sum(-1)
+    dropped = sag.sum(-1) + gap
+    total = form.value.abs() + form.slope.abs().sum(-1) + 4 * sizes + dropped + form.error
+    spare = size_of.share(4 * count + 16) * total + size_of.lost * 32 * count * count
+    level = below(form.value - dropped - form.error - spare)
+    return Least(below(level - bent - reach), level, point, sag)
+
+
+def _split(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """d [..., n] and at least 4 sum |E_ij| [...]; NaN for what is not finite."""
+    size_of, count = unit(matrix.dtype), matrix.shape[-1]
+    fine = matrix.isfinite().all(-1).all(-1)
+    values, vectors = torch.linalg.eigh(torch.where(fine[..., None, None], matrix, 0.0))
+    columns = vectors.transpose(-1, -2)
+    down = (vectors * values.clamp(max=0).unsqueeze(-2)) @ columns
+    made = (vectors * values.unsqueeze(-2)) @ columns
+    sizes = (vectors.abs() * values.abs().unsqueeze(-2)) @ columns.abs() + matrix.abs()
+    spare = size_of.share(count + 8) * sizes + size_of.lost * 8 * count
+    sag = size_of.grow(count + 8) * (down.abs() + spare).sum(-1)
+    gap = size_of.grow(count * count + 8) * 4 * ((matrix - made).abs() + spare).sum(-1).sum(-1)
+    return sag, torch.where(fine, gap, torch.nan)
+
+
+def _apply(matrix: Tensor, vector: Tensor) -> Tensor:
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+
+
+def _descend(matrix: Tensor, slope: Tensor, rounds: int, start: Tensor | None) -> Tensor:
+    """The best of the points [..., n] that Nesterov's method passes, for a convex form."""
+    steep = 2 * matrix.abs().sum(-1).amax(-1, keepdim=True) + 1e-300
+    before = torch.zeros_like(slope) if start is None else start
+    here, best, chosen, pace = before, torch.full_like(slope[..., :1], -torch.inf), before, 1.0
+    for _ in range(rounds):
+        pulled = _apply(matrix, here)
+        gradient = slope + 2 * pulled
+        bound = -(here * pulled + gradient.abs()).sum(-1, keepdim=True)
+        better = bound > best
+        best, chosen = torch.where(better, bound, best), torch.where(better, here, chosen)
+        after = (here - gradient / steep).clamp(-1, 1)
+        next_pace = (1 + (1 + 4 * pace * pace) ** 0.5) / 2
+        here = (after + (pace - 1) / next_pace * (after - before)).clamp(-1, 1)
+        before, pace = after, next_pace
+    return chosen

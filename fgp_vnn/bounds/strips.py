@@ -1,0 +1,65 @@
+"""Strips: an activation between two lines of one slope, so that it is affine up to an error.
+
+Each line below that a fan has, low z + floor, is s z + floor + (low - s) z, so that s z + floor +
+min (low - s) z over the interval is a line below of slope s; the lines above are turned in the same
+way. The slope is the one, among those of the fan, with the narrowest strip.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import unit
+from fgp_vnn.network.activations.base import Activation, Fan
+
+
+class Strip(NamedTuple):
+    """|f(z) - slope . z - centre| <= half for each value over the intervals of a bundle."""
+
+    slope: Tensor  # [operands * n]
+    centre: Tensor  # [n]
+    half: Tensor  # [n] infinite where an activation has no lines
+
+
+def strip(activation: Activation, fan: Fan, lower: Tensor, upper: Tensor) -> Strip:
+    """The strip of a layer for lower <= z <= upper [width], of which the fan is that of the one
+    bundle there is."""
+    low, high = (activation.expand(side) for side in (lower, upper))
+    slopes = torch.cat([fan.low[:, 0], fan.high[:, 0]])  # [6, operands * n]
+    below, above = (fan.low[:, 0], fan.floor[:, 0]), (fan.high[:, 0], fan.ceiling[:, 0])
+    floors, ceilings = (
+        torch.stack([_turned(lines, slope, low, high, sign) for slope in slopes])
+        for lines, sign in ((below, 1), (above, -1))
+    )
+    size_of = unit(lower.dtype)
+    # Half of a difference and of a sum: two roundings each, of these sizes at most.
+    room = size_of.share(4) * (floors.abs() + ceilings.abs()) + 4 * size_of.lost
+    halves = (ceilings - floors) / 2 + room
+    halves = torch.where(halves.isfinite(), halves, torch.inf)
+    half, best = halves.min(0)
+    centre = ((ceilings + floors) / 2).gather(0, best.unsqueeze(0))[0]
+    times = slopes.shape[-1] // len(half)
+    slope = slopes.gather(0, torch.cat([best] * times).unsqueeze(0))[0]
+    known = half < torch.inf
+    return Strip(slope, torch.where(known, centre, 0.0), half)
+
+
+def _turned(
+    lines: tuple[Tensor, Tensor], slope: Tensor, low: Tensor, high: Tensor, sign: int
+) -> Tensor:
+    """The best offset [n] of a line of this slope that is below (sign 1) or above (-1) lines
+    [3, ...] that are, over the intervals [operands * n]."""
+    tilts, offsets = lines
+    size_of = unit(slope.dtype)
+    turn = tilts - slope
+    ends = torch.minimum(sign * turn * low, sign * turn * high)  # [3, operands * n]
+    sizes = (tilts.abs() + slope.abs()) * torch.maximum(low.abs(), high.abs())
+    count = offsets.shape[-1]
+    ends, sizes = (part.reshape(len(part), -1, count).sum(-2) for part in (ends, sizes))
+    error = size_of.share(8) * (sizes + offsets.abs()) + 16 * size_of.lost
+    found = sign * offsets + ends - error
+    # What has no offset, or overflowed, is no line.
+    return sign * torch.where(found.isfinite(), found, -torch.inf).amax(0)

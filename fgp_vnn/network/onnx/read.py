@@ -1,0 +1,137 @@
+"""A model as a graph: its constants in double precision, and refused what is no function."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+
+from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.program import check_parts, nodes_in
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label
+
+RANDOM = {
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+    "RandomUniformLike",
+}  # fmt: skip
+_FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def read_graph(model: ModelProto) -> Graph:
+    """Take a model apart; refuses what has not exactly one float32 input and one output."""
+    proto = model.graph
+    constants = {t.name: _array(t, f"initialiser {t.name!r}") for t in proto.initializer}
+    read, given = ends_of(proto)
+    if proto.sparse_initializer:
+        raise UnsupportedError("the network has sparse initialisers, which are not supported")
+    nodes = [NodeProto.FromString(node.SerializeToString()) for node in proto.node]
+    graph = Graph(
+        nodes=nodes,
+        constants=constants,
+        input=read.name,
+        input_shape=input_shape(read),
+        output=given.name,
+        opset=_opset(model),
+        names={name for node in nodes for name in (*node.input, *node.output)},
+    )
+    graph.replace(lambda node: _inline(graph, node))
+    _check_order(graph)
+    if model.functions:
+        raise UnsupportedError("the file defines operators of its own, which is not supported")
+    for part in nodes_in(proto):
+        check_parts(part)
+    for node in graph.nodes:
+        _check_fixed(graph, node)
+    return graph
+
+
+def ends_of(proto: onnx.GraphProto) -> tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]:
+    """The one input and the one output of a graph; refuses more or fewer."""
+    constants = {tensor.name for tensor in proto.initializer}
+    inputs = [value for value in proto.input if value.name not in constants]
+    for count, kind in ((len(inputs), "inputs"), (len(proto.output), "outputs")):
+        if count != 1:
+            raise UnsupportedError(f"the network has {count} {kind}; exactly one is supported")
+    return inputs[0], proto.output[0]
+
+
+def _check_order(graph: Graph) -> None:
+    """Refuse a node that reads what nothing before it computes."""
+    known = {"", graph.input, *graph.constants}
+    for node in graph.nodes:
+        unknown = [name for name in node.input if name not in known]
+        if unknown:
+            raise InputError(f"{label(node)} reads {unknown[0]!r}, which nothing before it gives")
+        known.update(node.output)
+    if graph.output not in known:
+        raise InputError(f"no node gives the output {graph.output!r}")
+
+
+def _check_fixed(graph: Graph, node: NodeProto) -> None:
+    """Refuse a node whose result is not a function of its operands, or may not be."""
+    if node.op_type in RANDOM:
+        raise UnsupportedError(f"{label(node)} gives random values")
+    if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
+        raise UnsupportedError(f"{label(node)} holds a graph of its own, which is not supported")
+    mode = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
+    if mode and graph.constants.get(mode, np.asarray(True)).any():
+        raise UnsupportedError(f"{label(node)} drops values at random, as in training")
+
+
+def _opset(model: ModelProto) -> int:
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions:
+        raise InputError("the file names no version of the ONNX operators")
+    return int(max(versions))
+
+
+def input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+    """The input's shape with an open batch dimension set to 1."""
+    tensor = value.type.tensor_type
+    if tensor.elem_type != TensorProto.FLOAT:
+        kind = TensorProto.DataType.Name(tensor.elem_type)
+        raise UnsupportedError(f"input {value.name!r} is of type {kind}; only FLOAT is supported")
+    if not tensor.HasField("shape"):
+        raise UnsupportedError(f"input {value.name!r} has no shape")
+    dims = [d.dim_value if d.HasField("dim_value") else 0 for d in tensor.shape.dim]
+    if dims and dims[0] <= 0:
+        dims[0] = 1
+    if any(d <= 0 for d in dims):
+        raise UnsupportedError(f"input {value.name!r} has an open dimension beside the batch")
+    return tuple(dims)
+
+
+def _array(tensor: TensorProto, where: str) -> Array:
+    """A tensor's values, in float64 if they are floating-point."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise InputError(f"{where} is stored in another file, which is not supported")
+    array: Array = numpy_helper.to_array(tensor)
+    return widened(array, where) if tensor.data_type in _FLOATS else array
+
+
+def widened(array: Array, where: str) -> Array:
+    """Floating-point values as float64; refuses NaN and infinity."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        result: Array = array.astype(np.float64)
+    if not np.isfinite(result).all():
+        raise InputError(f"{where} has NaN or infinite values")
+    return result
+
+
+def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """Turn Constant nodes into constants of the graph."""
+    if node.domain not in ("", "ai.onnx"):
+        raise UnsupportedError(f"{label(node)} is of domain {node.domain!r}, which is not ONNX's")
+    if node.op_type != "Constant":
+        return None
+    ((name, value),) = attributes(node).items()
+    if name == "value":
+        array = _array(value, label(node))
+    elif name in ("value_float", "value_floats"):
+        array = np.asarray(value, dtype=np.float64)
+    elif name in ("value_int", "value_ints"):
+        array = np.asarray(value, dtype=np.int64)
+    else:
+        raise UnsupportedError(f"{label(node)} holds its value as {name!r}")
+    graph.constants[node.output[0]] = array
+    return []

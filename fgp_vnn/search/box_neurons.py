@@ -1,0 +1,199 @@
+"""Boxes with few unstable neurons, decided by splits of these in place of inputs.
+
+Halving a box makes every relaxation a little tighter; closing a neuron makes one of them exact.
+Where few are unstable, a handful of them makes most of the loss, and a box that would take hundreds
+of halves is done after a few splits of neurons. Such boxes get a turn: the bundles of all of them
+are bounded and split together, round by round. A box is decided once all its bundles are closed.
+One with too many open bundles, or with any after the last round, is halved as if nothing had been
+tried.
+
+How many unstable neurons are few is learned from the turns: more, if a box was decided by a few
+bundles, and fewer, if it took many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.descent import Near
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.reading import cells, places, read
+from fgp_vnn.base.rounding import positive
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.slopes import first_slopes
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import ascents_at_once
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.query import Query
+from fgp_vnn.search.boxes import BoundedBoxes, Subdivision
+from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, halves, set_out
+from fgp_vnn.search.rebound import empty_ones
+from fgp_vnn.strategy import Strategy
+
+
+class Boxes(NamedTuple):
+    """Boxes that get a turn."""
+
+    lower: Tensor  # [boxes, inputs]
+    upper: Tensor  # [boxes, inputs]
+    bounds: LayerBounds  # of the hidden neurons, [boxes, n_k]
+    shut: Tensor  # [boxes, disjuncts] proved not to be met
+
+
+class _Open(NamedTuple):
+    """Bundles that are open."""
+
+    bundles: Bundles
+    owner: Tensor  # [bundles] the number of the box that each is a part of
+    neuron: Tensor  # [bundles] at which each is to be split, -1 where there is none
+
+    def at(self, index: Tensor) -> _Open:
+        """Some of them."""
+        return _Open(self.bundles.at(index), self.owner[index], self.neuron[index])
+
+    def halved(self) -> _Open:
+        """Both halves of each."""
+        twice = (part.repeat(2) for part in (self.owner, self.neuron))
+        return _Open(halves(self.bundles, self.neuron), *twice)
+
+    @staticmethod
+    def joined(some: list[_Open]) -> _Open:
+        """Several batches as one."""
+        bundles, owner, neuron = zip(*some, strict=True)
+        return _Open(Bundles.joined(bundles), torch.cat(owner), torch.cat(neuron))
+
+
+@dataclass(eq=False)
+class BoxNeurons:
+    """Splits of neurons in many boxes at once."""
+
+    query: Query
+    confirm: Confirm
+    strategy: Strategy
+    few: float  # unstable neurons up to which a box gets a turn
+    bundles: int = 0  # that were bounded
+    found: Counterexample | None = None
+
+    @classmethod
+    def of(cls, query: Query, confirm: Confirm, how: Subdivision) -> BoxNeurons | None:
+        """What does so in networks of ReLUs, if it is asked for."""
+        if not (how.neurons and query.network.layers and query.network.piecewise_linear):
+            return None
+        return cls(query, confirm, how.strategy, how.strategy.inputs.turn.few)
+
+    def take(
+        self, bounded: BoundedBoxes, open_: Tensor, budget: Budget
+    ) -> tuple[BoundedBoxes, Counterexample | None, int]:
+        """The same with a turn for the open ones [boxes] that have few unstable neurons, what was
+        found in it, and how many bundles it took."""
+        left, before = bounded.left, self.bundles
+        flags = open_ & ((left.signs == 0).sum(-1) <= self.few)
+        at = places(flags, *read(flags.sum()))
+        if len(at):
+            boxes = Boxes(left.lower[at], left.upper[at], bounded.bounds.at(at), bounded.shut[at])
+            closed = bounded.closed.index_copy(0, at, self.decided(boxes, budget))
+            bounded = bounded._replace(closed=closed)
+        return bounded, self.found, self.bundles - before
+
+    @cached_property
+    def _setting(self) -> Setting:
+        """What all bundles share; `_local` puts in domains, bounds and the budget."""
+        neurons, ascent = self.strategy.neurons, self.strategy.slopes.bundles
+        ascent = replace(ascent, few=self.strategy.inputs.turn.steps)
+        nothing = LayerBounds((), ()), Budget(torch.inf, 0)
+        return set_out(self.query, *nothing, ascent, neurons.candidates, neurons.rule)[0]
+
+    def decided(self, boxes: Boxes, budget: Budget) -> Tensor:
+        """Which of the boxes [boxes] are proved to hold no counterexample."""
+        numbers, failed = self.strategy.inputs.turn, torch.zeros_like(boxes.shut[:, 0])
+        open_, before = self._first(boxes), self.bundles
+        for turn in range(numbers.rounds):
+            if budget.expired() or not len(open_.owner):
+                break
+            open_ = self._bounded(boxes, open_.halved() if turn else open_, budget)
+            if self.found is not None:
+                return torch.zeros_like(failed)
+            failed = failed | (_waiting(open_, len(failed), numbers.open) > numbers.open)
+            going = ~failed[open_.owner]
+            open_ = open_.at(places(going, *read(going.sum())))
+        done = ~failed.index_fill(0, open_.owner, True)
+        self._learn(self.bundles - before, *read(done.sum()))
+        return done
+
+    def _learn(self, bundles: int, decided: float) -> None:
+        """Choose what is few by what a turn has cost."""
+        numbers, each = self.strategy.inputs.turn, bundles / max(decided, 1)
+        self.few *= numbers.more if each < numbers.cheap else 1.0
+        self.few /= numbers.less if each > numbers.dear else 1.0
+
+    def _first(self, boxes: Boxes) -> _Open:
+        """A bundle with everything open for each disjunct of a box that may be met."""
+        network, most = self.query.network, self._setting.rows.shape[1]
+        owner, disjunct = cells(~boxes.shut, *read((~boxes.shut).sum()))
+        slopes = torch.cat(first_slopes(boxes.bounds), -1).to(network.dtype)
+        signs = torch.zeros(len(owner), network.neurons, dtype=torch.int8, device=owner.device)
+        beta = torch.zeros_like(signs, dtype=network.dtype)
+        weights = slopes.new_full((len(owner), most), 1 / most)
+        ends = slopes.new_zeros(len(owner), 2, 0)
+        return _Open(Bundles(disjunct, signs, slopes[owner], beta, weights, ends), owner, owner)
+
+    def _bounded(self, boxes: Boxes, asked: _Open, budget: Budget) -> _Open:
+        """The bundles that stay open, as many of them bounded at a time as fit into the memory."""
+        network = self.query.network
+        some = ascents_at_once(network, len(network.layers), budget.at_once)
+        numbers = torch.arange(len(asked.owner), device=asked.owner.device)
+        left = []
+        for part in torch.split(numbers, max(some, 1)):
+            left.append(self._left(boxes, asked.at(part), budget))
+            if self.found is not None:
+                break
+        return _Open.joined(left)
+
+    def _left(self, boxes: Boxes, asked: _Open, budget: Budget) -> _Open:
+        """Those of the bundles that stay open."""
+        self.bundles += len(asked.owner)
+        local = self._local(boxes, asked.owner, budget)
+        bounds = local.bounds.within(torch.split(asked.bundles.signs, local.widths, -1))
+        empty = empty_ones(bounds, len(asked.owner), asked.owner.device)
+        bounded = bound(replace(local, bounds=bounds.uncrossed()), asked.bundles)
+        rest = ~(empty | positive(bounded.result.least.squeeze(-1)))
+        points, how = bounded.result.points.flatten(0, 1), self.strategy.attack.in_boxes.offer
+        near = Near.of(self.query, points, self.query.network(points), how)
+        offered, count = read(near.flags.sum(), rest.sum())
+        self.found = near.confirmed(self.confirm, offered, how)
+        at = places(rest, count)
+        neuron = self._neurons(boxes, asked.owner[at], bounded, at, budget)
+        return _Open(bounded.bundles.at(at), asked.owner[at], neuron)
+
+    def _neurons(
+        self, boxes: Boxes, owner: Tensor, bounded: Bounded, at: Tensor, budget: Budget
+    ) -> Tensor:
+        """Where to split each of the bundles numbered `at`."""
+        if not len(at):
+            return at
+        chosen = choose(self._local(boxes, owner.repeat(2), budget), bounded, at)
+        return torch.where(bounded.crossing[at].any(-1), chosen, -1)
+
+    def _local(self, boxes: Boxes, owner: Tensor, budget: Budget) -> Setting:
+        """The setting of bundles of these boxes [bundles]."""
+        setting, dtype = self._setting, self.query.network.dtype
+        box, coarse = Box(boxes.lower[owner].to(dtype), boxes.upper[owner].to(dtype)), None
+        if setting.coarse is not None:
+            network = setting.coarse[0]
+            coarse = network, box.to(network.device, network.dtype)
+        query, bounds = replace(self.query, domain=box), boxes.bounds.at(owner).to(dtype)
+        return replace(setting, query=query, bounds=bounds, coarse=coarse, budget=budget)
+
+
+def _waiting(open_: _Open, count: int, most: int) -> Tensor:
+    """How many open bundles each box [count] has; more than `most` if one cannot be split."""
+    weights = torch.where(open_.neuron < 0, most + 1, 1)
+    return torch.zeros(count, dtype=torch.long, device=weights.device).index_add(
+        0, open_.owner, weights
+    )

@@ -1,0 +1,64 @@
+"""Where a neuron is split: a ReLU at 0, any other at a point of its interval."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.lines import gap, middle
+from fgp_vnn.network.activations.base import RELU, Activation
+
+_SHARES = (0.5, 0.4, 0.6, 0.25, 0.75)  # of an interval, that are compared; the first where equal
+_NARROW = 2.0**-16  # part of its ends' size below which an interval is not split any more
+
+
+def divisible(bounds: LayerBounds) -> list[Tensor]:
+    """Which neurons can be split, [batch or 1, n_k] per layer: ReLUs that are unstable, and others
+    whose intervals are finite and have a number of float32 well inside."""
+    found = []
+    triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
+    for mask, (activation, lower, upper) in zip(bounds.unstable(), triples, strict=True):
+        if activation is RELU:
+            found.append(mask)
+        else:
+            size = torch.maximum(lower.abs(), upper.abs())
+            found.append((upper - lower > _NARROW * size) & (size < torch.inf) & (size > 1e-30))
+    return found
+
+
+def split_points(bounds: LayerBounds, neuron: Tensor) -> Tensor:
+    """The points [batch] at which the neurons numbered [batch] among all are split, numbers of
+    float32."""
+    point, begin = torch.zeros_like(neuron, dtype=bounds.lower[0].dtype), 0
+    for k, activation in enumerate(bounds.activations):
+        count = bounds.lower[k].shape[-1]
+        if activation is not RELU:
+            here = (neuron >= begin) & (neuron < begin + count)
+            place = (neuron - begin).clamp(0, count - 1).unsqueeze(-1)
+            lower, upper = (
+                side[k].expand(len(neuron), -1).gather(-1, place).squeeze(-1)
+                for side in (bounds.lower, bounds.upper)
+            )
+            point = torch.where(here, _best(activation, lower, upper), point)
+        begin += count
+    return point.float().to(point.dtype)
+
+
+def _best(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
+    """The point of each interval [n] for which the lines of both parts enclose the least area; the
+    middle where a value reads several neurons."""
+    shares = lower.new_tensor(_SHARES).unsqueeze(-1)
+    points = lower + shares * (upper - lower)  # [shares, n]
+    if activation.operands > 1:
+        return points[0]
+    low, up = lower.expand_as(points), upper.expand_as(points)
+    area = _area(activation, low, points) + _area(activation, points, up)
+    best = area.nan_to_num(torch.inf).argmin(0, keepdim=True)
+    return points.gather(0, best).squeeze(0)
+
+
+def _area(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
+    """What the lines of intervals [shares, n] enclose: their width times the distance halfway."""
+    between = gap(activation, middle(activation.fan(lower, upper)), lower, upper)
+    return between.squeeze(-2) * (upper - lower)

@@ -1,0 +1,83 @@
+"""The mutations of bundles over intervals, and of smooth networks that ReLU networks stand for."""
+
+from __future__ import annotations
+
+from mutation import Change, tested
+
+_BOUNDED = "search/test_intervals::a_bundle_is_never_bounded_above_a_row"
+_CONSTRAINTS = tested("bounds/constraints.py", _BOUNDED)
+_SHIFT = tested(
+    "bounds/constraints.py",
+    "bounds/test_constraints::what_multipliers_add_to_a_constant_is_below_the_exact_sum",
+)
+_LAYERS = tested("bounds/layers.py", _BOUNDED)
+_HALVES = tested("search/bundles.py", "search/test_intervals::the_halves_of_a_bundle_cover_it")
+_STRIPS = tested("bounds/strips.py", "bounds/test_strips::values_lie_in_their_strip")
+_STANDS = tested(
+    "transform/stable.py",
+    "bounds/test_strips::the_network_that_stands_for_a_smooth_one_has_its_values_up_to_its_errors",
+)
+
+INTERVALS: tuple[Change, ...] = (
+    ("an upper end as a lower one", _CONSTRAINTS, "-cut[:, 1].to(dtype)", "cut[:, 1].to(dtype)"),
+    (
+        "ends that multipliers forget",
+        _CONSTRAINTS,
+        "(self.sign * beta * self.point).sum(-1)",
+        "(beta * self.point.abs()).sum(-1)",
+    ),
+    (
+        "what an end adds without its rounding",
+        _SHIFT,
+        "return found - size_of.share(",
+        "return found + 0 * size_of.share(",
+    ),
+    (
+        "ends of the wrong side",
+        _LAYERS,
+        "torch.minimum(upper[k], up)",
+        "torch.minimum(upper[k], low)",
+    ),
+    (
+        "lines for the lower end only",
+        _LAYERS,
+        "activation.fan(lower[at].unsqueeze(0), upper[at].unsqueeze(0))",
+        "activation.fan(lower[at].unsqueeze(0), lower[at].unsqueeze(0))",
+    ),
+    (
+        "a gap between two halves",
+        _HALVES,
+        "torch.stack([lower.scatter(-1, index, point), upper], -2)",
+        "torch.stack([lower.scatter(-1, index, point + 0.1), upper], -2)",
+    ),
+    (
+        "half of a strip",
+        _STRIPS,
+        "(ceilings - floors) / 2 + room",
+        "(ceilings - floors) / 4 + room",
+    ),
+    (
+        "a line that is turned around its worse end",
+        _STRIPS,
+        "ends = torch.minimum(sign",
+        "ends = torch.maximum(sign",
+    ),
+    (
+        "strips without bounds are narrow",
+        _STRIPS,
+        "torch.where(halves.isfinite(), halves, torch.inf)",
+        "halves.nan_to_num(torch.inf)",
+    ),
+    (
+        "smooth neurons without an error",
+        _STANDS,
+        "defect = defect + _lost(size, own, target)",
+        "defect = defect + 0 * _lost(size, own, target)",
+    ),
+    (
+        "strips through the origin",
+        _STANDS,
+        "constant = constant + coefficient @ own.centre",
+        "constant = constant + 0 * coefficient @ own.centre",
+    ),
+)
