@@ -108,7 +108,8 @@ class Reaching:
             beta = torch.where((state.beta <= 0) & (scaled < 0), 0, scaled)
             squares = squares + beta.square().sum(-1, keepdim=True)
         lacking = (self._target - least).clamp(min=0).unsqueeze(-1)
-        length = lacking / squares.clamp(min=torch.finfo(squares.dtype).tiny)
+        length = lacking / squares
+        length = torch.where(length.isfinite(), length, 0.0)  # nothing rises, or by no number
         self._alpha = self._momentum * self._alpha + length * alpha
         moved = state.beta
         if beta is not None and rise.sizes is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -17,7 +18,7 @@ from fgp_vnn.engine.steps import optimise_slopes, shrink
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.boxes import Subdivision
-from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
@@ -133,9 +134,8 @@ def split_linearised(problem: Problem, budget: Budget) -> Verdict:
 def split_shortly(problem: Problem) -> Verdict | None:
     """Splits of neurons and, if that does not end, of inputs: neither way is always the better one,
     so each gets its turn."""
-    inputs, short = problem.strategy.inputs, problem.strategy.short
-    search = _neuron_splits(problem, short, problem.budget.share(short.short_share))
-    outcome = run_shared(problem, search)
+    inputs = problem.strategy.inputs
+    outcome = _short_search(problem, problem.budget)
     verdict = problem.report("split", outcome)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
@@ -145,20 +145,26 @@ def split_shortly(problem: Problem) -> Verdict | None:
     return verdict if verdict.status in ("sat", "unsat") else None
 
 
+def _short_search(problem: Problem, budget: Budget) -> Outcome:
+    """Splits of neurons, with a part of the time, as long as they promise to end."""
+    short = problem.strategy.short
+    return run_shared(problem, _neuron_splits(problem, short, budget.share(short.short_share)))
+
+
 def sharpen(problem: Problem) -> Verdict | None:
     """Tighten hidden neurons' bounds, each by a split search of its own, as long as that makes more
-    of them stable.
+    of them stable; after each turn, a short search may do with the bounds that there are.
 
     Where better slopes have done so, splits are likely to; elsewhere they get less time to try.
     """
     hidden = problem.strategy.hidden
     patience = problem.budget.share(hidden.share if problem.tightened else hidden.trial_share)
-    rounds, keep = hidden.rounds, problem.log.sharpened
+    turn, keep = Turn(hidden.rounds), problem.log.sharpened
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
             query, bounds, strategy = problem.query, problem.bounds, problem.strategy
-            problem.bounds = sharpen_layers(
-                query, bounds, rounds, patience, strategy, keep, problem.spread
+            problem.bounds, paid = sharpen_layers(
+                query, bounds, turn, patience, strategy, keep, problem.spread
             )
             refine(problem, patience)
             left = drop_and_bound(problem)
@@ -167,7 +173,11 @@ def sharpen(problem: Problem) -> Verdict | None:
         problem.only(left)
         if not problem.tightened:
             break
-        rounds *= 2
+        outcome = _short_search(problem, patience)
+        verdict = problem.report("split", outcome)
+        if not outcome.unfinished:
+            return verdict
+        turn = Turn(2 * turn.rounds, paid)
     return None
 
 

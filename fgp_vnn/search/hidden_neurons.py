@@ -9,45 +9,67 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.spread import ALONE, Spread
 from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import unsteady
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
+from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import BestFirst, Cover, forget
 from fgp_vnn.search.bundles import Bundles, Setting, set_out
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.value import Value
+from fgp_vnn.search.value import Signs
 from fgp_vnn.strategy import Strategy
 
+_TRIAL = 4  # part of the rounds, and of what has to be gained, to go on with a layer
 _RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
 # Takes a layer, neurons of it [m], and the bundles that cover the domain for each of 2 m rows,
 # z of the neurons and then -z.
 KeepCover = Callable[[int, Tensor, Bundles], None]
 
 
+class Turn(NamedTuple):
+    """How much one turn of sharpening does."""
+
+    rounds: int  # splits of each row of a neuron
+    # Layers that have paid in the turns before. The first one above them that does not is the last
+    # of the turn: the layers above it wait for tighter bounds of those below.
+    paid: int = 1
+
+
+class Sharpened(NamedTuple):
+    """What a turn has led to."""
+
+    bounds: LayerBounds
+    paid: int  # layers that have paid by now
+
+
 def sharpen_layers(
     query: Query,
     bounds: LayerBounds,
-    rounds: int,
+    turn: Turn,
     budget: Budget,
     strategy: Strategy,
     keep: KeepCover = forget,
     spread: Spread = ALONE,
-) -> LayerBounds:
+) -> Sharpened:
     """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
+    pays, paid = strategy.hidden.pays, turn.paid
     for k in range(1, len(lower)):
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
-        each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
+        each = spread.fair(len(neurons), _at_once(query, k, turn.rounds, budget))
         pieces = torch.split(neurons, each) if len(neurons) else ()
-        sharpen = partial(_sharpened, query, known.first(k), rounds, budget, strategy)
+        how = _How(turn.rounds, pays if k >= paid else 0.0, budget, strategy)
+        sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
             if result is None:
                 break
@@ -56,24 +78,33 @@ def sharpen_layers(
             low, high = least.chunk(2)
             lower[k][0, some] = torch.maximum(lower[k][0, some], low)
             upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
-    return replace(bounds, lower=tuple(lower), upper=tuple(upper))
+        if k >= paid:
+            left = int(unsteady(RELU, lower[k], upper[k]).sum())
+            if left > (1 - pays) * len(neurons):
+                break
+            paid = k + 1
+    return Sharpened(replace(bounds, lower=tuple(lower), upper=tuple(upper)), paid)
+
+
+class _How(NamedTuple):
+    """How the neurons of a layer are bounded."""
+
+    rounds: int
+    pays: float  # part of the neurons that has to get a sign in a part of the rounds to go on
+    budget: Budget
+    strategy: Strategy
 
 
 def _sharpened(
-    query: Query,
-    before: LayerBounds,
-    rounds: int,
-    budget: Budget,
-    strategy: Strategy,
-    neurons: Tensor,
+    query: Query, before: LayerBounds, how: _How, neurons: Tensor
 ) -> tuple[Tensor, Bundles] | None:
     """Lower bounds [2 m] of z and then of -z of neurons [m] of the layer after those that are
     bounded, and the bundles that cover the domain for each; None when time is up."""
-    if budget.expired():
+    if how.budget.expired():
         return None
-    how, asked = strategy.neurons, _ask_neurons(query, len(before.lower), neurons)
-    choice = strategy.slopes.bundles, how.candidates, how.rule
-    return _least(*set_out(asked, before, budget, *choice), rounds)
+    numbers, asked = how.strategy.neurons, _ask_neurons(query, len(before.lower), neurons)
+    choice = how.strategy.slopes.bundles, numbers.candidates, numbers.rule
+    return _least(*set_out(asked, before, how.budget, *choice), how)
 
 
 def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:
@@ -93,11 +124,19 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
     return ask_values(query.network, query.domain, k, torch.cat([unit, -unit]))
 
 
-def _least(setting: Setting, root: Bundles, rounds: int) -> tuple[Tensor, Bundles]:
+def _least(setting: Setting, root: Bundles, how: _How) -> tuple[Tensor, Bundles]:
     """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them."""
-    goal, cover = Value(setting), Cover()
-    search = BestFirst(goal, Frontier(setting.budget.waiting), len(root.signs), cover.keep)
+    goal, cover, neurons = Signs(setting), Cover(), len(root.signs) // 2
+    frontier = Frontier(how.budget.waiting)
+    search = BestFirst(goal, frontier, len(root.signs), cover.keep)
     search.begin(root, {})
-    left = iter(range(rounds))
-    search.run(lambda: setting.budget.expired() or next(left, None) is None)
-    return goal.least(search.frontier), Bundles.joined([*cover.parts, *search.waiting()])
+    trial, rounds = max(1, how.rounds // _TRIAL), iter(range(how.rounds))
+
+    def enough() -> bool:
+        done = next(rounds, None)
+        if done is None or how.budget.expired():
+            return True
+        return done == trial and goal.unknown(frontier) > (1 - how.pays / _TRIAL) * neurons
+
+    search.run(enough)
+    return goal.least(frontier), Bundles.joined([*cover.parts, *search.waiting()])

@@ -67,7 +67,7 @@ class Value(Goal):
         """The lowest bundles of each row in which no closed one is as low, as many of each."""
         waiting = frontier.everything()
         row, level = waiting["disjunct"], waiting["key"]
-        useful = level < self._closed[row]
+        useful = (level < self._closed[row]) & self.wanted(row)[row]
         order = torch.where(useful, level, torch.inf).argsort(stable=True)
         order = order[row[order].argsort(stable=True)]  # by row, and by level in each
         waiting_in, useful_in = (
@@ -81,6 +81,10 @@ class Value(Goal):
         (total,) = read(chosen.sum())
         return frontier.take(order[places(rank < chosen[row[order]], total)])
 
+    def wanted(self, row: Tensor) -> Tensor:
+        """Which rows [rows] are worth more splits, where bundles of the rows `row` wait."""
+        return torch.ones_like(self._closed, dtype=torch.bool)
+
     def least(self, frontier: Frontier) -> Tensor:
         """The lowest level of each row [rows]."""
         if not len(frontier):
@@ -90,6 +94,22 @@ class Value(Goal):
 
     def _close(self, row: Tensor, level: Tensor) -> None:
         self._closed = self._closed.scatter_reduce(0, row, level, "amin")
+
+
+class Signs(Value):
+    """The same of z and then of -z of some neurons: where one of the two is above 0, the sign is
+    known, and the other is not split any more."""
+
+    def wanted(self, row: Tensor) -> Tensor:
+        waits = torch.zeros_like(self._closed, dtype=torch.bool).index_fill(0, row, True)
+        low, high = (~waits & (self._closed > 0)).chunk(2)
+        return ~(low | high).repeat(2)
+
+    def unknown(self, frontier: Frontier) -> int:
+        """How many neurons have no sign yet."""
+        low, high = self.least(frontier).chunk(2)
+        (count,) = read((~((low > 0) | (high > 0))).sum())
+        return int(count)
 
 
 class Least(Value):

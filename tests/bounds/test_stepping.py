@@ -62,6 +62,18 @@ def test_a_step_reaches_its_target_where_the_bound_is_linear() -> None:
     torch.testing.assert_close(risen, -1.3 * least, rtol=1e-3, atol=0)
 
 
+@pytest.mark.parametrize("lacking", [0.5, torch.inf])
+def test_a_bound_that_nothing_raises_keeps_its_slopes_and_can_rise_later(lacking: float) -> None:
+    state = State(torch.full((1, 1, 2), 0.5), torch.zeros(1, 1, 1), None)
+    flat = Rise(torch.zeros(1, 1, 2), torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
+    steps = Reaching(AIMED, state)
+    after = steps.next(state, flat, torch.tensor([[-lacking]]))
+    assert after.alpha.equal(state.alpha) and after.beta.equal(state.beta)
+    later = steps.next(after, Rise(torch.ones(1, 1, 2), *flat[1:]), torch.tensor([[-0.5]]))
+    assert bool(later.alpha.isfinite().all())
+    assert lacking == torch.inf or bool((later.alpha > state.alpha).all())
+
+
 def test_a_bound_above_its_target_stays_where_it_is() -> None:
     state = State(torch.full((1, 1, 2), 0.5), torch.zeros(1, 1, 1), None)
     rise = Rise(torch.ones(1, 1, 2), torch.ones(1, 1, 1), torch.ones(1, 1, 1))

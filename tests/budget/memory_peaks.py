@@ -27,7 +27,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.regions.settle import Effort
 from fgp_vnn.search.ball import Reporter, SearchBall
 from fgp_vnn.search.distance import Distances
-from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.search.leaves import decide_regions
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Ascent, Descent, Neurons, Slopes, Strategy
@@ -61,7 +61,7 @@ def refine(budget: Budget) -> None:
 
 def sharpen(budget: Budget) -> None:
     query = query_of(20, 400, 400, 4)
-    sharpen_layers(query, loose(query), 1, budget, QUICK)
+    sharpen_layers(query, loose(query), Turn(1), budget, QUICK)
 
 
 def split(budget: Budget) -> None:

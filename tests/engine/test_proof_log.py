@@ -22,7 +22,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.proof_log import ProofLog
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
 from tests.helpers.small_networks import random_network, save_onnx
 
@@ -74,7 +74,7 @@ def test_refined_and_sharpened_bounds_are_found_again_by_the_checker(
         plain = root_bounds(query.network, query.domain, budget=UNLIMITED)
         refined = refine_layers(query, plain, SLOPES, UNLIMITED, log.refined)
         storable = Strategy(slopes=Slopes().storable())
-        sharper = sharpen_layers(query, refined, 6, UNLIMITED, storable, log.sharpened)
+        sharper = sharpen_layers(query, refined, Turn(6), UNLIMITED, storable, log.sharpened).bounds
     assert_found(learnt(query, [], tmp_path), plain)
     assert_found(learnt(query, log.steps, tmp_path), sharper)
     width = [

@@ -15,7 +15,7 @@ from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.parallel.spread import ForkedSpread
-from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
 from tests.search.test_neurons import hard_query
 
@@ -93,13 +93,13 @@ def test_hidden_bounds_and_their_proofs_are_those_of_one_process() -> None:
             sharper = sharpen_layers(
                 query,
                 refined,
-                4,
+                Turn(4),
                 UNLIMITED,
                 strategy,
                 lambda k, neurons, cover, kept=kept: kept.append(neurons),  # type: ignore[misc]
                 spread,
             )
-            found.append((sharper, torch.cat(kept)))
+            found.append((sharper.bounds, torch.cat(kept)))
     (alone, own), (shared, others) = found
     assert own.tolist() == others.tolist()
     for one, other in zip(

@@ -11,7 +11,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Visited
 from fgp_vnn.search.bundles import Bundles, Setting, bound
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
 from tests.helpers.random_networks import sample
 from tests.helpers.solving import search_neurons
@@ -93,7 +93,7 @@ def test_the_cover_of_a_hidden_neuron_covers_the_domain(rounds: int) -> None:
         for row in range(2 * len(neurons)):
             assert bool(member[cover.disjunct == row].any(0).all())
 
-    sharpen_layers(query, setting.bounds, rounds, UNLIMITED, STORABLE, keep)
+    sharpen_layers(query, setting.bounds, Turn(rounds), UNLIMITED, STORABLE, keep)
     assert heard
 
 

@@ -9,13 +9,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.budget.budget import UNLIMITED, Budget
-from fgp_vnn.network.model import Dense
-from fgp_vnn.query import Query, ask
-from fgp_vnn.search.hidden_neurons import sharpen_layers
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.query import Query, ask, ask_values
+from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.random_networks import (
@@ -39,7 +41,7 @@ Timed = Callable[[Query, LayerBounds, Budget], LayerBounds]
 def sharpen(
     query: Query, bounds: LayerBounds, budget: Budget = UNLIMITED, rounds: int = 6
 ) -> LayerBounds:
-    return sharpen_layers(query, bounds, rounds, budget, QUICK)
+    return sharpen_layers(query, bounds, Turn(rounds, len(WIDTHS)), budget, QUICK).bounds
 
 
 def refine(query: Query, bounds: LayerBounds, budget: Budget = UNLIMITED) -> LayerBounds:
@@ -162,3 +164,52 @@ def test_more_rounds_never_loosen() -> None:
         few, many = (sharpen(query, before, rounds=rounds) for rounds in (1, 10))
         assert bool((many.lower[1] >= few.lower[1] - 1e-9).all())
         assert bool((many.upper[1] <= few.upper[1] + 1e-9).all())
+
+
+def layers_heard(query: Query, bounds: LayerBounds, paid: int, pays: float) -> tuple[set[int], int]:
+    """The layers that one turn gets to, and how many have paid by then."""
+    heard: set[int] = set()
+    strategy = replace(QUICK, hidden=replace(QUICK.hidden, pays=pays))
+    keep = lambda layer, neurons, cover: heard.add(layer)  # noqa: E731
+    return heard, sharpen_layers(query, bounds, Turn(4, paid), UNLIMITED, strategy, keep).paid
+
+
+def test_a_turn_ends_with_the_first_layer_that_does_not_pay() -> None:
+    """A layer that has paid before is never the last one."""
+    for seed in range(4):
+        query = make_query(seed)
+        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        every = {k for k in (1, 2) if bool(bounds.unstable()[k].any())}
+        assert every == {1, 2}
+        assert layers_heard(query, bounds, 1, pays=1.1) == ({1}, 1)
+        assert layers_heard(query, bounds, 2, pays=1.1) == ({1, 2}, 2)
+        assert layers_heard(query, bounds, 1, pays=0.0) == ({1, 2}, 3)
+
+
+def positive_neuron() -> Query:
+    """Neurons of the second layer: |x| + |y| - |x + y| + 0.1 > 0, which a single linear bound does
+    not show, and relu(x) - relu(y), which has both signs."""
+    signs = torch.tensor([[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1]]).double()
+    sums = torch.tensor([[1, 1, 1, 1, -1, -1], [1, 0, -1, 0, 0, 0]]).double()
+    layers = (
+        Dense((0,), (signs,), torch.zeros(6).double()),
+        Dense((1,), (sums,), torch.tensor([0.1, 0.0]).double()),
+    )
+    output = Dense((2,), (torch.eye(2).double(),), torch.zeros(2).double())
+    network, ends = Network(layers, output, 2), torch.tensor([1.0, 0.9]).double()
+    return ask_values(network, Box(-ends, ends), 2, torch.eye(2).double())
+
+
+def test_a_neuron_whose_sign_is_known_is_not_split_any_more() -> None:
+    """More rounds then leave the bundles of its other side as they are."""
+    query, counts = positive_neuron(), []
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    for rounds in (4, 8):
+        covers: list[Tensor] = []
+        keep = lambda k, neurons, cover, covers=covers: covers.append(cover.disjunct)  # noqa: E731
+        known, _ = sharpen_layers(query, bounds, Turn(rounds, 2), UNLIMITED, Strategy(), keep)
+        assert bool(bounds.unstable()[1].all())
+        assert known.unstable()[1].tolist() == [[False, True]]
+        counts.append(covers[0].bincount(minlength=4).tolist())
+    few, many = counts
+    assert few[2] == many[2] and few[3] < many[3]
