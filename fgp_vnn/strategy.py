@@ -262,6 +262,8 @@ class Hidden:
     worthwhile: int = 300
     worth_gain: float = 0.15  # part of what a bound lacks that each turn has to bring [-]
     worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
+    # part of a row that is error: beyond the first, if it falls by the second, more are bounded [-]
+    errors: tuple[float, float] = (0.6, 0.04)
     rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
@@ -277,17 +279,20 @@ class Hidden:
 class Turn:
     """Splits of neurons in boxes that have few unstable ones.
 
-    ACAS Xu 4_2 prop_2 and 5_3 prop_2, processor seconds: 45 and 5.9 without turns, 5.0 and 3.3
-    with them; 60,000 boxes of the first are 3,479, and 10,286 bundles.
+    Processor seconds of ACAS Xu 4_2 prop_2, 5_3 prop_2 and robot_6 of reach_prob_density: 45, 5.9
+    and 3.6 without turns; 4.4, 2.4 and 3.6 with them, and as follows with other numbers.
     """
 
-    few: float = 40.0  # unstable neurons of a box, at first; with 25 4.7 and 6.4 s, 60 4.7 and 3.5
-    more: float = 1.25  # factor by which that changes after a turn [-]
-    least: float = 0.3  # part of the boxes that are decided in a turn, below which it falls [-]
-    most: float = 0.6  # and above which it grows; with 0.5 and 0.8 the same
-    rounds: int = 9  # of splits, and
-    open: int = 64  # bundles of a box that may be open; with 7 and 16: 5.4 and 3.0 s
-    steps: int = 8  # of an ascent where no neuron is closed; with 6 4.6 and 3.4 s, 12 5.0 and 3.3
+    few: float = 40.0  # unstable neurons of a box, at first
+    # Bundles for each box that a turn decides: where they are fewer or more, `few` grows or falls.
+    # With 12 and 25: 4.8, 4.0 and 3.9; by the part of boxes that are decided: 5.0, 3.3 and 9.9.
+    cheap: float = 10.0
+    dear: float = 15.0
+    more: float = 1.25  # factor by which it grows [-]
+    less: float = 1.5  # and by which it falls; with 2, and 8 and 12 bundles: 5.2, 4.2 and 3.8
+    rounds: int = 7  # of splits, and
+    open: int = 16  # bundles of a box that may be open; with 6 and 8: 5.4, 2.2 and 3.5
+    steps: int = 8  # of an ascent where no neuron is closed [-]
 
 
 @dataclass(frozen=True)
@@ -320,9 +325,10 @@ class Inputs:
     # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
     # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
     descent: int = 12
-    # boxes that such forms or linear bounds alone close, and boxes that both of them bound, up to
-    # which it is tried which of them closes more boxes a second [-]
-    trial: tuple[int, int] = (64, 2048)
+    # boxes that such forms or linear bounds alone close, boxes that both of them bound, and seconds
+    # of either, up to which it is tried which of them closes more boxes a second [-]
+    trial: tuple[int, int, float] = (64, 2048, 0.5)
+    curved_relus: int = 64  # before the first function that bends, for such forms [-]
     curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
     # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
     # 225,975 with 0.3

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import below
+from fgp_vnn.bounds.constraints import Pressed
 from fgp_vnn.bounds.intervals import interval_step as interval_step
 from fgp_vnn.bounds.layers import LayerBounds as LayerBounds
 from fgp_vnn.bounds.layers import unsteady
@@ -53,23 +54,23 @@ def backward(
     rows: Tensor,
     lines: Sequence[Lines],
     *,
-    beta: Sequence[Tensor | None] | None = None,
-    shift: Tensor | None = None,
+    beta: Sequence[Tensor | None] | Pressed | None = None,
     rounding: Rounding | None = None,
 ) -> Backward:
     """Bound the rows of map number `target` (0 is F_1, K is F_out) from below.
 
-    `beta` holds signed multipliers s*beta per layer, and `shift` [batch, rows] what they add to the
-    constant, its own error taken off. With `rounding` the error of this computation itself is taken
-    off, so that `least` is a proved bound.
+    `beta` holds signed multipliers s*beta per layer, if they add to the constant with what they
+    add. With `rounding` the error of this computation itself is taken off, so that `least` is a
+    proved bound.
     """
+    taken, shift = beta if isinstance(beta, Pressed) else Pressed(beta or ())
     affine = network.maps[target]
     waiting: dict[int, Tensor] = {}
     _add(waiting, affine, affine.adjoint(rows))
     error = None if rounding is None else rounding.of_map(target, rows)
     constant = rows @ affine.bias
     begun = _Begun(target, waiting, constant if shift is None else constant + shift, error)
-    return _descend(network, domain, begun, lines, beta, rounding)
+    return _descend(network, domain, begun, lines, taken or None, rounding)
 
 
 def backward_neurons(

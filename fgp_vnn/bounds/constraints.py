@@ -46,6 +46,13 @@ class Constraints(NamedTuple):
         return -self.sign * (z if self.point is None else z - self.point)
 
 
+class Pressed(NamedTuple):
+    """What multipliers do to a backward pass."""
+
+    taken: Sequence[Tensor | None]  # from the coefficients of each layer's neurons
+    shift: Tensor | None = None  # [batch, rows] added to the constant, its own error taken off
+
+
 def width(activation: Activation, neurons: int) -> int:
     """How many constraints a layer of so many neurons may have."""
     return neurons if activation is RELU else 2 * neurons

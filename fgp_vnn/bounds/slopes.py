@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
-from fgp_vnn.bounds.constraints import Constraints, constraints, folded, unfolded, width
+from fgp_vnn.bounds.constraints import Constraints, Pressed, constraints, folded, unfolded, width
 from fgp_vnn.bounds.lines import push, rise
 from fgp_vnn.bounds.multipliers import Layout, State
 from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
@@ -95,19 +95,17 @@ class Rows(NamedTuple):
 
     def backward(self, now: Multipliers, rounding: Rounding | None = None) -> Backward:
         """A backward pass with these slopes and multipliers; with `rounding`, a proved bound."""
-        closed, beta, shift = self.closed(), None, None
+        closed, pressed = self.closed(), None
         if closed is not None:
             parts = now.beta[: self.target]
             whole = torch.cat(parts, -1) if parts else closed.sign
             signed = torch.split(closed.sign * whole, [part.shape[-1] for part in parts], -1)
-            beta = folded(self.network.activations, signed)
             proved = rounding is not None
             shift = closed.proved_shift(whole, self.target) if proved else closed.shift(whole)
+            pressed = Pressed(folded(self.network.activations, signed), shift)
         lines, rows = self.bounds.lines(now.alpha), now.mix(self.rows)
         network, domain, target = self[:3]
-        return backward(
-            network, domain, target, rows, lines, beta=beta, shift=shift, rounding=rounding
-        )
+        return backward(network, domain, target, rows, lines, beta=pressed, rounding=rounding)
 
 
 def ascend(
@@ -169,14 +167,14 @@ def _passed(
     asked: Rows, layout: Layout, state: State, closed: Constraints | None
 ) -> tuple[Backward, list[Lines]]:
     """A backward pass, with rounding errors not taken off, and the lines that it went through."""
-    now, beta, shift = layout.apart(state), None, None
+    now, pressed = layout.apart(state), None
     lines = asked.bounds.lines(now.alpha)
     if closed is not None:
         signed = layout.apart(state._replace(beta=closed.sign * state.beta)).beta
-        beta = folded(asked.network.activations, signed[: asked.target])
-        shift = closed.shift(state.beta)
+        taken = folded(asked.network.activations, signed[: asked.target])
+        pressed = Pressed(taken, closed.shift(state.beta))
     network, domain, target, rows = asked[:4]
-    passed = backward(network, domain, target, now.mix(rows), lines, beta=beta, shift=shift)
+    passed = backward(network, domain, target, now.mix(rows), lines, beta=pressed)
     return passed, lines
 
 

@@ -10,6 +10,7 @@ from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
+from fgp_vnn.engine.linearised import nearly_affine
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.steps import optimise_slopes, shrink
@@ -21,7 +22,6 @@ from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.strategy import Neurons
-from fgp_vnn.transform.stable import linearise, met_somewhere
 
 
 def walk_first(problem: Problem) -> Verdict | None:
@@ -119,8 +119,8 @@ def split_linearised(problem: Problem, budget: Budget) -> Verdict:
     """Splits of the ReLUs of the network in which smooth neurons are affine up to an error: with a
     thousandth of the neurons of an attention network, thousands of bundles take a second."""
     with problem.timed("bounds"):
-        found = linearise(problem.query, problem.bounds, budget=budget)
-    if found is None or met_somewhere(*found):
+        found = nearly_affine(problem, budget)
+    if found is None:
         return problem.verdict("unknown", reason="smooth neurons are too far from affine")
     part = problem.standing_for(*found, budget)
     for step in (shrink, optimise_slopes, split_shortly, sharpen, split_neurons):

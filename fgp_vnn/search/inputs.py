@@ -112,7 +112,7 @@ class InputSplits(Divisible):
         """Forms of second order, where these are carried; certificates know none."""
         query, numbers = self.query, self._how.strategy.inputs
         known = self._keep is forget and query.network.dtype == torch.float64
-        fits = known and applies(query.network, numbers.together)
+        fits = known and applies(query.network, numbers.together, numbers.curved_relus)
         return CurvedRows(query, numbers) if fits else None
 
     @cached_property

@@ -21,10 +21,15 @@ class Trial:
     """
 
     def __init__(
-        self, boxes: int, most: int, clock: Callable[[], float] = time.perf_counter
+        self,
+        boxes: int,
+        most: int,
+        seconds: float,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """It lasts until so many boxes are closed by one way only, or so many are bounded."""
-        self._wanted, self._most, self._clock = boxes, most, clock
+        """It lasts until so many boxes are closed by one way only, so many are bounded, or one way
+        has taken so many seconds."""
+        self._wanted, self._most, self._longest, self._clock = boxes, most, seconds, clock
         self._alone, self._seconds, self._seen = [0.0, 0.0], [0.0, 0.0], 0
         self._chosen: int | None = None
 
@@ -42,7 +47,8 @@ class Trial:
         for way, number in enumerate(read((one & ~other).sum(), (other & ~one).sum())):
             self._alone[way] += number
         self._seen += len(one)
-        if sum(self._alone) >= self._wanted or self._seen >= self._most:
+        ended = sum(self._alone) >= self._wanted or self._seen >= self._most
+        if ended or max(self._seconds) >= self._longest:
             self._chosen = self._better()
         return _merged(*found)._replace(closed=one | other)
 

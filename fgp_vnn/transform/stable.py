@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward
+from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.strips import Strip, strip
 from fgp_vnn.budget.budget import Budget
@@ -64,19 +64,6 @@ def linearise(
     if not any(len(neurons) for neurons in left):
         return None
     return _made_of(query, bounds, left, strips, budget)
-
-
-def met_somewhere(query: Query, bounds: LayerBounds) -> bool:
-    """Whether a disjunct of a query is met, up to the defects of its rows, at the centre or where
-    linear bounds are least: no search can then close it."""
-    network, domain = query.network, query.domain
-    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    passed = backward(network, domain, len(network.layers), rows, bounds.lines())
-    points = torch.cat([domain.center.unsqueeze(0), domain.maximiser(-passed.weight)[0]])
-    values = network(points)
-    defect = network.output.defect
-    worst = query.worst(values if defect is None else values - defect)
-    return bool((worst <= 0).any())
 
 
 def _made_of(
