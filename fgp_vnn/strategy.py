@@ -403,8 +403,7 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
-    # multiplications of a matrix product after which time may be up: about a second of one core [-]
-    products: int = 10_000_000_000
+    products: int = 10**10  # multiplications in one, about a second: then time may be up [-]
     # bytes of columns that go forward at once on a CPU: 64 channels take 0.20 s convolved in
     # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
     pushed: int = 1 << 20
@@ -423,9 +422,8 @@ class Common:
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
-    # of an ascent, of points of an attack, or of the rows at one place of a convolution, on a CPU:
-    # with 4 GB, a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG of 64 x 64
-    # pixels 22 s
+    # of an ascent, an attack, or rows at one place of a convolution, on a CPU: with 4 GB
+    # a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG (64 x 64) 22 s
     ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays
