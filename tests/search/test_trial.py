@@ -73,7 +73,7 @@ def test_a_way_that_takes_long_is_given_up_soon() -> None:
 def test_boxes_are_halved_as_the_way_with_the_greater_bounds_says() -> None:
     ways = Ways((1.0, 1.0), ([0], [0]))
 
-    def bound(level: float, pull: float) -> Callable[[], Bounded]:
+    def bound(level: float, pull: float) -> Callable[[], BoundedBoxes]:
         made = ways.way(0)()
         nominal, pulls = torch.full((8, 1), level), torch.full((8, 1), pull)
         return lambda: made._replace(nominal=nominal, pull=pulls)
