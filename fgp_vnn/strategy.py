@@ -320,25 +320,18 @@ class Inputs:
     )  # of least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
-    # of ReLUs in forms of second order: lsnc_relu's 8th is proved by 60,831 boxes in 11.0 s with 8,
-    # by 57,571 in 15.1 s with 24
-    symbols: int = 8
-    # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
-    # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
-    descent: int = 12
+    # Forms of second order; thousands of boxes and seconds are those of lsnc_relu's 8th property.
+    symbols: int = 8  # of ReLUs [61 in 11.0 s; with 24, 58 in 15.1 s]
+    descent: int = 12  # rounds to where a form is least [52 in 5.7 s; 6: 55 in 6.6, 3: 61 in 6.6]
     # boxes that such forms or linear bounds alone close, boxes that both of them bound, and seconds
     # of either, up to which it is tried which of them closes more boxes a second [-]
     trial: tuple[int, int, float] = (64, 2048, 0.5)
     curved_relus: int = 64  # before the first function that bends, for such forms [-]
     curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
-    # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
-    # 225,975 with 0.3
-    curved_corners: float = 0.03
+    curved_corners: float = 0.03  # as `smooth_corners` [51; 0: 58, 0.1: 61, 0.3: 226]
     curved_starts: int = 32  # boxes of a batch, in whose centres an attack starts [-]
-    # rounds of weighing a conjunction's rows, in such forms: lsnc_relu's 8th takes 57,773 boxes
-    # with 1, 54,863 with 2, 51,205 with 4, 51,325 with 8
-    curved_mixing: int = 2
-    curved_rate: float = 4.0  # the same as `mixing_rate`
+    curved_mixing: int = 2  # rounds of weighing rows [55 in 6.7 s; 1: 58, 4: 51, 8: 51 in 8.1 s]
+    curved_rate: float = 4.0  # as `mixing_rate` [52; 2: 56, 1: 57, 8: 127]
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
     # random networks a gap of 1e-14 took 15.7 s with 0, and 3.9 s with 2.
     rounding: float = 2.0
