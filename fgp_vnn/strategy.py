@@ -129,8 +129,8 @@ class Ascent:
     rate: float = 0.3  # [v 1.06 0.99]
     decay: float = 0.95  # of the rate, per step [v 1.10 0.99]
     beta_rate: float = 0.1  # of multipliers, in the layer's mean coefficient [v 0.99 0.93]
-    # of Adam's two means, the weight of the past; with an aim, the first is of the step before [-]
-    means: tuple[float, float] = (0.9, 0.999)
+    means: tuple[float, float] = (0.9, 0.999)  # of Adam's two means, the weight of the past [-]
+    momentum: float = 0.5  # with an aim: the part of a step that is added to the next one [-]
     # Steps as long as would bring a bound to 0, and by this part of what it lacks beyond, were it
     # linear, whatever the rates say; None: Adam's steps. On m(nist_fc) 256x4 and o(val21), bundles
     # closed after four steps with an aim of 0, 0.1 and 0.3: m 9, 20 and 29 %, o 58, 58 and 58 %.
@@ -157,9 +157,7 @@ class Slopes:
     # Of bundles whose bounds are to be above 0. Few steps pay where the tree stays shallow and fail
     # where it grows deep: with 12, 6 and 4 steps throughout, two networks of 16x2 neurons and 4
     # inputs take 5,596, 20,602 and 54,738 bundles; with 4 at first and 16 in the end, 4,398.
-    bundles: Ascent = Ascent(
-        steps=16, rate=0.2, decay=0.9, beta_rate=0.5, means=(0.5, 0.999), aim=0.3, looks=True
-    )
+    bundles: Ascent = Ascent(steps=16, rate=0.2, decay=0.9, beta_rate=0.5, aim=0.3, looks=True)
     # of bundles whose bounds are to be as high as can be: least values and distances
     values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
@@ -281,17 +279,20 @@ class Hidden:
 class Turn:
     """Splits of neurons in boxes that have few unstable ones.
 
-    ACAS Xu 4_2 prop_2 and 5_3 prop_2, processor seconds: 45 and 5.9 without turns, 5.0 and 3.3
-    with them; 60,000 boxes of the first are 3,479, and 10,286 bundles.
+    Processor seconds of ACAS Xu 4_2 prop_2, 5_3 prop_2 and robot_6 of reach_prob_density: 45, 5.9
+    and 3.6 without turns; 4.4, 2.4 and 3.6 with them, and as follows with other numbers.
     """
 
-    few: float = 40.0  # unstable neurons of a box, at first; with 25 4.7 and 6.4 s, 60 4.7 and 3.5
-    more: float = 1.25  # factor by which that changes after a turn [-]
-    least: float = 0.3  # part of the boxes that are decided in a turn, below which it falls [-]
-    most: float = 0.6  # and above which it grows; with 0.5 and 0.8 the same
-    rounds: int = 9  # of splits, and
-    open: int = 64  # bundles of a box that may be open; with 7 and 16: 5.4 and 3.0 s
-    steps: int = 8  # of an ascent where no neuron is closed; with 6 4.6 and 3.4 s, 12 5.0 and 3.3
+    few: float = 40.0  # unstable neurons of a box, at first
+    # Bundles for each box that a turn decides: where they are fewer or more, `few` grows or falls.
+    # With 12 and 25: 4.8, 4.0 and 3.9; by the part of boxes that are decided: 5.0, 3.3 and 9.9.
+    cheap: float = 10.0
+    dear: float = 15.0
+    more: float = 1.25  # factor by which it grows [-]
+    less: float = 1.5  # and by which it falls; with 2, and 8 and 12 bundles: 5.2, 4.2 and 3.8
+    rounds: int = 7  # of splits, and
+    open: int = 16  # bundles of a box that may be open; with 6 and 8: 5.4, 2.2 and 3.5
+    steps: int = 8  # of an ascent where no neuron is closed [-]
 
 
 @dataclass(frozen=True)
@@ -324,9 +325,10 @@ class Inputs:
     # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
     # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
     descent: int = 12
-    # boxes that such forms or linear bounds alone close, and boxes that both of them bound, up to
-    # which it is tried which of them closes more boxes a second [-]
-    trial: tuple[int, int] = (64, 2048)
+    # boxes that such forms or linear bounds alone close, boxes that both of them bound, and seconds
+    # of either, up to which it is tried which of them closes more boxes a second [-]
+    trial: tuple[int, int, float] = (64, 2048, 0.5)
+    curved_relus: int = 64  # before the first function that bends, for such forms [-]
     curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
     # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
     # 225,975 with 0.3

@@ -35,11 +35,18 @@ class Carried(NamedTuple):
     blame: Tensor  # [boxes, inputs] what each input has in the errors, about
 
 
-def applies(network: Network, inputs: int) -> bool:
-    """Whether forms of second order can be carried: for few inputs, through matrices, and where
-    something bends."""
+def applies(network: Network, inputs: int, relus: int) -> bool:
+    """Whether forms of second order can be carried: for few inputs and few ReLUs before something
+    bends, through matrices."""
     curved = any(quadratic(f) or bend_of(f) for f in network.activations)
-    return curved and network.inputs <= inputs and all(map(_dense, network.maps))
+    few = network.inputs <= inputs and sum(network.widths[: _first_bend(network)]) <= relus
+    return curved and few and all(map(_dense, network.maps))
+
+
+def _first_bend(network: Network) -> int:
+    """The number of the first layer that is not one of ReLUs."""
+    relus = [activation is RELU for activation in network.activations]
+    return relus.index(False) if False in relus else len(relus)
 
 
 def _dense(affine: AffineMap) -> bool:
@@ -57,8 +64,7 @@ class SecondOrder:
         if network.dtype != torch.float64:
             raise TypeError("forms add up rounding errors over the layers: too many for float32")
         self._network = network
-        relus = [activation is RELU for activation in network.activations]
-        self._first = relus.index(False) if False in relus else len(relus)
+        self._first = _first_bend(network)
         before = sum(network.widths[: self._first])
         self._wide = Shape(network.inputs, before, network.device)
         self.shape = Shape(network.inputs, min(symbols, before), network.device)

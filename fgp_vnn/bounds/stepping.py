@@ -92,7 +92,7 @@ class Reaching:
     linear; with a part of the step before added to each."""
 
     def __init__(self, ascent: Ascent, state: State) -> None:
-        self._aim, self._momentum = ascent.aim or 0.0, ascent.means[0]
+        self._aim, self._momentum = ascent.aim or 0.0, ascent.momentum
         self._target: Tensor | None = None  # [batch, rows]
         self._alpha, self._beta = torch.zeros_like(state.alpha), torch.zeros_like(state.beta)
 

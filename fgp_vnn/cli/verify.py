@@ -77,7 +77,20 @@ def run(args: argparse.Namespace) -> int:
         finish, give_up = _ways_to_end(args, begin)
         ends = math.inf if args.timeout is None else begin + args.timeout
         with watched(ends, give_up, own_process=args.own_process) as conclude:
-            verdict = _verified(args, begin)
+            from fgp_vnn.api.verify import verify
+            from fgp_vnn.base.verdict import Verdict
+
+            set_threads(args.threads)
+            settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
+            settings["certificate"] = args.certificate
+            if args.timeout is not None:
+                settings["timeout"] = max(ends - time.monotonic(), LEAST_SECONDS)
+            try:
+                with told(args.verbose):
+                    verdict = verify(args.model, args.property, **settings)
+            except OutOfMemoryError as error:
+                seconds = {"total": time.monotonic() - begin}
+                verdict = Verdict("unknown", reason=str(error), seconds=seconds)
             conclude()
             finish(verdict)
     code = 0 if args.certificate is None else _report_certificate(verdict)
@@ -119,25 +132,6 @@ def _ways_to_end(
         return code
 
     return finish, give_up
-
-
-def _verified(args: argparse.Namespace, begin: float) -> Verdict:
-    """What the verifier says; `begin` is the moment since which the time limit counts."""
-    from fgp_vnn.api.verify import verify
-    from fgp_vnn.base.verdict import Verdict
-
-    set_threads(args.threads)
-    left = None
-    if args.timeout is not None:
-        left = max(begin + args.timeout - time.monotonic(), LEAST_SECONDS)
-    settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
-    files = (args.model, args.property)
-    try:
-        with told(args.verbose):
-            return verify(*files, timeout=left, certificate=args.certificate, **settings)
-    except OutOfMemoryError as error:
-        seconds = {"total": time.monotonic() - begin}
-        return Verdict("unknown", reason=str(error), seconds=seconds)
 
 
 def _check_outputs(args: argparse.Namespace) -> None:

@@ -7,8 +7,8 @@ are bounded and split together, round by round. A box is decided once all its bu
 One with too many open bundles, or with any after the last round, is halved as if nothing had been
 tried.
 
-How many unstable neurons are few is learned from the turns: more, if most boxes were decided, and
-fewer, if hardly any were.
+How many unstable neurons are few is learned from the turns: more, if a box was decided by a few
+bundles, and fewer, if it took many.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
-from fgp_vnn.search.boxes import Bounded as BoundedBoxes
-from fgp_vnn.search.boxes import Subdivision
+from fgp_vnn.search.boxes import BoundedBoxes, Subdivision
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, halves, set_out
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
@@ -113,7 +112,7 @@ class BoxNeurons:
     def decided(self, boxes: Boxes, budget: Budget) -> Tensor:
         """Which of the boxes [boxes] are proved to hold no counterexample."""
         numbers, failed = self.strategy.inputs.turn, torch.zeros_like(boxes.shut[:, 0])
-        open_ = self._first(boxes)
+        open_, before = self._first(boxes), self.bundles
         for turn in range(numbers.rounds):
             if budget.expired() or not len(open_.owner):
                 break
@@ -124,10 +123,14 @@ class BoxNeurons:
             going = ~failed[open_.owner]
             open_ = open_.at(places(going, *read(going.sum())))
         done = ~failed.index_fill(0, open_.owner, True)
-        (share,) = read(done.sum() / len(done))
-        self.few *= numbers.more if share > numbers.most else 1.0
-        self.few /= numbers.more if share < numbers.least else 1.0
+        self._learn(self.bundles - before, *read(done.sum()))
         return done
+
+    def _learn(self, bundles: int, decided: float) -> None:
+        """Choose what is few by what a turn has cost."""
+        numbers, each = self.strategy.inputs.turn, bundles / max(decided, 1)
+        self.few *= numbers.more if each < numbers.cheap else 1.0
+        self.few /= numbers.less if each > numbers.dear else 1.0
 
     def _first(self, boxes: Boxes) -> _Open:
         """A bundle with everything open for each disjunct of a box that may be met."""

@@ -43,7 +43,7 @@ class Subdivision:
 Pull = Callable[[Query, Box, LayerBounds, Backward, Tensor, Inputs], Tensor]
 
 
-class Bounded(NamedTuple):
+class BoundedBoxes(NamedTuple):
     """What linear bounds make of a batch of boxes."""
 
     closed: Tensor  # [boxes] proved
@@ -58,7 +58,7 @@ class Bounded(NamedTuple):
 
 def bound_boxes(
     query: Query, parts: Parts, forward: Forward | None, budget: Budget, subdivision: Subdivision
-) -> Bounded:
+) -> BoundedBoxes:
     """Bounds of every row in each box, by hidden bounds of its own."""
     network = query.network
     box = Box(parts.lower, parts.upper)
@@ -87,7 +87,7 @@ def bound_boxes(
     signs = bounds.signs(len(parts.signs)) if network.layers else parts.signs
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
-    return Bounded(closed.all(-1), passed.nominal, points, kept, pull, weights, closed, bounds)
+    return BoundedBoxes(closed.all(-1), passed.nominal, points, kept, pull, weights, closed, bounds)
 
 
 def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
@@ -115,7 +115,7 @@ def _whole(passed: Backward, count: int) -> Backward:
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
 
-def only_rounding(query: Query, bounded: Bounded) -> Tensor:
+def only_rounding(query: Query, bounded: BoundedBoxes) -> Tensor:
     """Which boxes [boxes] are open by rounding, or by the range of float32, alone."""
     shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
     return ~bounded.closed & shut
@@ -139,11 +139,11 @@ def halves(parts: Parts, dimension: Tensor) -> Parts:
 def bound_exactly(
     query: Query,
     parts: Parts,
-    bounded: Bounded,
+    bounded: BoundedBoxes,
     again: Tensor,
     budget: Budget,
     subdivision: Subdivision,
-) -> Bounded:
+) -> BoundedBoxes:
     """The same with the boxes numbered `again` bounded in the query's own precision."""
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
     boxes = Parts(lower, upper, parts.signs[again])

@@ -19,7 +19,7 @@ from fgp_vnn.bounds.quadratics import Curved, bottom, least, straight, without_s
 from fgp_vnn.bounds.second_order import Carried, SecondOrder
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
-from fgp_vnn.search.boxes import Bounded
+from fgp_vnn.search.boxes import BoundedBoxes
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.last_boxes import Parts
 from fgp_vnn.strategy import Inputs
@@ -58,7 +58,7 @@ class _Mixed(NamedTuple):
     pull: Tensor  # [boxes, inputs] what that one loses by each input
 
 
-def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> Bounded:
+def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> BoundedBoxes:
     """Bounds of every row in each box; with `cut` boxes are cut down to where a counterexample can
     still be."""
     query = rows.query
@@ -77,7 +77,7 @@ def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> Bounded:
     # What has no bounds says nothing of where to split.
     pull = torch.where((mixed.pull > 0).any(-1, keepdim=True), mixed.pull, box.radius)
     shut, none = mixed.closed, LayerBounds((), ())
-    return Bounded(shut.all(-1), bound, point, kept, pull, weights, shut, none)
+    return BoundedBoxes(shut.all(-1), bound, point, kept, pull, weights, shut, none)
 
 
 def _alone(rows: CurvedRows, box: Box, carried: Carried) -> tuple[Backward, Tensor]:

@@ -27,7 +27,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.box_neurons import BoxNeurons
 from fgp_vnn.search.boxes import (
-    Bounded,
+    BoundedBoxes,
     Subdivision,
     bound_boxes,
     bound_exactly,
@@ -112,7 +112,7 @@ class InputSplits(Divisible):
         """Forms of second order, where these are carried; certificates know none."""
         query, numbers = self.query, self._how.strategy.inputs
         known = self._keep is forget and query.network.dtype == torch.float64
-        fits = known and applies(query.network, numbers.together)
+        fits = known and applies(query.network, numbers.together, numbers.curved_relus)
         return CurvedRows(query, numbers) if fits else None
 
     @cached_property
@@ -244,18 +244,18 @@ class InputSplits(Divisible):
         if self.found is None:
             self._push_open(bounded, share, known)
 
-    def _bounded(self, parts: Parts) -> Bounded:
+    def _bounded(self, parts: Parts) -> BoundedBoxes:
         """Linear bounds of the boxes, or such of second order."""
         how, curved = self._how, self._curved
 
-        def straight() -> Bounded:
+        def straight() -> BoundedBoxes:
             return bound_boxes(self._coarse, parts, self._forward, self.budget, how)
 
         if curved is None:
             return straight()
         return self._trial.bound(lambda: bound_curved(curved, parts, cut=how.clip), straight)
 
-    def _walked(self, bounded: Bounded) -> tuple[Counterexample | None, Bounded]:
+    def _walked(self, bounded: BoundedBoxes) -> tuple[Counterexample | None, BoundedBoxes]:
         """Walk through the boxes that splits do not decide, which are done with then."""
         strategy, statistics = self._how.strategy, self.statistics
         rest = last_boxes(self._root, bounded.left, bounded.closed, strategy.inputs)
@@ -265,7 +265,7 @@ class InputSplits(Divisible):
         found = walk_boxes(self.query, boxes, self.confirm, budget, walk, statistics, reasons)
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
-    def _push_open(self, bounded: Bounded, share: Tensor, known: list[float]) -> None:
+    def _push_open(self, bounded: BoundedBoxes, share: Tensor, known: list[float]) -> None:
         """Keep the boxes that are open and can be split, given what is `_left`."""
         count, stuck, closed = known
         self._closed += closed
@@ -288,12 +288,12 @@ class InputSplits(Divisible):
         return halves(parts, pull.argmax(-1)), taken["share"].repeat(2) / 2
 
 
-def _open(bounded: Bounded) -> Tensor:
+def _open(bounded: BoundedBoxes) -> Tensor:
     """Which boxes [boxes] are open and can be split."""
     return ~bounded.closed & can_be_split(bounded.left).any(-1)
 
 
-def _left(bounded: Bounded, share: Tensor) -> tuple[Tensor, ...]:
+def _left(bounded: BoundedBoxes, share: Tensor) -> tuple[Tensor, ...]:
     """How many boxes are open and can be split, how many are open and cannot be, and the share
     [boxes] of those that are closed."""
     open_ = _open(bounded)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 
 from fgp_vnn.base.reading import read
-from fgp_vnn.search.boxes import Bounded
+from fgp_vnn.search.boxes import BoundedBoxes
 
-Bound = Callable[[], Bounded]
+Bound = Callable[[], BoundedBoxes]
 
 
 class Trial:
@@ -21,14 +21,19 @@ class Trial:
     """
 
     def __init__(
-        self, boxes: int, most: int, clock: Callable[[], float] = time.perf_counter
+        self,
+        boxes: int,
+        most: int,
+        seconds: float,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """It lasts until so many boxes are closed by one way only, or so many are bounded."""
-        self._wanted, self._most, self._clock = boxes, most, clock
+        """It lasts until so many boxes are closed by one way only, so many are bounded, or one way
+        has taken so many seconds."""
+        self._wanted, self._most, self._longest, self._clock = boxes, most, seconds, clock
         self._alone, self._seconds, self._seen = [0.0, 0.0], [0.0, 0.0], 0
         self._chosen: int | None = None
 
-    def bound(self, first: Bound, second: Bound) -> Bounded:
+    def bound(self, first: Bound, second: Bound) -> BoundedBoxes:
         """What the chosen way makes of a batch, or both together where none is chosen yet."""
         if self._chosen is not None:
             return (first, second)[self._chosen]()
@@ -42,7 +47,8 @@ class Trial:
         for way, number in enumerate(read((one & ~other).sum(), (other & ~one).sum())):
             self._alone[way] += number
         self._seen += len(one)
-        if sum(self._alone) >= self._wanted or self._seen >= self._most:
+        ended = sum(self._alone) >= self._wanted or self._seen >= self._most
+        if ended or max(self._seconds) >= self._longest:
             self._chosen = self._better()
         return _merged(*found)._replace(closed=one | other)
 
@@ -51,7 +57,7 @@ class Trial:
         return int(b * s > a * t or (a == b == 0 and t < s))
 
 
-def _merged(one: Bounded, other: Bounded) -> Bounded:
+def _merged(one: BoundedBoxes, other: BoundedBoxes) -> BoundedBoxes:
     """Where to halve each box, by the way whose bounds are greater."""
     behind = one.nominal.amin(-1) < other.nominal.amin(-1)
     pull = torch.where(behind.unsqueeze(-1), other.pull, one.pull)

@@ -28,7 +28,7 @@ from tests.helpers.random_networks import (
 
 WIDTHS = (5, 4, 3)
 SHORT = Ascent(steps=8)
-AIMED = Ascent(steps=8, means=(0.5, 0.9), aim=0.3)
+AIMED = Ascent(steps=8, aim=0.3)
 both_steps = pytest.mark.parametrize("ascent", [SHORT, AIMED], ids=["adam", "aimed"])
 kinds = pytest.mark.parametrize("kind", KINDS)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.quadratics import Shape, bottom, least, straight, without_symbols
+from fgp_vnn.bounds.quadratics import Curved, Shape, bottom, least, straight, without_symbols
 from tests.helpers.extreme_networks import exact
 from tests.helpers.flushing import flushed
 from tests.helpers.random_networks import generator, normal
@@ -155,3 +155,26 @@ def test_no_rounding_is_forgotten_where_everything_cancels() -> None:
         found = least(without_symbols(flat, bend, torch.zeros(3).double(), SHAPE), ROUNDS)
         for i in range(3):
             assert exact(found.bound[i])[0] <= exact_value(flat[i], bend[i], corner[0])
+
+
+def test_the_least_value_of_a_known_form_is_rounded_down() -> None:
+    """v + w . y - sum b_i y_i^2 is least at a corner, where nothing but rounding is lost."""
+    random = generator(12)
+    value, slope, sag = normal(random, 300), normal(random, 300, 3), normal(random, 300, 3).abs()
+    sag[::2] = 0
+    none = torch.zeros(300).double()
+    form = Curved(value, slope, torch.diag_embed(-sag), none, none.unsqueeze(-1))
+    bound = least(form, ROUNDS).bound
+    for i in range(300):
+        terms = exact(slope[i]), exact(sag[i])
+        wanted = exact(value[i])[0] - sum(map(abs, terms[0]), Fraction(0)) - sum(terms[1])
+        assert wanted - Fraction(1, 10**12) <= exact(bound[i])[0] <= wanted
+
+
+def test_the_level_of_a_form_without_a_bend_is_rounded_down() -> None:
+    flat = normal(generator(13), 300, SHAPE.flat)
+    level = straight(flat, torch.zeros(300).double(), SHAPE)[1]
+    for i in range(300):
+        numbers = exact(flat[i])
+        wanted = numbers[0] - abs(numbers[4]) - abs(numbers[5])
+        assert wanted - Fraction(1, 10**12) <= exact(level[i])[0] <= wanted

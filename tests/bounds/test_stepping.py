@@ -18,7 +18,7 @@ from fgp_vnn.network.model import Dense
 from fgp_vnn.strategy import Ascent
 from tests.helpers.random_networks import random_domain, random_network, sample
 
-AIMED = Ascent(steps=6, means=(0.5, 0.9), aim=0.3)
+AIMED = Ascent(steps=6, aim=0.3)
 ROOM = 0.02  # of a row's range, between what is asked and what its values reach
 
 

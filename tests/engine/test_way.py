@@ -23,7 +23,7 @@ MODEL = str(BENCHMARK / "onnx" / "dense_20x6_pgd.onnx")
 POINTS = str(BENCHMARK / "points.npz")
 EPSILON = 0.102  # around the first point: no counterexample, and linear bounds do not show it
 CLASS = 3
-FIRST = ["--norm", "linf", "--first", "1", "--timeout", "2"]
+FIRST = ["--norm", "linf", "--first", "1", "--timeout", "3"]
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_three_questions_reach_a_search_by_one_way_of_few_hops(
     prop = tmp_path / "ball.vnnlib"
     prop.write_text(box([(v - EPSILON, v + EPSILON) for v in x], 10, f"(or {others})"))
     commands = {
-        "verify": ["verify", MODEL, str(prop), "--timeout", "2"],
+        "verify": ["verify", MODEL, str(prop), "--timeout", "3"],
         "certify": ["certify", MODEL, POINTS, "--epsilon", str(EPSILON), *FIRST],
         "radius": ["radius", MODEL, POINTS, *FIRST],
     }

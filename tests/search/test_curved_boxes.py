@@ -13,7 +13,7 @@ from fgp_vnn.network.activations.powers import SQUARE
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.search.boxes import Bounded, Subdivision
+from fgp_vnn.search.boxes import BoundedBoxes, Subdivision
 from fgp_vnn.search.curved_boxes import CurvedRows, bound_curved
 from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.search.last_boxes import Parts
@@ -50,7 +50,7 @@ def random_parts(query: Query, seed: int, count: int = 60) -> Parts:
     return Parts(center - radius, center + radius, signs)
 
 
-def bounded(query: Query, parts: Parts, *, cut: bool = True) -> Bounded:
+def bounded(query: Query, parts: Parts, *, cut: bool = True) -> BoundedBoxes:
     return bound_curved(CurvedRows(query, Inputs()), parts, cut=cut)
 
 
