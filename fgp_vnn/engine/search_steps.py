@@ -159,7 +159,7 @@ def sharpen(problem: Problem) -> Verdict | None:
     """
     hidden = problem.strategy.hidden
     patience = problem.budget.share(hidden.share if problem.tightened else hidden.trial_share)
-    turn, keep = Turn(hidden.rounds), problem.log.sharpened
+    turn, keep = Turn(hidden.rounds), problem.log.sharpened if problem.log.wanted else forget
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
             query, bounds, strategy = problem.query, problem.bounds, problem.strategy

@@ -20,12 +20,14 @@ from fgp_vnn.bounds.layers import unsteady
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import BestFirst, Cover, forget
 from fgp_vnn.search.bundles import Bundles, Setting, set_out
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.value import Signs
 from fgp_vnn.strategy import Strategy
+from fgp_vnn.transform.stable import collapse
 
 _TRIAL = 4  # part of the rounds, and of what has to be gained, to go on with a layer
 _RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
@@ -60,15 +62,22 @@ def sharpen_layers(
     spread: Spread = ALONE,
 ) -> Sharpened:
     """Bounds that are never looser, layer by layer from the second on; as many neurons at a
-    time as fit into the memory."""
+    time as fit into the memory.
+
+    If nothing is kept, each layer of a dense network is bounded in one without the neurons below
+    it that are stable by then.
+    """
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     pays, paid = strategy.hidden.pays, turn.paid
+    dense = all(isinstance(layer, Dense) for layer in query.network.layers)
     for k in range(1, len(lower)):
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
         each = spread.fair(len(neurons), _at_once(query, k, turn.rounds, budget))
         pieces = torch.split(neurons, each) if len(neurons) else ()
-        how = _How(turn.rounds, pays if k >= paid else 0.0, budget, strategy)
+        how = _How(
+            turn.rounds, pays if k >= paid else 0.0, dense and keep is forget, budget, strategy
+        )
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
             if result is None:
@@ -91,6 +100,7 @@ class _How(NamedTuple):
 
     rounds: int
     pays: float  # part of the neurons that has to get a sign in a part of the rounds to go on
+    smaller: bool  # in a network without stable neurons
     budget: Budget
     strategy: Strategy
 
@@ -103,6 +113,8 @@ def _sharpened(
     if how.budget.expired():
         return None
     numbers, asked = how.strategy.neurons, _ask_neurons(query, len(before.lower), neurons)
+    if how.smaller:
+        asked, before = collapse(asked, before, budget=how.budget, hidden=True)
     choice = how.strategy.slopes.bundles, numbers.candidates, numbers.rule
     return _least(*set_out(asked, before, how.budget, *choice), how)
 

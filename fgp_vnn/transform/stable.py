@@ -18,6 +18,7 @@ u. So a neuron whose sign is known but for rounding is taken as stable, at the p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -38,16 +39,28 @@ _FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
 
 
 def collapse(
-    query: Query, bounds: LayerBounds, *, budget: Budget, left: list[Tensor] | None = None
+    query: Query,
+    bounds: LayerBounds,
+    *,
+    budget: Budget,
+    left: list[Tensor] | None = None,
+    hidden: bool = False,
 ) -> tuple[Query, LayerBounds]:
     """Leave the stable neurons out; the old query where that would not make it smaller, where it
     overflows, or where it would take more memory or more time than there is. `left` is what
-    `left_over` says, if it is known."""
+    `left_over` says, if it is known.
+
+    With `hidden` it counts as smaller where its hidden layers are: many outputs, each of which is
+    bounded by itself, read more of them then, and each of these costs less.
+    """
     masks = left_over(query, bounds) if left is None else left
     if budget.expired():
         return query, bounds
     neurons = [torch.nonzero(mask).flatten() for mask in masks]
-    return _made_of(query, bounds, neurons, [None] * len(masks), budget) or (query, bounds)
+    return _made_of(query, bounds, neurons, [None] * len(masks), budget, hidden) or (
+        query,
+        bounds,
+    )
 
 
 def linearise(
@@ -72,14 +85,19 @@ def _made_of(
     unstable: list[Tensor],
     strips: list[Strip | None],
     budget: Budget,
+    hidden: bool = False,
 ) -> tuple[Query, LayerBounds] | None:
     """The query on some neurons [m] of each layer; None where it would be no smaller."""
     network, signs = query.network, _signs(bounds)
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
     if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
         return None
-    size = _size(network, unstable, kept)
-    if size >= _entries(network) or _FORMS * 8 * size > budget.matrices:
+    size = _size(network, unstable, kept, network.outputs)
+    if hidden:
+        smaller = _size(network, unstable, kept, 0) < _entries(network.layers)
+    else:
+        smaller = size < _entries(network.maps)
+    if not smaller or _FORMS * 8 * size > budget.matrices:
         return None
     rounding = Rounding(network, query.domain, bounds)
     pieces = _Pieces(query, signs, strips, rounding, unstable, kept, budget)
@@ -234,25 +252,22 @@ def _numbers(small: Dense) -> tuple[Tensor, ...]:
     return (*small.weights, small.bias, *([] if small.defect is None else [small.defect]))
 
 
-def _size(network: Network, unstable: list[Tensor], kept: list[int]) -> int:
-    """The matrix entries of the collapsed network."""
+def _size(network: Network, unstable: list[Tensor], kept: list[int], outputs: int) -> int:
+    """The matrix entries of the collapsed network, with so many outputs."""
     values = [*network.value_widths, 0]
     before = network.inputs
     total = 0
     for k in (*kept, len(network.layers)):
-        count = network.outputs if k == len(network.layers) else len(unstable[k])
+        count = outputs if k == len(network.layers) else len(unstable[k])
         total += count * before
         smooth = k < len(network.layers) and network.activations[k] is not RELU
         before += values[k] if smooth else count
     return total
 
 
-def _entries(network: Network) -> float:
-    """The matrix entries of a network of dense maps; infinite where a map is an operator."""
-    total = 0.0
-    for affine in network.maps:
-        total += _map_entries(affine)
-    return total
+def _entries(maps: Iterable[AffineMap]) -> float:
+    """The matrix entries of dense maps; infinite where a map is an operator."""
+    return sum(map(_map_entries, maps), 0.0)
 
 
 def _map_entries(affine: AffineMap) -> float:

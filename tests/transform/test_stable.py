@@ -13,7 +13,7 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.model import Dense
-from fgp_vnn.query import Query, ask
+from fgp_vnn.query import Query, ask, ask_values
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
 from fgp_vnn.transform.stable import collapse
 from tests.helpers.random_networks import (
@@ -69,6 +69,22 @@ def test_only_unstable_neurons_are_left() -> None:
     assert small.network.neurons == unstable
     assert all(bool(mask.all()) for mask in kept.unstable())
     assert small.domain is query.domain
+
+
+def test_many_outputs_do_not_count_where_hidden_layers_are_compared() -> None:
+    """With as many inputs as neurons, outputs that read them directly make the whole larger."""
+    network = random_network(1, inputs=40, widths=(12, 10, 8))
+    domain = random_domain(1, "box", inputs=40, size=0.1)
+    rows = torch.eye(network.outputs).double()[:1].expand(400, -1)
+    query = ask_values(network, domain, len(network.layers), rows)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    unstable = sum(int(mask.sum()) for mask in bounds.unstable())
+    assert 0 < unstable < network.neurons
+    assert collapse(query, bounds, budget=UNLIMITED)[0] is query
+    small, _ = collapse(query, bounds, budget=UNLIMITED, hidden=True)
+    assert small.network.neurons == unstable
+    x = sample(domain, 60, 1)
+    assert torch.allclose(small.network(x), query.network(x), atol=1e-9)
 
 
 def test_a_network_without_unstable_neurons_becomes_one_affine_map() -> None:
