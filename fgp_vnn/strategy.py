@@ -144,9 +144,8 @@ class Ascent:
 
     def on_device(self) -> Ascent:
         """The same for a device that each look would stall: as many steps at any depth."""
-        return (
-            replace(self, looks=False, steps=(self.few + self.steps) // 2) if self.looks else self
-        )
+        steps = (self.few + self.steps) // 2
+        return replace(self, looks=False, steps=steps) if self.looks else self
 
 
 @dataclass(frozen=True)
@@ -158,8 +157,7 @@ class Slopes:
     # where it grows deep: with 12, 6 and 4 steps throughout, two networks of 16x2 neurons and 4
     # inputs take 5,596, 20,602 and 54,738 bundles; with 4 at first and 16 in the end, 4,398.
     bundles: Ascent = Ascent(steps=16, rate=0.2, decay=0.9, beta_rate=0.5, aim=0.3, looks=True)
-    # of bundles whose bounds are to be as high as can be: least values and distances
-    values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
+    values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)  # least ones, distances
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
     intervals_first: int = 5000  # neurons of smooth networks whose slopes start from intervals [-]
