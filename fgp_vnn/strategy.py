@@ -144,9 +144,8 @@ class Ascent:
 
     def on_device(self) -> Ascent:
         """The same for a device that each look would stall: as many steps at any depth."""
-        return (
-            replace(self, looks=False, steps=(self.few + self.steps) // 2) if self.looks else self
-        )
+        steps = (self.few + self.steps) // 2
+        return replace(self, looks=False, steps=steps) if self.looks else self
 
 
 @dataclass(frozen=True)
@@ -158,8 +157,7 @@ class Slopes:
     # where it grows deep: with 12, 6 and 4 steps throughout, two networks of 16x2 neurons and 4
     # inputs take 5,596, 20,602 and 54,738 bundles; with 4 at first and 16 in the end, 4,398.
     bundles: Ascent = Ascent(steps=16, rate=0.2, decay=0.9, beta_rate=0.5, aim=0.3, looks=True)
-    # of bundles whose bounds are to be as high as can be: least values and distances
-    values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)
+    values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)  # least ones, distances
     regions: Ascent = Ascent(steps=300, rate=0.2, decay=0.99)  # that a certificate has to hold
     entries: int = 2_000_000  # optimised at once [v 1.04 0.96]
     intervals_first: int = 5000  # neurons of smooth networks whose slopes start from intervals [-]
@@ -324,25 +322,18 @@ class Inputs:
     )  # of least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
-    # of ReLUs in forms of second order: lsnc_relu's 8th is proved by 60,831 boxes in 11.0 s with 8,
-    # by 57,571 in 15.1 s with 24
-    symbols: int = 8
-    # rounds towards where such a form is least: lsnc_relu's 8th takes 61,097 boxes in 6.6 s with 3,
-    # 54,863 in 6.6 s with 6, 52,077 in 5.7 s with 12
-    descent: int = 12
+    # Forms of second order; thousands of boxes and seconds are those of lsnc_relu's 8th property.
+    symbols: int = 8  # of ReLUs [61 in 11.0 s; with 24, 58 in 15.1 s]
+    descent: int = 12  # rounds to where a form is least [52 in 5.7 s; 6: 55 in 6.6, 3: 61 in 6.6]
     # boxes that such forms or linear bounds alone close, boxes that both of them bound, and seconds
     # of either, up to which it is tried which of them closes more boxes a second [-]
     trial: tuple[int, int, float] = (64, 2048, 0.5)
     curved_relus: int = 64  # before the first function that bends, for such forms [-]
     curved_batch: int = 512  # boxes that are bounded at once by such forms [-]
-    # the same as `smooth_corners`: lsnc_relu's 8th takes 51,205 boxes with 0.03, 60,831 with 0.1,
-    # 225,975 with 0.3
-    curved_corners: float = 0.03
+    curved_corners: float = 0.03  # as `smooth_corners` [51; 0: 58, 0.1: 61, 0.3: 226]
     curved_starts: int = 32  # boxes of a batch, in whose centres an attack starts [-]
-    # rounds of weighing a conjunction's rows, in such forms: lsnc_relu's 8th takes 57,773 boxes
-    # with 1, 54,863 with 2, 51,205 with 4, 51,325 with 8
-    curved_mixing: int = 2
-    curved_rate: float = 4.0  # the same as `mixing_rate`
+    curved_mixing: int = 2  # rounds of weighing rows [55 in 6.7 s; 1: 58, 4: 51, 8: 51 in 8.1 s]
+    curved_rate: float = 4.0  # as `mixing_rate` [52; 2: 56, 1: 57, 8: 127]
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
     # random networks a gap of 1e-14 took 15.7 s with 0, and 3.9 s with 2.
     rounding: float = 2.0
@@ -407,8 +398,7 @@ class Shrinking:
 
     deep: int = 6  # maps of a chain beyond which the 2-norms of errors are computed [-]
     chunk: int = 16 << 20  # bytes: more at once are no faster, and time can be up in between [-]
-    # multiplications of a matrix product after which time may be up: about a second of one core [-]
-    products: int = 10_000_000_000
+    products: int = 10**10  # multiplications in one, about a second: then time may be up [-]
     # bytes of columns that go forward at once on a CPU: 64 channels take 0.20 s convolved in
     # parts of 1 MB, and 0.45 s of 8 MB and more, which ask for new memory each time
     pushed: int = 1 << 20
@@ -427,9 +417,8 @@ class Common:
     certify_share: float = 0.95  # of a point's time for its search; the rest is for an attack
     cached: int = 32 << 20  # bytes of a backward pass on a CPU: more rows at once were slower
     cached_windows: int = 8 << 20  # the same of rows that are patches
-    # of an ascent, of points of an attack, or of the rows at one place of a convolution, on a CPU:
-    # with 4 GB, a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG of 64 x 64
-    # pixels 22 s
+    # of an ascent, an attack, or rows at one place of a convolution, on a CPU: with 4 GB
+    # a batch on yolo_2023 ended 21 s after its deadline, and a place of a VGG (64 x 64) 22 s
     ascents: int = 512 << 20
     window: float = 0.6  # of a plane: larger patches are no faster than rows over all of it
     sparse: float = 0.1  # part of a matrix's entries that are not 0, up to which compression pays

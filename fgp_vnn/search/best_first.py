@@ -17,7 +17,8 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
-from fgp_vnn.search.bundles import Bounded, Bundles, Cut, Setting, choose, cut, halves
+from fgp_vnn.search.bundles import Bounded, Bundles, Cut, Setting, cut, halves
+from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.pace import Pace
 

@@ -32,7 +32,8 @@ from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.boxes import BoundedBoxes, Subdivision
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, halves, set_out
+from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.choice import choose
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
 
@@ -75,29 +76,32 @@ class BoxNeurons:
 
     query: Query
     confirm: Confirm
+    budget: Budget
     strategy: Strategy
     few: float  # unstable neurons up to which a box gets a turn
     bundles: int = 0  # that were bounded
     found: Counterexample | None = None
 
     @classmethod
-    def of(cls, query: Query, confirm: Confirm, how: Subdivision) -> BoxNeurons | None:
+    def of(
+        cls, query: Query, confirm: Confirm, budget: Budget, how: Subdivision
+    ) -> BoxNeurons | None:
         """What does so in networks of ReLUs, if it is asked for."""
         if not (how.neurons and query.network.layers and query.network.piecewise_linear):
             return None
-        return cls(query, confirm, how.strategy, how.strategy.inputs.turn.few)
+        return cls(query, confirm, budget, how.strategy, how.strategy.inputs.turn.few)
 
     def take(
         self, bounded: BoundedBoxes, open_: Tensor, budget: Budget
     ) -> tuple[BoundedBoxes, Counterexample | None, int]:
         """The same with a turn for the open ones [boxes] that have few unstable neurons, what was
         found in it, and how many bundles it took."""
-        left, before = bounded.left, self.bundles
+        left, before, self.budget = bounded.left, self.bundles, budget
         flags = open_ & ((left.signs == 0).sum(-1) <= self.few)
         at = places(flags, *read(flags.sum()))
         if len(at):
             boxes = Boxes(left.lower[at], left.upper[at], bounded.bounds.at(at), bounded.shut[at])
-            closed = bounded.closed.index_copy(0, at, self.decided(boxes, budget))
+            closed = bounded.closed.index_copy(0, at, self.decided(boxes))
             bounded = bounded._replace(closed=closed)
         return bounded, self.found, self.bundles - before
 
@@ -106,17 +110,17 @@ class BoxNeurons:
         """What all bundles share; `_local` puts in domains, bounds and the budget."""
         neurons, ascent = self.strategy.neurons, self.strategy.slopes.bundles
         ascent = replace(ascent, few=self.strategy.inputs.turn.steps)
-        nothing = LayerBounds((), ()), Budget(torch.inf, 0)
-        return set_out(self.query, *nothing, ascent, neurons.candidates, neurons.rule)[0]
+        none = LayerBounds((), ())
+        return set_out(self.query, none, self.budget, ascent, neurons.candidates, neurons.rule)[0]
 
-    def decided(self, boxes: Boxes, budget: Budget) -> Tensor:
+    def decided(self, boxes: Boxes) -> Tensor:
         """Which of the boxes [boxes] are proved to hold no counterexample."""
         numbers, failed = self.strategy.inputs.turn, torch.zeros_like(boxes.shut[:, 0])
         open_, before = self._first(boxes), self.bundles
         for turn in range(numbers.rounds):
-            if budget.expired() or not len(open_.owner):
+            if self.budget.expired() or not len(open_.owner):
                 break
-            open_ = self._bounded(boxes, open_.halved() if turn else open_, budget)
+            open_ = self._bounded(boxes, open_.halved() if turn else open_)
             if self.found is not None:
                 return torch.zeros_like(failed)
             failed = failed | (_waiting(open_, len(failed), numbers.open) > numbers.open)
@@ -143,22 +147,22 @@ class BoxNeurons:
         ends = slopes.new_zeros(len(owner), 2, 0)
         return _Open(Bundles(disjunct, signs, slopes[owner], beta, weights, ends), owner, owner)
 
-    def _bounded(self, boxes: Boxes, asked: _Open, budget: Budget) -> _Open:
+    def _bounded(self, boxes: Boxes, asked: _Open) -> _Open:
         """The bundles that stay open, as many of them bounded at a time as fit into the memory."""
         network = self.query.network
-        some = ascents_at_once(network, len(network.layers), budget.at_once)
+        some = ascents_at_once(network, len(network.layers), self.budget.at_once)
         numbers = torch.arange(len(asked.owner), device=asked.owner.device)
         left = []
         for part in torch.split(numbers, max(some, 1)):
-            left.append(self._left(boxes, asked.at(part), budget))
+            left.append(self._left(boxes, asked.at(part)))
             if self.found is not None:
                 break
         return _Open.joined(left)
 
-    def _left(self, boxes: Boxes, asked: _Open, budget: Budget) -> _Open:
+    def _left(self, boxes: Boxes, asked: _Open) -> _Open:
         """Those of the bundles that stay open."""
         self.bundles += len(asked.owner)
-        local = self._local(boxes, asked.owner, budget)
+        local = self._local(boxes, asked.owner)
         bounds = local.bounds.within(torch.split(asked.bundles.signs, local.widths, -1))
         empty = empty_ones(bounds, len(asked.owner), asked.owner.device)
         bounded = bound(replace(local, bounds=bounds.uncrossed()), asked.bundles)
@@ -168,19 +172,17 @@ class BoxNeurons:
         offered, count = read(near.flags.sum(), rest.sum())
         self.found = near.confirmed(self.confirm, offered, how)
         at = places(rest, count)
-        neuron = self._neurons(boxes, asked.owner[at], bounded, at, budget)
+        neuron = self._neurons(boxes, asked.owner[at], bounded, at)
         return _Open(bounded.bundles.at(at), asked.owner[at], neuron)
 
-    def _neurons(
-        self, boxes: Boxes, owner: Tensor, bounded: Bounded, at: Tensor, budget: Budget
-    ) -> Tensor:
+    def _neurons(self, boxes: Boxes, owner: Tensor, bounded: Bounded, at: Tensor) -> Tensor:
         """Where to split each of the bundles numbered `at`."""
         if not len(at):
             return at
-        chosen = choose(self._local(boxes, owner.repeat(2), budget), bounded, at)
+        chosen = choose(self._local(boxes, owner.repeat(2)), bounded, at)
         return torch.where(bounded.crossing[at].any(-1), chosen, -1)
 
-    def _local(self, boxes: Boxes, owner: Tensor, budget: Budget) -> Setting:
+    def _local(self, boxes: Boxes, owner: Tensor) -> Setting:
         """The setting of bundles of these boxes [bundles]."""
         setting, dtype = self._setting, self.query.network.dtype
         box, coarse = Box(boxes.lower[owner].to(dtype), boxes.upper[owner].to(dtype)), None
@@ -188,7 +190,7 @@ class BoxNeurons:
             network = setting.coarse[0]
             coarse = network, box.to(network.device, network.dtype)
         query, bounds = replace(self.query, domain=box), boxes.bounds.at(owner).to(dtype)
-        return replace(setting, query=query, bounds=bounds, coarse=coarse, budget=budget)
+        return replace(setting, query=query, bounds=bounds, coarse=coarse, budget=self.budget)
 
 
 def _waiting(open_: _Open, count: int, most: int) -> Tensor:

@@ -235,39 +235,3 @@ def _for_depth(ascent: Ascent, bundles: Bundles) -> Ascent:
     part = float(bundles.signs.count_nonzero()) / bundles.signs.numel()
     more = (ascent.steps - ascent.few) * min(1.0, part / ascent.many)
     return replace(ascent, steps=ascent.few + round(more))
-
-
-def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
-    """The neuron to split in each of the bundles numbered `at`: of those with the best scores, the
-    one whose children start with the best bounds."""
-    # What overflows is still preferred to a neuron that is not open.
-    gains = setting.score(setting, bounded, at).nan_to_num()
-    score = torch.where(bounded.crossing[at], gains, -torch.inf)
-    count = min(setting.candidates, score.shape[-1])
-    top = score.topk(count, dim=-1)
-    if count == 1:
-        return top.indices[:, 0]
-    outlook = torch.stack(
-        [_outlook(setting, bounded, at, top.indices[:, i]) for i in range(count)], -1
-    )
-    outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
-    return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
-
-
-def _outlook(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> Tensor:
-    """The bounds that both children would start with, as far as negative, added up; [at].
-
-    A choice between neurons needs no proof, so the lower precision is enough.
-    """
-    network, domain = setting.coarse or (setting.query.network, setting.query.domain)
-    widths, dtype = setting.widths, network.dtype
-    where = cut(setting, bounded, at, neuron)
-    children = halves(bounded.bundles.at(at), neuron, where)
-    signs, ends = torch.split(children.signs, widths, -1), children.intervals(widths)
-    bounds = setting.bounds.to(dtype).within(signs, ends)
-    rows = setting.rows[children.disjunct].to(dtype)
-    asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
-    least = asked.backward(setting.multipliers(children).to(dtype)).least.squeeze(-1)
-    if where is not None:  # what holds in a bundle holds in its halves, with whatever lines
-        least = torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))
-    return least.clamp(max=0).view(2, -1).sum(0)

@@ -25,7 +25,8 @@ from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.regions.polyhedra import region_spaces
 from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, choose, set_out
+from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, set_out
+from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.rebound import empty_ones, over_caps
 from fgp_vnn.strategy import Strategy

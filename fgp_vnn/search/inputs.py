@@ -90,7 +90,7 @@ class InputSplits(Divisible):
         self._pace = Pace(usual, fit, query.network.device)
         self.batch = self._pace.size
         self.statistics = {"boxes": 0, "bundles": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
-        self._turns = BoxNeurons.of(query, confirm, how)
+        self._turns = BoxNeurons.of(query, confirm, budget, how)
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
 
     @property

@@ -26,7 +26,8 @@ from fgp_vnn.query import Query
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
-from fgp_vnn.search.bundles import Bundles, Setting, bound, choose, rounding_of, set_out
+from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of, set_out
+from fgp_vnn.search.choice import choose
 from fgp_vnn.search.clipped_neurons import clip_neurons, near
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.reading import counts as counted
+from fgp_vnn.base.reading import places
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.lines import gap, middle
 from fgp_vnn.network.activations.base import RELU, Activation
@@ -30,18 +32,20 @@ def divisible(bounds: LayerBounds) -> list[Tensor]:
 def split_points(bounds: LayerBounds, neuron: Tensor) -> Tensor:
     """The points [batch] at which the neurons numbered [batch] among all are split, numbers of
     float32."""
-    point, begin = torch.zeros_like(neuron, dtype=bounds.lower[0].dtype), 0
+    point = torch.zeros_like(neuron, dtype=bounds.lower[0].dtype)
+    counts = [lower.shape[-1] for lower in bounds.lower]
+    begins = [sum(counts[:k]) for k in range(len(counts))]
+    inside = [(neuron >= b) & (neuron < b + n) for b, n in zip(begins, counts, strict=True)]
+    found = counted(*inside)
     for k, activation in enumerate(bounds.activations):
-        count = bounds.lower[k].shape[-1]
-        if activation is not RELU:
-            here = (neuron >= begin) & (neuron < begin + count)
-            place = (neuron - begin).clamp(0, count - 1).unsqueeze(-1)
+        if activation is not RELU and found[k]:
+            at = places(inside[k], found[k])
+            place = (neuron[at] - begins[k]).unsqueeze(-1)
             lower, upper = (
-                side[k].expand(len(neuron), -1).gather(-1, place).squeeze(-1)
+                side[k].expand(len(neuron), -1)[at].gather(-1, place).squeeze(-1)
                 for side in (bounds.lower, bounds.upper)
             )
-            point = torch.where(here, _best(activation, lower, upper), point)
-        begin += count
+            point = point.index_copy(0, at, _best(activation, lower, upper))
     return point.float().to(point.dtype)
 
 

@@ -39,11 +39,11 @@ CUTS: tuple[Change, ...] = (
         "torch.where(wanted & (at > 0), at, 0.0)",
         "torch.where(wanted & (at > 0), -at, 0.0)",
     ),
-    ("a level taken off twice", _MULTIPLIERS, "- at * level", "- 2 * at * level"),
+    ("a level taken off twice", _MULTIPLIERS, "wide)) - at * level", "wide)) - 2 * at * level"),
     (
         "the rounding of a multiplier left out",
         _MULTIPLIERS,
-        "return self._own + at * self._each + self._lost * (1 + at)",
+        "return size_of.share(inputs + 24) * (own + at * each) + lost * (1 + at)",
         "return 0 * at",
     ),
     (

@@ -257,7 +257,7 @@ TERMS: tuple[Change, ...] = (
     (
         "term: supports of caps are sure",
         _REBOUND,
-        "error = error + caps.unsure(rows, torch.maximum(high, low))",
+        "error = error + caps.unsure(rows, torch.maximum(high.abs(), low.abs()))",
         "pass",
     ),
     (

@@ -111,15 +111,15 @@ def suits(engine: str, query: Query) -> bool:
 
 
 def decisions(radii: Mapping[Norm, float], half: int) -> dict[str, str]:
-    """What the engines say of half of the cases, of balls a little smaller and larger than the
-    exact radii, and of these radii."""
+    """What the engines say of half of the cases, of balls a little smaller and larger than half of
+    the exact radii, and of these radii."""
     said: dict[str, str] = {}
     for case, which in [*CASES.items()][half::2]:
         query = make_query(*which)
         for name in ON_EVERY_MACHINE:
             if suits(name, query):
                 said[f"{case}, {name}"] = ENGINES[name](query).status
-    for norm, exact in radii.items():
+    for norm, exact in [*radii.items()][half::2]:
         widths = SHAPES[RADII[norm] % len(SHAPES)]
         network, x = float32_network(widths, RADII[norm]), random_point(widths[0], RADII[norm])
         certifier = Certifier.of(network, lp=True)

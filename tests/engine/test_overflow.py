@@ -18,7 +18,8 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.regions.halfspaces import HalfSpaces, binding, contradiction, part_of
-from fgp_vnn.search.bundles import bound, choose, set_out
+from fgp_vnn.search.bundles import bound, set_out
+from fgp_vnn.search.choice import choose
 from fgp_vnn.search.walk.patterns import Patterns
 from fgp_vnn.strategy import Ascent
 from tests.helpers.random_cases import exact_confirm, random_case

@@ -61,8 +61,8 @@ def test_no_box_with_a_counterexample_is_decided_and_most_others_are(
     for seed in range(8):
         query = _query(seed, lift=-0.3, shape=shape)
         lower, upper = _parts(24, seed)
-        turns = BoxNeurons(query, lambda points: None, Strategy(), 16.0)
-        done, met = turns.decided(_boxes(query, lower, upper), UNLIMITED), _met(query, lower, upper)
+        turns = BoxNeurons(query, lambda points: None, UNLIMITED, Strategy(), 16.0)
+        done, met = turns.decided(_boxes(query, lower, upper)), _met(query, lower, upper)
         assert not (done & met).any()
         decided, free = decided + int(done.sum()), free + int((~met).sum())
     assert decided > 0.9 * free > 0
@@ -70,10 +70,8 @@ def test_no_box_with_a_counterexample_is_decided_and_most_others_are(
 
 def test_a_counterexample_in_a_box_is_found_and_ends_the_turn() -> None:
     query = _query(1, lift=-0.5)
-    turns = BoxNeurons(query, confirm_in(query), Strategy(), 16.0)
-    done = turns.decided(
-        _boxes(query, -torch.ones(1, 3).double(), torch.ones(1, 3).double()), UNLIMITED
-    )
+    turns = BoxNeurons(query, confirm_in(query), UNLIMITED, Strategy(), 16.0)
+    done = turns.decided(_boxes(query, -torch.ones(1, 3).double(), torch.ones(1, 3).double()))
     assert turns.found is not None
     assert not done.any()
 
@@ -81,17 +79,17 @@ def test_a_counterexample_in_a_box_is_found_and_ends_the_turn() -> None:
 def test_disjuncts_that_are_shut_are_not_asked_about() -> None:
     query = _query(1, lift=-0.5)
     boxes = _boxes(query, -torch.ones(2, 3).double(), torch.ones(2, 3).double())
-    turns = BoxNeurons(query, lambda points: None, Strategy(), 16.0)
+    turns = BoxNeurons(query, lambda points: None, UNLIMITED, Strategy(), 16.0)
     shut = torch.tensor([[True, True], [False, True]])
-    assert turns.decided(boxes._replace(shut=shut), UNLIMITED)[0]
+    assert turns.decided(boxes._replace(shut=shut))[0]
     assert turns.bundles > 0
 
 
 def test_without_time_nothing_is_decided() -> None:
     query = _query(1, lift=0.1)
     boxes = _boxes(query, *_parts(8, 1))
-    turns = BoxNeurons(query, lambda points: None, Strategy(), 16.0)
-    assert not turns.decided(boxes, Budget.of(0.0, None)).any()
+    turns = BoxNeurons(query, lambda points: None, Budget.of(0.0, None), Strategy(), 16.0)
+    assert not turns.decided(boxes).any()
 
 
 def _search(query: Query, *, neurons: bool) -> Outcome:
@@ -116,13 +114,13 @@ def test_a_search_with_turns_gives_the_same_verdicts_with_fewer_boxes() -> None:
 def test_what_counts_as_few_follows_what_turns_decide() -> None:
     query = _query(2, lift=0.1)
     boxes = _boxes(query, *_parts(16, 3))
-    easy = BoxNeurons(query, lambda points: None, Strategy(), 16.0)
-    assert easy.decided(boxes, UNLIMITED).all()
+    easy = BoxNeurons(query, lambda points: None, UNLIMITED, Strategy(), 16.0)
+    assert easy.decided(boxes).all()
     assert easy.few > 16
     met = _query(2, lift=-2.0)
-    hard = BoxNeurons(met, lambda points: None, Strategy(), 16.0)
+    hard = BoxNeurons(met, lambda points: None, UNLIMITED, Strategy(), 16.0)
     whole = _boxes(met, -torch.ones(1, 3).double(), torch.ones(1, 3).double())
-    assert not hard.decided(whole, UNLIMITED).any()
+    assert not hard.decided(whole).any()
     assert hard.few < 16
 
 
@@ -132,7 +130,7 @@ def test_a_box_with_too_many_open_bundles_fails_at_once() -> None:
     spent = []
     for most in (2, 16):
         strategy = Strategy(inputs=Inputs(turn=replace(Turn(), open=most)))
-        turns = BoxNeurons(met, lambda points: None, strategy, 16.0)
-        assert not turns.decided(whole, UNLIMITED).any()
+        turns = BoxNeurons(met, lambda points: None, UNLIMITED, strategy, 16.0)
+        assert not turns.decided(whole).any()
         spent.append(turns.bundles)
     assert spent[0] < spent[1]

@@ -13,7 +13,8 @@ from torch import Tensor
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import Bundles, Setting, bound, choose, halves, set_out
+from fgp_vnn.search.bundles import Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.choice import choose
 from fgp_vnn.strategy import Ascent
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.random_networks import (

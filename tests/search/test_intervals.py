@@ -14,7 +14,8 @@ from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.query import Query
-from fgp_vnn.search.bundles import Bundles, Setting, bound, choose, cut, halves, set_out
+from fgp_vnn.search.bundles import Bundles, Setting, bound, cut, halves, set_out
+from fgp_vnn.search.choice import choose
 from fgp_vnn.search.split_points import divisible, split_points
 from fgp_vnn.strategy import Ascent
 from tests.helpers.random_networks import generator

@@ -9,7 +9,8 @@ from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.bundles import bound, choose, halves, set_out
+from fgp_vnn.search.bundles import bound, halves, set_out
+from fgp_vnn.search.choice import choose
 from fgp_vnn.search.clipping import clip
 from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.strategy import Ascent, Inputs

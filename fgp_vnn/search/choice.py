@@ -1,0 +1,93 @@
+"""The neuron that a bundle is split at: of those with the best scores, the one whose halves start
+with the best bounds.
+
+A choice between neurons needs no proof, so the lower precision is enough for all of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.bounds.backward import Lines, backward
+from fgp_vnn.bounds.slopes import Rows
+from fgp_vnn.search.bundles import Bounded, Bundles, Setting, cut, halves
+
+
+def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
+    """The neuron to split in each of the bundles numbered `at`; the bounds of the setting are those
+    of all their halves, or the same for all."""
+    # What overflows is still preferred to a neuron that is not open.
+    gains = setting.score(setting, bounded, at).nan_to_num()
+    score = torch.where(bounded.crossing[at], gains, -torch.inf)
+    count = min(setting.candidates, score.shape[-1])
+    top = score.topk(count, dim=-1)
+    if count == 1:
+        return top.indices[:, 0]
+    candidates = top.indices.unbind(-1)
+    if setting.query.network.piecewise_linear:
+        parents = _Parents.of(setting, bounded.bundles.at(at))
+        found = [_of_relus(setting, parents, neuron) for neuron in candidates]
+    else:
+        found = [_of_intervals(setting, bounded, at, neuron) for neuron in candidates]
+    outlook = torch.stack([least.clamp(max=0).view(2, -1).sum(0) for least in found], -1)
+    outlook = torch.where(top.values > -torch.inf, outlook.nan_to_num(), -torch.inf)
+    return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
+
+
+def _of_intervals(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> Tensor:
+    """The bounds [2 at] that both halves start with, of which smooth neurons have new lines."""
+    network, domain = setting.coarse or (setting.query.network, setting.query.domain)
+    widths, dtype = setting.widths, network.dtype
+    children = halves(bounded.bundles.at(at), neuron, cut(setting, bounded, at, neuron))
+    signs, ends = torch.split(children.signs, widths, -1), children.intervals(widths)
+    bounds = setting.bounds.to(dtype).within(signs, ends)
+    rows = setting.rows[children.disjunct].to(dtype)
+    asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
+    least = asked.backward(setting.multipliers(children).to(dtype)).least.squeeze(-1)
+    # What holds in a bundle holds in its halves, with whatever lines.
+    return torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))
+
+
+class _Parents(NamedTuple):
+    """Bundles of a network of ReLUs that are to be split."""
+
+    lines: list[Lines]  # [bundles or 1, 1, n_k]
+    rows: Tensor  # [bundles, 1, outputs]
+    beta: list[Tensor]  # [bundles, 1, n_k] signed
+
+    @classmethod
+    def of(cls, setting: Setting, bundles: Bundles) -> _Parents:
+        network = setting.coarse[0] if setting.coarse else setting.query.network
+        some = torch.arange(len(bundles.signs), device=bundles.signs.device)
+        signs = torch.split(bundles.signs, setting.widths, -1)
+        begin = setting.multipliers(bundles).to(network.dtype)
+        # Both halves of a bundle have its bounds, up to the sign of one neuron.
+        lines = setting.bounds.at(some).to(network.dtype).within(signs).lines(begin.alpha)
+        rows = begin.mix(setting.rows[bundles.disjunct].to(network.dtype))
+        beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
+        return cls(lines, rows, beta)
+
+
+def _of_relus(setting: Setting, parents: _Parents, neuron: Tensor) -> Tensor:
+    """The bounds [2 bundles] that both halves start with, of which only one neuron has new
+    lines."""
+    network, domain = setting.coarse or (setting.query.network, setting.query.domain)
+    count, depth = len(neuron), len(setting.widths)
+    signs = torch.zeros(2, count, 1, network.neurons, dtype=torch.int8, device=neuron.device)
+    index = neuron.view(1, -1, 1, 1).expand(2, -1, -1, -1)
+    signs.scatter_(-1, index, signs.new_tensor([-1, 1]).view(2, 1, 1, 1).expand_as(index))
+    pairs = zip(parents.lines, torch.split(signs, setting.widths, -1), strict=True)
+    lines = [_closed(line, sign) for line, sign in pairs]
+    rows, *beta = (torch.cat([part, part]) for part in (parents.rows, *parents.beta))
+    return backward(network, domain, depth, rows, lines, beta=beta).least.squeeze(-1)
+
+
+def _closed(lines: Lines, sign: Tensor) -> Lines:
+    """The lines [2 bundles, 1, n] of ReLUs of which those with a sign [2, bundles, 1, n] of -1 or
+    +1 are off or on."""
+    still, on = sign == 0, (sign > 0).to(lines.low.dtype)
+    low, chord = (torch.where(still, part, on).flatten(0, 1) for part in lines[:2])
+    return Lines(low, chord, (lines.intercept * still).flatten(0, 1))
