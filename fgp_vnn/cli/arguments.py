@@ -105,7 +105,7 @@ def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> N
     parser.add_argument(
         "--timeout",
         type=seconds,
-        help=f"seconds until {answer} has to be there (default: no limit)",
+        help=f"seconds by which {answer} must be there (default: no limit)",
     )
     parser.add_argument(
         "--memory",

@@ -75,10 +75,17 @@ def _axes(figure: Figure, panels: int, number: int, palette: Palette) -> Axes:
     return axes
 
 
-def add_legend(axes: Axes, palette: Palette, *, right: bool = False) -> None:
-    """Put a legend without a frame into the upper left or right corner."""
-    place, corner = ("upper right", (1.0, 1.0)) if right else ("upper left", (0.0, 0.95))
-    axes.legend(frameon=False, labelcolor=palette.ink, fontsize=9, loc=place, bbox_to_anchor=corner)
+def add_legend(axes: Axes, palette: Palette) -> None:
+    """Put a legend above the axes, where it covers no curve, in two columns if they fit."""
+    longest = max((len(label) for label in axes.get_legend_handles_labels()[1]), default=0)
+    axes.legend(
+        frameon=False,
+        labelcolor=palette.ink,
+        fontsize=9,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=2 if longest <= 20 else 1,
+    )
 
 
 def save(plot: Plot, folder: Path) -> None:

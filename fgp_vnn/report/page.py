@@ -95,8 +95,8 @@ def render(page: Page) -> str:
 
 
 def facts_line(facts: Mapping[str, object]) -> str:
-    """Return names and values in one line."""
-    return " · ".join(f"{name} {value}" for name, value in facts.items())
+    """Return names and values in one line, without those that have no value."""
+    return " · ".join(f"{name} {value}" for name, value in facts.items() if value != "")
 
 
 @cache

@@ -88,8 +88,7 @@ def _draw_histogram(axes: Axes, radii: Radii, palette: Palette) -> None:
     axes.set_xlabel(_radius_label(radii))
     axes.set_ylabel("points")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.margins(y=0.3)  # room for the legend
-    add_legend(axes, palette, right=True)
+    add_legend(axes, palette)
 
 
 def bin_edges(radii: Radii) -> list[float]:
@@ -119,7 +118,7 @@ def _draw_curve(axes: Axes, radii: Radii, palette: Palette) -> None:
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(_radius_label(radii))
     axes.set_ylabel(_accuracy_label(radii).lower())
-    add_legend(axes, palette, right=True)
+    add_legend(axes, palette)
 
 
 def _radius_label(radii: Radii) -> str:

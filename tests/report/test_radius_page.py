@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fgp_vnn.report.figures import PAGE, PAPER, inline_svg
+from fgp_vnn.report.page import facts_line
 from fgp_vnn.report.pictures import ImageLayout, draw
 from fgp_vnn.report.radius_page import RadiusReport
 from fgp_vnn.report.radius_plots import Radii, bin_edges, curve, histogram, save_both
@@ -98,6 +99,21 @@ def test_the_axes_say_what_they_show() -> None:
     (axes,) = histogram(make_radii(), PAPER).figure.axes
     labels = axes.get_legend_handles_labels()[1]
     assert "(3 farther away or not found)" in labels
+
+
+def test_legends_stand_above_the_axes_and_inside_the_figure() -> None:
+    for plot in (curve(make_radii(), PAPER), histogram(make_radii(), PAPER)):
+        plot.figure.draw_without_rendering()  # lays it out
+        (axes,) = plot.figure.axes
+        legend = axes.get_legend()
+        assert legend is not None
+        around, whole = legend.get_window_extent(), plot.figure.bbox
+        assert around.y0 >= axes.get_window_extent().y1
+        assert around.y1 <= whole.y1 and whole.x0 <= around.x0 and around.x1 <= whole.x1
+
+
+def test_a_fact_without_a_value_is_left_out() -> None:
+    assert facts_line({"cores": 2, "threads": "", "memory": "24 GiB"}) == "cores 2 · memory 24 GiB"
 
 
 def test_the_drawn_steps_are_those_of_the_points() -> None:
