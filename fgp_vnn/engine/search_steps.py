@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -135,7 +134,7 @@ def split_shortly(problem: Problem) -> Verdict | None:
     """Splits of neurons and, if that does not end, of inputs: neither way is always the better one,
     so each gets its turn."""
     inputs = problem.strategy.inputs
-    outcome = _short_search(problem, problem.budget)
+    outcome = run_shared(problem, _short_splits(problem, problem.budget))
     verdict = problem.report("split", outcome)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
@@ -145,10 +144,10 @@ def split_shortly(problem: Problem) -> Verdict | None:
     return verdict if verdict.status in ("sat", "unsat") else None
 
 
-def _short_search(problem: Problem, budget: Budget) -> Outcome:
+def _short_splits(problem: Problem, budget: Budget) -> NeuronSplits:
     """Splits of neurons, with a part of the time, as long as they promise to end."""
     short = problem.strategy.short
-    return run_shared(problem, _neuron_splits(problem, short, budget.share(short.short_share)))
+    return _neuron_splits(problem, short, budget.share(short.short_share))
 
 
 def sharpen(problem: Problem) -> Verdict | None:
@@ -173,7 +172,7 @@ def sharpen(problem: Problem) -> Verdict | None:
         problem.only(left)
         if not problem.tightened:
             break
-        outcome = _short_search(problem, patience)
+        outcome = run_shared(problem, _short_splits(problem, patience))
         verdict = problem.report("split", outcome)
         if not outcome.unfinished:
             return verdict
@@ -201,8 +200,8 @@ def _input_splits(problem: Problem, budget: Budget) -> InputSplits:
     walks = settings.lp and not settings.float32_semantics
     walks = walks and problem.query.network.piecewise_linear
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
-    plain = log.wanted
-    how = Subdivision(lp=walks, clip=not plain, neurons=not plain, strategy=problem.strategy)
+    free = not log.wanted
+    how = Subdivision(lp=walks, clip=free, neurons=free, strategy=problem.strategy)
     keep = log.boxes if log.wanted else forget
     with problem.timed("search"):
         search = InputSplits(problem.query, problem.confirm, budget, how, keep)

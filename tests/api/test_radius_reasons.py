@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import torch
 from torch import nn
 
 import fgp_vnn
+from fgp_vnn.api.certify import Certifier
 from fgp_vnn.cli.main import main
+from fgp_vnn.strategy import Neurons, Strategy
 from tests.helpers.small_networks import random_network, random_point, save_onnx
 
 
@@ -30,13 +33,27 @@ def test_a_gap_below_the_spacing_of_float32_is_blamed_on_rounding() -> None:
     assert (close.ended, close.reason) == ("gap", "")
 
 
+def test_splits_of_smooth_neurons_close_a_gap_that_linear_bounds_leave() -> None:
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3)]
+    network, x = nn.Sequential(*layers), np.array([0.1, 0.2, 0.3])
+    plain: Any = fgp_vnn.radius(network, x, maximum=5.0, gap=0.05, engine="bounds")
+    assert plain.ended == "inconclusive" and "linear bounds alone" in plain.reason
+    found: Any = fgp_vnn.radius(network, x, maximum=5.0, gap=0.05)
+    assert (found.ended, found.reason) == ("gap", "")
+    assert plain.lower < found.lower
+
+
 def test_the_ball_that_stays_open_in_a_smooth_network_is_named_with_its_reason() -> None:
     torch.manual_seed(0)
     layers = [nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3)]
     x = np.array([0.1, 0.2, 0.3])
-    found: Any = fgp_vnn.radius(nn.Sequential(*layers), x, maximum=5.0, gap=1e-5)
+    short = Strategy(neurons=Neurons(most=1))
+    found: Any = replace(Certifier.of(nn.Sequential(*layers)), strategy=short).radius(
+        x, maximum=5.0
+    )
     assert found.ended == "inconclusive"
-    assert found.reason.startswith("the ball of radius") and "linear bounds" in found.reason
+    assert found.reason.startswith("the ball of radius") and "open" in found.reason
 
 
 def test_the_command_says_it_in_its_line_and_its_table(
