@@ -29,7 +29,6 @@ from fgp_vnn.search.value import Signs
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.stable import collapse
 
-_TRIAL = 4  # part of the rounds, and of what has to be gained, to go on with a layer
 _RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
 # Takes a layer, neurons of it [m], and the bundles that cover the domain for each of 2 m rows,
 # z of the neurons and then -z.
@@ -142,13 +141,14 @@ def _least(setting: Setting, root: Bundles, how: _How) -> tuple[Tensor, Bundles]
     frontier = Frontier(how.budget.waiting)
     search = BestFirst(goal, frontier, len(root.signs), cover.keep)
     search.begin(root, {})
-    trial, rounds = max(1, how.rounds // _TRIAL), iter(range(how.rounds))
+    part = how.strategy.hidden.trial
+    trial, rounds = max(1, how.rounds // part), iter(range(how.rounds))
 
     def enough() -> bool:
         done = next(rounds, None)
         if done is None or how.budget.expired():
             return True
-        return done == trial and goal.unknown(frontier) > (1 - how.pays / _TRIAL) * neurons
+        return done == trial and goal.unknown(frontier) > (1 - how.pays / part) * neurons
 
     search.run(enough)
     return goal.least(frontier), Bundles.joined([*cover.parts, *search.waiting()])
