@@ -68,11 +68,18 @@ def write_folder(
     for number, x in enumerate(points.x):
         own = int(opened.run(x.astype(np.float32)).argmax())
         label = own if points.y is None else int(points.y[number])
+        classes = max(2, opened.network.outputs)
+        if not 0 <= label < classes:
+            what = f"the class of point {number} is {label}"
+            raise InputError(f"{what}, not between 0 and {classes - 1}")
         if label != own and not keep_wrong:
             wrong += 1
             continue
         for epsilon, radius in zip(epsilons, radii, strict=True):
-            prop = robustness(opened, x, epsilon=radius, y=label, **near)
+            try:
+                prop = robustness(opened, x, epsilon=radius, y=label, **near)
+            except InputError as error:
+                raise InputError(f"point {number}: {error}") from error
             title = f"point {number}, class {label}, within {epsilon}"
             file = f"{name}_{number}_{str(epsilon).replace('/', '_')}"
             rows.append((network, folder.write(file, prop, title)))

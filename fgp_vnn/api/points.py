@@ -41,6 +41,8 @@ def read_points(path: Path, inputs: int) -> Points:
         x, y = readers[path.suffix](path)
     if x.dtype.kind not in "fiu":
         raise InputError(f"{path}: points must be numbers, not {x.dtype}")
+    if not x.size:
+        raise InputError(f"{path}: has no points")
     x = x.reshape(1, -1) if x.size == inputs else x.reshape(len(x), -1)
     if y is None and path.suffix == ".csv" and x.shape[1] == inputs + 1:
         x, y = x[:, 1:], x[:, 0]
@@ -49,8 +51,8 @@ def read_points(path: Path, inputs: int) -> Points:
             f"{path}: points with {x.shape[1]} values each do not fit a network with {inputs} "
             "inputs"
         )
-    if not np.isfinite(x).all():
-        raise InputError(f"{path}: has values that are not finite")
+    if bad := np.flatnonzero(~np.isfinite(x).all(axis=1)).tolist():
+        raise InputError(f"{path}: point {bad[0]} has values that are not finite")
     return Points(x, None if y is None else _classes(path, y, len(x)))
 
 
@@ -91,6 +93,9 @@ def _reading(path: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from None
     except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        if "allow_pickle" in str(error):  # numpy's advice is to load it in spite of the risk
+            reason = f"it holds no arrays of numbers as numpy writes them to {path.suffix} files"
+            raise InputError(f"{path}: cannot be read: {reason}") from error
         raise InputError(f"{path}: cannot be read: {one_line(error)}") from error
 
 

@@ -68,7 +68,10 @@ def read_sets(inputs: Any, opened: Opened) -> list[InputSet]:
         return [_box(case.lower, case.upper) for case in cases]
     if isinstance(inputs, Property):
         if inputs.inputs != opened.network.inputs:
-            raise InputError("the inputs are about another network")
+            has = opened.network.inputs
+            raise InputError(
+                f"the inputs are about another network: {inputs.inputs} values, not {has}"
+            )
         if not inputs.cases:
             raise InputError("inputs: no input meets the property's constraints")
         return [_box(case.lower, case.upper) for case in inputs.cases]
@@ -78,8 +81,10 @@ def read_sets(inputs: Any, opened: Opened) -> list[InputSet]:
             np.broadcast_to(read_numbers(side, name, shape, count), (count,)).copy()
             for side, name in zip(inputs, ("lower", "upper"), strict=True)
         )
-        if not (lower <= upper).all():
-            raise InputError("inputs: a lower bound is above its upper bound")
+        if above := np.flatnonzero(lower > upper).tolist():
+            raise InputError(
+                f"inputs: the lower bound of input {above[0]} is above its upper bound"
+            )
         return [_box(lower, upper)]
     raise InputError(
         "inputs are a condition on x, a pair (lower, upper), a Ball, or a Property for its inputs"

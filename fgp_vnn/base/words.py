@@ -15,6 +15,5 @@ def plural(number: int, noun: str) -> str:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """What may have been meant by a name that is not known, to be put behind a message."""
-    whole = {word.lstrip("-"): word for word in known}  # dashes make all options look alike
-    close = get_close_matches(name.lstrip("-"), list(whole), 1)
-    return f"; did you mean {whole[close[0]]!r}?" if close else ""
+    close = get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""

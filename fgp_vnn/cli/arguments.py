@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
@@ -183,6 +184,12 @@ def written_radius(text: str) -> str:
 def positive_number(text: str) -> float:
     """A positive number from the command line."""
     return _number(text, POSITIVE, FINITE, "a positive number")
+
+
+def network_path(text: str) -> Path:
+    """A path from the command line, absolute if its name begins as a list of networks does."""
+    path = Path(text)
+    return path.absolute() if text.startswith("[") and path.exists() else path
 
 
 def finite(text: str) -> float:

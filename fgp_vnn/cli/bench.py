@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.answer import Limits, Solver
 from fgp_vnn.bench.facts import provenance
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
@@ -27,6 +28,7 @@ from fgp_vnn.cli.arguments import (
     add_search_arguments,
     count,
     gigabytes,
+    network_path,
     search_settings,
     seconds,
 )
@@ -41,7 +43,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that choose instances, the same for bench and compare."""
     parser.add_argument(
         "benchmark",
-        type=Path,
+        type=network_path,
         help="a folder with instances.csv, a tree of such folders, or a csv file",
     )
     parser.add_argument(
@@ -221,7 +223,7 @@ def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
     """Print all problems of a benchmark; return True if they are a reason to stop."""
     if not benchmark.problems:
         return False
-    print(f"fgp-vnn: {len(benchmark.problems)} problems:", file=sys.stderr)
+    print(f"fgp-vnn: {plural(len(benchmark.problems), 'problem')}:", file=sys.stderr)
     for problem in benchmark.problems:
         print(f"  {problem}", file=sys.stderr)
     if not benchmark.instances:

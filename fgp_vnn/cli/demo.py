@@ -92,7 +92,8 @@ def read_instances(folder: Path) -> list[KnownInstance]:
                 for row in csv.DictReader(file)
             ]
     except (OSError, KeyError, ValueError) as error:
-        raise InputError(f"{folder / GROUND_TRUTH}: cannot be read: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{folder / GROUND_TRUTH}: cannot be read: {reason}") from error
 
 
 def solve(folder: Path, instances: Sequence[KnownInstance], console: Console) -> list[DemoOutcome]:

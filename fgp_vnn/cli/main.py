@@ -92,7 +92,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         from fgp_vnn.cli.completion import options_of
 
-        hint = suggestion(unknown[0].partition("=")[0], options_of(parser)[args.command])
+        # Without their dashes, which make all options look alike.
+        known = [o[2:] for o in options_of(parser)[args.command] if o.startswith("--")]
+        hint = suggestion(unknown[0].partition("=")[0].lstrip("-"), known)
+        hint = hint.replace("mean '", "mean '--")
         which = f"unrecognized arguments: {' '.join(unknown)}{hint}"
         raise InputError(f"{which} (see fgp-vnn {args.command} --help)")
     return args

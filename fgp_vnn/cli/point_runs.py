@@ -108,8 +108,10 @@ class PointRun:
         certifier = Certifier.of(args.model, **settings)
         points = read_points(args.points, certifier.network.inputs)
         classes = certifier.network.outputs
-        if points.y is not None and not ((points.y >= 0) & (points.y < classes)).all():
-            raise InputError(f"{args.points}: y must be between 0 and {classes - 1}, a class each")
+        for number, label in enumerate(() if points.y is None else points.y.tolist()):
+            if not 0 <= label < classes:
+                what = f"the class of point {number} is {label}"
+                raise InputError(f"{args.points}: {what}, not between 0 and {classes - 1}")
         return cls(certifier, points.first(args.first))
 
     def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: PointRow) -> None:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.cli.arguments import network_path
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
@@ -14,7 +15,7 @@ EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn supports`."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
+    parser.add_argument("model", type=network_path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument(
         "--json", action="store_true", help="print the answer as JSON (default: as text)"

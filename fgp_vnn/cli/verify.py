@@ -23,6 +23,7 @@ from fgp_vnn.cli.arguments import (
     add_search_arguments,
     add_threads,
     jobs,
+    network_path,
     search_settings,
     set_threads,
 )
@@ -40,7 +41,9 @@ EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `fgp-vnn verify`."""
     parser.add_argument(
-        "model", type=Path, help="the network, .onnx or .onnx.gz, or [('f', 'a.onnx'), ...]"
+        "model",
+        type=network_path,
+        help="the network, .onnx or .onnx.gz, or [('f', 'a.onnx'), ...]",
     )
     parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     parser.add_argument(

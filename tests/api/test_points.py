@@ -52,3 +52,29 @@ def test_a_changed_byte_in_the_data_is_one_line(tmp_path: Path) -> None:
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match="cannot be read"):
         read_points(path, 4)
+
+
+def test_a_file_without_points_says_so(tmp_path: Path) -> None:
+    np.save(tmp_path / "none.npy", np.zeros((0, 4), dtype=np.float32))
+    with pytest.raises(InputError, match=r"none.npy: has no points$"):
+        read_points(tmp_path / "none.npy", 4)
+
+
+def test_a_value_that_is_not_finite_is_said_to_be_of_its_point(tmp_path: Path) -> None:
+    x = np.zeros((3, 4), dtype=np.float32)
+    x[1, 2] = np.nan
+    np.save(tmp_path / "points.npy", x)
+    with pytest.raises(InputError, match="point 1 has values that are not finite"):
+        read_points(tmp_path / "points.npy", 4)
+
+
+@pytest.mark.parametrize("objects", [True, False])
+def test_nobody_is_told_to_load_what_may_run_code(tmp_path: Path, objects: bool) -> None:
+    path = tmp_path / "points.npz"
+    if objects:
+        np.savez(path, x=np.array([{}], dtype=object))
+    else:
+        path.write_text("some text")
+    with pytest.raises(InputError, match="holds no arrays of numbers") as caught:
+        read_points(path, 4)
+    assert "pickle" not in str(caught.value)

@@ -249,12 +249,13 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
     assert error.count("\n") == 1 and name in error
 
 
-@pytest.mark.parametrize("command", ["certify", "radius"])
+@pytest.mark.parametrize("command", ["certify", "radius", "property"])
 @pytest.mark.parametrize("wrong", [3, -1])
 def test_classes_that_the_network_does_not_have_are_refused(
     command: str, wrong: int, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     np.savez(tmp_path / "p.npz", x=random_point(4, 0)[None], y=np.array([wrong]))
-    more = ["--epsilon", "0.1"] if command == "certify" else []
+    more = [] if command == "radius" else ["--epsilon", "0.1"]
+    more += ["--out", str(tmp_path / "out")] if command == "property" else []
     assert main([command, str(model), str(tmp_path / "p.npz"), *more]) == 2
     assert "between 0 and 2" in capsys.readouterr().err

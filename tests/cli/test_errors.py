@@ -214,6 +214,31 @@ def test_a_misspelt_option_is_answered_with_the_right_one(
     )
 
 
+def test_an_option_of_another_command_is_not_taken_for_one_that_is_spelt_otherwise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["radius", "a.onnx", "b.npz", "--epsilon", "1"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["verify", "supports", "bench"])
+def test_a_name_that_begins_as_a_list_of_networks_is_a_file(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("[odd]").mkdir()
+    Path("[odd]", "[a].onnx").write_bytes(MODEL.read_bytes())
+    Path("[odd]", "p.vnnlib").write_bytes(SAFE.read_bytes())
+    Path("[odd]", "instances.csv").write_text("[a].onnx,p.vnnlib,60\n".replace("[a]", "./[a]"))
+    given = ["[odd]"] if command == "bench" else ["[odd]/[a].onnx", "[odd]/p.vnnlib"]
+    assert main([command, *given]) == 0
+    said = capsys.readouterr().out
+    assert "unsat" in said or "supported" in said
+
+
 def test_an_unwritable_folder_is_refused(tmp_path: Path, warm_command: list[str]) -> None:
     folder = tmp_path / "closed"
     folder.mkdir()

@@ -22,7 +22,7 @@ FOLLOWED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "docs/start.md": (
         ("verified robust accuracy", "10 points:", "unsat bounds", "5 of 5 solved"),
-        ("radii.html", "runs/first/report.html"),
+        ("example/radii.html", "example/runs/start/report.html"),
     ),
     "docs/howto/model.md": (("supported\n", "2 networks: 2 can be read", "sat"), ()),
     "docs/howto/property.md": (
