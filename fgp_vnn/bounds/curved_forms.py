@@ -93,7 +93,8 @@ def through_map(
     bends = {s: f.bend for s, f in zip(affine.sources, read, strict=True) if f.bend is not None}
     bend = _partly(bent or affine, bends) if bends else None
     size_of, sizes = unit(flat.dtype), [form.size for form in read]
-    steps = affine.operations + shape.columns + 8
+    # A map's spread may be a difference, with the roundings of its bias in both parts.
+    steps = 2 * affine.operations + shape.columns + 8
     error = size_of.grow(steps) * affine.spread([form.error for form in read])
     error = error + size_of.share(steps) * affine.magnitude(sizes)
     error = error + size_of.lost * shape.columns * (affine.lost(sizes).forward + 8)
@@ -235,7 +236,7 @@ def _expanded(bend: Bend, z: Forms, shape: Shape) -> Forms:
     center, (lower, upper) = z.flat[:, 0], ranges(z, shape)
     size_of, fan = unit(center.dtype), bend.of.fan(center, center)
     slope = bend.of.derivative(center)
-    low, high = bend.range(lower, upper)
+    low, high = bend.range(torch.minimum(lower, center), torch.maximum(upper, center))
     half, spread = low / 4 + high / 4, high / 4 - low / 4  # of f'' / 2
     around = Forms(torch.cat([torch.zeros_like(z.flat[:, :1]), z.flat[:, 1:]], 1), z.bend, z.error)
     square = times(around, around, shape)

@@ -44,6 +44,8 @@ def boxes_at_once(network: Network, limit: int) -> int:
 
 def curved_at_once(network: Network, columns: int, limit: int) -> int:
     """How many boxes get forms of second order with so many columns of all values at a time."""
+    if network.device.type == "cpu":  # so that a batch ends in time
+        limit = min(limit, COMMON.ascents)
     widths = (network.inputs, *network.widths, *network.value_widths, network.outputs)
     return _fit(limit, columns * (sum(widths) + _COPIES * max(widths)), network)
 

@@ -48,7 +48,7 @@ def cut_support(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> T
     rounded."""
     wide, single = normal.unsqueeze(-2), torch.float32
     coarse = (part.to(single) for part in (rows, wide, level))
-    at = _search(whole.to(rows.device, single), *coarse).best.at.to(rows.dtype)
+    at = _search(whole.to(rows.device, single), *coarse).best.at.to(rows.dtype).clamp(max=_MOST)
     support = whole.support(_moved(rows, at, wide)) - at * level
     return support + _error(whole, rows, wide, level, at)
 

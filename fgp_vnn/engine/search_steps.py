@@ -92,7 +92,8 @@ def split_smooth(problem: Problem) -> Verdict | None:
     ways: list[Callable[[Budget], Verdict]] = []
     if isinstance(problem.query.domain, Box) and inputs <= numbers.many:
         ways.append(partial(_split_inputs, problem))
-    place = int(inputs <= numbers.few and len(ways))
+    # Boxes have a form in a certificate, intervals of neurons have none.
+    place = int((inputs <= numbers.few or problem.log.wanted) and len(ways))
     ways.insert(place, partial(_split_every, problem))
     if relus and not problem.log.wanted:  # errors of strips have no form in a certificate
         ways.insert(place, partial(split_linearised, problem))

@@ -37,6 +37,8 @@ from fgp_vnn.search.choice import choose
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
 
+_BYTES = 32  # of a bundle for a neuron: a sign, a slope and a multiplier, and room for a copy
+
 
 class Boxes(NamedTuple):
     """Boxes that get a turn."""
@@ -98,12 +100,18 @@ class BoxNeurons:
         found in it, and how many bundles it took."""
         left, before, self.budget = bounded.left, self.bundles, budget
         flags = open_ & ((left.signs == 0).sum(-1) <= self.few)
-        at = places(flags, *read(flags.sum()))
+        at = places(flags, *read(flags.sum()))[: self._fit]
         if len(at):
             boxes = Boxes(left.lower[at], left.upper[at], bounded.bounds.at(at), bounded.shut[at])
             closed = bounded.closed.index_copy(0, at, self.decided(boxes))
             bounded = bounded._replace(closed=closed)
         return bounded, self.found, self.bundles - before
+
+    @property
+    def _fit(self) -> int:
+        """How many boxes may have all the bundles that a box may have within the memory."""
+        bytes_each = 2 * self.strategy.inputs.turn.open * self.query.network.neurons
+        return max(1, self.budget.waiting // (_BYTES * max(bytes_each, 1)))
 
     @cached_property
     def _setting(self) -> Setting:
@@ -154,7 +162,9 @@ class BoxNeurons:
         numbers = torch.arange(len(asked.owner), device=asked.owner.device)
         left = []
         for part in torch.split(numbers, max(some, 1)):
-            left.append(self._left(boxes, asked.at(part)))
+            some_asked = asked.at(part)
+            late = self.budget.expired()  # what is not bounded any more stays open
+            left.append(some_asked if late else self._left(boxes, some_asked))
             if self.found is not None:
                 break
         return _Open.joined(left)

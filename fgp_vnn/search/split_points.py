@@ -46,7 +46,8 @@ def split_points(bounds: LayerBounds, neuron: Tensor) -> Tensor:
                 for side in (bounds.lower, bounds.upper)
             )
             point = point.index_copy(0, at, _best(activation, lower, upper))
-    return point.float().to(point.dtype)
+    most = torch.finfo(torch.float32).max
+    return point.clamp(-most, most).float().to(point.dtype)
 
 
 def _best(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:

@@ -9,13 +9,16 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+import torch
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
+from torch import nn
 
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check_files, digest
 from fgp_vnn.certificate.checker.proof import decode, encode
+from tests.helpers.command_line import box
 
 Parts = tuple[list[NodeProto], dict[str, NDArray[np.float64]]]
 Make = Callable[[np.random.Generator], Parts]
@@ -119,3 +122,24 @@ def test_what_the_checker_does_not_know_is_refused_by_name(tmp_path: Path) -> No
     verdict = fgp_vnn.verify(*files, timeout=60, certificate=tmp_path / "proof.npz")
     assert verdict.status == "unsat" and not verdict.certificate
     assert "Softplus" in verdict.reason and not (tmp_path / "proof.npz").exists()
+
+
+def test_a_network_of_many_inputs_is_proved_by_boxes_where_a_proof_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    """Splits of its smooth neurons would decide it as well, but have no form in a certificate."""
+    torch.manual_seed(1)
+    module = nn.Sequential(nn.Linear(20, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter *= 4
+        module[0].weight[:, 1:] *= 0.01
+        x = torch.rand(20_000, 20, generator=torch.Generator().manual_seed(1)) * 2 - 1
+        x[:10_000, 1:] = x[:10_000, 1:].sign()
+        low, high = (float(end) for end in (module(x).min(), module(x).max()))
+    limit = low - 0.03 * (high - low)
+    model = fgp_vnn.load_model(module, x[0].numpy())
+    prop = tmp_path / "prop.vnnlib"
+    prop.write_text(box([(-1.0, 1.0)] * 20, 1, f"(<= Y_0 {limit:.6f})"))
+    found = fgp_vnn.verify(model, prop, attack=False, certificate=tmp_path / "proof.npz")
+    assert found.status == "unsat" and found.certificate is not None

@@ -14,11 +14,13 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from fgp_vnn.search import box_neurons
 from fgp_vnn.search.box_neurons import Boxes, BoxNeurons
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.inputs import split_inputs
 from fgp_vnn.strategy import Inputs, Strategy, Turn
 from tests.helpers.random_networks import confirm_in, random_network, random_rows
+from tests.helpers.ticking import Ticking
 
 
 def _query(seed: int, lift: float, shape: tuple[int, ...] = (1, 2)) -> Query:
@@ -134,3 +136,15 @@ def test_a_box_with_too_many_open_bundles_fails_at_once() -> None:
         assert not turns.decided(whole).any()
         spent.append(turns.bundles)
     assert spent[0] < spent[1]
+
+
+def test_what_is_not_bounded_when_time_is_up_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box_neurons, "ascents_at_once", lambda *asked: 1)
+    query = _query(1, lift=0.1)
+    boxes, bounded = _boxes(query, *_parts(12, 1)), []
+    for moment in (3, 1_000_000):
+        turns = BoxNeurons(query, lambda points: None, Ticking(moment), Strategy(), 16.0)
+        done = turns.decided(boxes)
+        bounded.append(turns.bundles)
+        assert int(done.sum()) <= turns.bundles // query.disjuncts
+    assert bounded[0] < 12 <= bounded[1]
