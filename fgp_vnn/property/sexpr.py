@@ -41,7 +41,8 @@ def text_lines(data: bytes, memory: int = MEMORY) -> list[str]:
     data = data.removeprefix(b"\xef\xbb\xbf")
     if (position := data.find(b"\0")) >= 0:
         number = data.count(b"\n", 0, position) + 1
-        raise InputError(f"line {number}: a zero byte: this is not a text file")
+        swapped = "this is not a text file (a network comes before its property)"
+        raise InputError(f"line {number}: a zero byte: {swapped}")
     lines = data.decode("latin-1").split("\n")
     if b";" in data:
         lines = [_uncommented(n, line) if ";" in line else line for n, line in enumerate(lines, 1)]

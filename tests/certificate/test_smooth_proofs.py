@@ -129,11 +129,12 @@ def test_a_network_of_many_inputs_is_proved_by_boxes_where_a_proof_is_asked_for(
 ) -> None:
     """Splits of its smooth neurons would decide it as well, but have no form in a certificate."""
     torch.manual_seed(1)
-    module = nn.Sequential(nn.Linear(20, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+    first, *rest = (nn.Linear(20, 4), nn.Linear(4, 4), nn.Linear(4, 1))
+    module = nn.Sequential(first, nn.Tanh(), rest[0], nn.Tanh(), rest[1])
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter *= 4
-        module[0].weight[:, 1:] *= 0.01
+            parameter.mul_(4)
+        first.weight[:, 1:].mul_(0.01)
         x = torch.rand(20_000, 20, generator=torch.Generator().manual_seed(1)) * 2 - 1
         x[:10_000, 1:] = x[:10_000, 1:].sign()
         low, high = (float(end) for end in (module(x).min(), module(x).max()))
