@@ -279,7 +279,7 @@ class Hidden:
 
 
 @dataclass(frozen=True)
-class Turn:
+class BoxTurn:
     """Splits of neurons in boxes that have few unstable ones.
 
     Processor seconds of ACAS Xu 4_2 prop_2, 5_3 prop_2 and robot_6 of reach_prob_density: 45, 5.9
@@ -303,7 +303,7 @@ class Inputs:
     """Splits of inputs."""
 
     rule: str = "loss"  # of search/input_rules
-    turn: Turn = Turn()
+    turn: BoxTurn = BoxTurn()
     batch: int = 256  # boxes that are bounded at once [a 0.94 0.93]
     cases: int = 16  # of a property, from which on their boxes are first bounded together [-]
     # Of the boxes that intervals leave open in a smooth network, each before it is asked about

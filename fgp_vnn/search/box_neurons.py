@@ -88,7 +88,7 @@ class BoxNeurons:
     def of(
         cls, query: Query, confirm: Confirm, budget: Budget, how: Subdivision
     ) -> BoxNeurons | None:
-        """What does so in networks of ReLUs, if it is asked for."""
+        """Such splits for a network of ReLUs, if they are asked for; None for any other."""
         if not (how.neurons and query.network.layers and query.network.piecewise_linear):
             return None
         return cls(query, confirm, budget, how.strategy, how.strategy.inputs.turn.few)
@@ -109,9 +109,9 @@ class BoxNeurons:
 
     @property
     def _fit(self) -> int:
-        """How many boxes may have all the bundles that a box may have within the memory."""
-        bytes_each = 2 * self.strategy.inputs.turn.open * self.query.network.neurons
-        return max(1, self.budget.waiting // (_BYTES * max(bytes_each, 1)))
+        """How many boxes may have as many bundles as a box may ever have within the memory."""
+        bundles = max(2 * self.strategy.inputs.turn.open, self.query.disjuncts)
+        return max(1, self.budget.waiting // (_BYTES * bundles * self.query.network.neurons))
 
     @cached_property
     def _setting(self) -> Setting:
@@ -162,9 +162,9 @@ class BoxNeurons:
         numbers = torch.arange(len(asked.owner), device=asked.owner.device)
         left = []
         for part in torch.split(numbers, max(some, 1)):
-            some_asked = asked.at(part)
+            these = asked.at(part)
             late = self.budget.expired()  # what is not bounded any more stays open
-            left.append(some_asked if late else self._left(boxes, some_asked))
+            left.append(these if late else self._left(boxes, these))
             if self.found is not None:
                 break
         return _Open.joined(left)

@@ -39,6 +39,8 @@ _FIXED = tested(
     "transform/test_inputs::a_weight_that_is_lost_counts_times_the_value_of_a_fixed_input",
 )
 
+_PAIRS = tested("transform/opposites.py", "base/test_rounding_pairs")
+
 DEFECTS: tuple[Change, ...] = (
     (
         "defect: of a map that forms go through",
@@ -191,5 +193,55 @@ DEFECTS: tuple[Change, ...] = (
         _BALL,
         "/ self.radius * room, 1.0)",
         "/ self.radius, 1.0)",
+    ),
+    (
+        "term: defects of pairs rounded down",
+        _PAIRS,
+        "size_of.grow(count + width + 8) * defect",
+        "defect",
+    ),
+    (
+        "term: defects of pairs do not underflow",
+        _PAIRS,
+        " + 4 * (count + width) * size_of.lost",
+        "",
+    ),
+    (
+        "term: weights of pairs are not flushed",
+        _PAIRS,
+        "(moved.abs() + size_of.lost) @",
+        "moved.abs() @",
+    ),
+    ("term: single defects are not flushed", _PAIRS, "@ (each + size_of.lost)", "@ each"),
+    (
+        "term: remainders do not round",
+        _PAIRS,
+        "size_of.share(count + 4) * terms[k + 1] + 2",
+        "2",
+    ),
+    ("term: remainders are not flushed", _PAIRS, " + 2 * count * size_of.lost", ""),
+    (
+        "term: pairs are no more than columns",
+        _PAIRS,
+        "scale = 1 + count /",
+        "scale = 1 + 0 * count /",
+    ),
+    (
+        "term: entries of pairs do not underflow",
+        _PAIRS,
+        "scale * terms[s] + grain",
+        "scale * terms[s]",
+    ),
+    (
+        "term: biases of pairs do not underflow",
+        _PAIRS,
+        "scale * offset + grain",
+        "scale * offset",
+    ),
+    (
+        "term: factors of entries are not flushed",
+        _PAIRS,
+        "(count + 1) * (1 + 2 * largest)",
+        "(count + 1)",
     ),
 )

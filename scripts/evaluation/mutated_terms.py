@@ -16,7 +16,6 @@ _CONJUNCTIONS = tested(
 )
 _JOINT = tested("regions/combined.py", "base/test_rounding_rows")
 _REBOUND = tested("search/rebound.py", "base/test_rounding_rows")
-_OPPOSITES = tested("transform/opposites.py", "base/test_rounding_pairs")
 
 TERMS: tuple[Change, ...] = (
     ("term: sums are no larger", _THEOREM, "return 1 + self.share(operations)", "return 1.0"),
@@ -259,55 +258,5 @@ TERMS: tuple[Change, ...] = (
         _REBOUND,
         "error = error + caps.unsure(rows, torch.maximum(high.abs(), low.abs()))",
         "pass",
-    ),
-    (
-        "term: defects of pairs rounded down",
-        _OPPOSITES,
-        "size_of.grow(count + width + 8) * defect",
-        "defect",
-    ),
-    (
-        "term: defects of pairs do not underflow",
-        _OPPOSITES,
-        " + 4 * (count + width) * size_of.lost",
-        "",
-    ),
-    (
-        "term: weights of pairs are not flushed",
-        _OPPOSITES,
-        "(moved.abs() + size_of.lost) @",
-        "moved.abs() @",
-    ),
-    ("term: single defects are not flushed", _OPPOSITES, "@ (each + size_of.lost)", "@ each"),
-    (
-        "term: remainders do not round",
-        _OPPOSITES,
-        "size_of.share(count + 4) * terms[k + 1] + 2",
-        "2",
-    ),
-    ("term: remainders are not flushed", _OPPOSITES, " + 2 * count * size_of.lost", ""),
-    (
-        "term: pairs are no more than columns",
-        _OPPOSITES,
-        "scale = 1 + count /",
-        "scale = 1 + 0 * count /",
-    ),
-    (
-        "term: entries of pairs do not underflow",
-        _OPPOSITES,
-        "scale * terms[s] + grain",
-        "scale * terms[s]",
-    ),
-    (
-        "term: biases of pairs do not underflow",
-        _OPPOSITES,
-        "scale * offset + grain",
-        "scale * offset",
-    ),
-    (
-        "term: factors of entries are not flushed",
-        _OPPOSITES,
-        "(count + 1) * (1 + 2 * largest)",
-        "(count + 1)",
     ),
 )

@@ -18,7 +18,7 @@ from fgp_vnn.search import box_neurons
 from fgp_vnn.search.box_neurons import Boxes, BoxNeurons
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.strategy import Inputs, Strategy, Turn
+from fgp_vnn.strategy import BoxTurn, Inputs, Strategy
 from tests.helpers.random_networks import confirm_in, random_network, random_rows
 from tests.helpers.ticking import Ticking
 
@@ -131,7 +131,7 @@ def test_a_box_with_too_many_open_bundles_fails_at_once() -> None:
     whole = _boxes(met, -torch.ones(1, 3).double(), torch.ones(1, 3).double())
     spent = []
     for most in (2, 16):
-        strategy = Strategy(inputs=Inputs(turn=replace(Turn(), open=most)))
+        strategy = Strategy(inputs=Inputs(turn=replace(BoxTurn(), open=most)))
         turns = BoxNeurons(met, lambda points: None, UNLIMITED, strategy, 16.0)
         assert not turns.decided(whole).any()
         spent.append(turns.bundles)
