@@ -10,7 +10,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 import torch
 
@@ -30,6 +29,7 @@ from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Inputs, Neurons, Sharing, Strategy
+from tests.helpers.children import children
 from tests.helpers.random_cases import exact_confirm
 from tests.helpers.random_networks import random_domain, random_network, sample
 
@@ -86,10 +86,6 @@ def accounted_for(search: Divisible) -> float:
     """The part of the tree that is closed or open, of all."""
     waiting = search.frontier.everything().get("share", torch.zeros(0))
     return search.closed + float(waiting[: len(search.frontier)].sum())
-
-
-def children() -> list[psutil.Process]:
-    return list(psutil.Process().children())
 
 
 @BOTH

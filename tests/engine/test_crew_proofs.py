@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 
@@ -17,6 +16,7 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.onnx.load import load_network
 from fgp_vnn.property import load_property
 from fgp_vnn.strategy import Inputs, Neurons, Sharing, Strategy
+from tests.helpers.children import children
 from tests.helpers.command_line import box
 from tests.helpers.small_networks import random_network, save_onnx
 from tests.helpers.solving import solve_boxes
@@ -65,4 +65,4 @@ def test_proofs_of_several_processes_are_whole(
                 break
     else:
         raise AssertionError("no proof of several processes")
-    assert not psutil.Process().children()
+    assert not children()

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 
-import psutil
 import pytest
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.parallel.spread import ForkedSpread
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
+from tests.helpers.children import children
 from tests.search.test_neurons import hard_query
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes
 def test_results_come_in_the_order_of_the_pieces(pieces: int, ways: int) -> None:
     doubled = ForkedSpread(ways, 0.0)(lambda piece: 2 * piece, list("abcdefg"[:pieces]))
     assert list(doubled) == [2 * piece for piece in "abcdefg"[:pieces]]
-    assert not psutil.Process().children()
+    assert not children()
 
 
 def test_pieces_are_done_in_several_processes_only_if_that_pays() -> None:
@@ -51,7 +51,7 @@ def test_what_fails_elsewhere_is_done_here(error: type[BaseException]) -> None:
         return piece
 
     assert list(ForkedSpread(3, 0.0)(work, "abcde")) == list("abcde")
-    assert not psutil.Process().children()
+    assert not children()
 
 
 def test_what_a_stopped_process_leaves_undone_is_done_here() -> None:
@@ -63,7 +63,7 @@ def test_what_a_stopped_process_leaves_undone_is_done_here() -> None:
         return piece
 
     assert list(ForkedSpread(2, 0.0, stalled=0.2)(work, "abcd")) == list("abcd")
-    assert not psutil.Process().children()
+    assert not children()
 
 
 def test_an_error_of_a_piece_is_raised_here() -> None:
@@ -72,7 +72,7 @@ def test_an_error_of_a_piece_is_raised_here() -> None:
 
     with pytest.raises(ZeroDivisionError):
         list(ForkedSpread(2, 0.0)(work, "abcde"))
-    assert not psutil.Process().children()
+    assert not children()
 
 
 def test_hidden_bounds_and_their_proofs_are_those_of_one_process() -> None:
