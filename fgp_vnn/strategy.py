@@ -383,9 +383,11 @@ class Sharing:
     # Seconds of a search before it is shared: where more than a batch is open, and at most. With
     # 0.3 for all, one of 1.0 s (ACAS Xu 1_9) was no faster and took 1.4 s of processor time.
     alone: tuple[float, float] = (0.3, 0.6)
-    turn: float = 0.2  # seconds that a process works on what it was given [-]
+    # Seconds after which a process says what it has open, so that less is lost if it dies [-]
+    turn: float = 2.0
+    telling: float = 0.02  # part of its time that this may take, at most [-]
     worth: float = 0.15  # seconds of independent work from which on a process pays [-]
-    pause: float = 0.1  # seconds between two looks at the clock while all work [-]
+    pause: float = 0.1  # seconds between two looks at the clock, and notes of how much is open [-]
     tell: float = 2.0  # seconds between two forecasts that are told [-]
     # of the time that is left: a search that is expected to end in half of it goes on [-]
     soon: float = 0.3

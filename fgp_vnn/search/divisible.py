@@ -29,6 +29,7 @@ class Divisible(ABC):
     found: Counterexample | None = None
     handed_out: int = 0  # records that copies of the search have
     lowest_out: float = math.inf  # the lowest level of these
+    bounded_out: int = 0  # that copies have bounded since their last reports
 
     @property
     @abstractmethod

@@ -95,7 +95,7 @@ class InputSplits(Divisible):
 
     @property
     def bounded(self) -> int:
-        return self.statistics["boxes"]
+        return self.statistics["boxes"] + self.bounded_out
 
     @property
     def closed(self) -> float:

@@ -207,7 +207,7 @@ class NeuronSplits(Divisible):
 
     @property
     def bounded(self) -> int:
-        return self.search.bundles
+        return self.search.bundles + self.bounded_out
 
     @property
     def closed(self) -> float:

@@ -1,57 +1,67 @@
 """Several processes that work on the same searches, and the one that hands out their parts.
 
-This process keeps what is open, decides about counterexamples and absorbs what comes back; it
-computes nothing itself as long as somebody works. A copy of all that is handed out stays here until
-its report is in, and goes back to its search if that never comes: because the process has died, has
-failed, or time is up.
+Each process has a frontier of its own, and half of it is given away when another is idle. This
+process keeps the time, decides about counterexamples and absorbs what is reported; it computes
+nothing itself as long as somebody works. A copy of all that a process had open at its last report
+stays here, and goes back to its search if no other comes: because the process has died, has failed
+or was stopped, or time is up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from multiprocessing.connection import Connection, wait
+from typing import Any
 
 from torch import Tensor
 
 from fgp_vnn.base.story import LOG, Stage, Teller, tell
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.engine.parallel.processes import Process, fork
-from fgp_vnn.engine.parallel.worker import Worker
+from fgp_vnn.engine.parallel.forks import Forks
+from fgp_vnn.engine.parallel.messages import packed, unpacked
+from fgp_vnn.engine.parallel.processes import Member, Staff
 from fgp_vnn.search.divisible import Divisible
-from fgp_vnn.strategy import Sharing
-
-Records = dict[str, Tensor]
+from fgp_vnn.strategy import COMMON, Sharing
 
 
 @dataclass(eq=False)
 class _Task:
-    """Records of a search that a process has."""
+    """What a process has of a search."""
 
-    number: int
     search: int
-    records: Records
-    asked_back: bool = False
+    records: bytes  # that it had at its last report, packed
+    count: int  # of those that it has, by its last note
+    lowest: float  # level of them
+    bounded: int = 0  # since its last report
+    asked: bool = False  # for half of them
 
 
 class Crew:
     """Processes that work on searches until one has its answer, or all have had enough."""
 
     def __init__(
-        self, searches: Sequence[Divisible], jobs: int, budget: Budget, numbers: Sharing
+        self,
+        searches: Sequence[Divisible],
+        jobs: int,
+        budget: Budget,
+        numbers: Sharing,
+        staff: Staff | None = None,
+        stalled: float = COMMON.stalled,
     ) -> None:
         self._searches, self._budget, self._numbers = searches, budget, numbers
-        self._tasks: dict[Process, _Task | None] = {}
-        self._given, self._restarts, self._jobs = 0, numbers.restarts, jobs
+        self._staff, self._stalled = staff or Forks(), stalled
+        self._tasks: dict[Member, _Task | None] = {}
+        self._restarts, self._jobs = numbers.restarts, jobs
+        self._stopped: dict[Member, float] = {}  # since when
         # A quarter is for what waits here, as ever; the rest is for batches.
         self._share = replace(budget, memory=max(1, 3 * (budget.memory // 4) // jobs))
         try:
             for _ in range(jobs):
                 self._hire()
-        except OSError:
-            self.close()  # too many processes, or too little memory for one more
+        except BaseException:  # too many processes, or too little memory for one more
+            self.close()
             raise
 
     def __enter__(self) -> Crew:
@@ -62,13 +72,13 @@ class Crew:
 
     def close(self) -> None:
         """End all processes; what they have goes back to their searches."""
-        for process in list(self._tasks):
-            self._dismiss(process)
-        self._note_levels()
+        for member in list(self._tasks):
+            self._dismiss(member)
+        self._count()
 
     def work(self, over: Callable[[], bool]) -> None:
-        """Hand out, and take back, until `over` says so, time is up, nothing is open, or nobody is
-        left to work."""
+        """Hand out, and hear what is found, until `over` says so, time is up, nothing is open, or
+        nobody is left to work."""
         teller = Teller()
         while not over() and not self._budget.expired() and self._tasks:
             if teller.due():
@@ -76,110 +86,120 @@ class Crew:
             self._hand_out()
             if not any(self._tasks.values()):
                 break
-            if len(self._idle()):
-                self._ask_back()
+            self._ask_for_parts()
             pause = min(self._numbers.pause, max(self._budget.left(), 0.0))
-            for process in list(self._heard(pause)):
-                self._hear(process)
+            for member in self._staff.heard(list(self._tasks), pause):
+                self._hear(member)
+            self._leave_stopped()
+            self._count()
 
     def _hire(self) -> None:
-        worker = partial(_serve, self._searches, self._share, self._numbers.turn)
-        self._tasks[fork(worker, list(self._tasks), self._jobs + 1)] = None
+        others = list(self._tasks)
+        member = self._staff.hire(
+            self._searches, self._share, self._numbers, others, self._jobs + 1
+        )
+        self._tasks[member] = None
 
-    def _dismiss(self, process: Process) -> None:
+    def _dismiss(self, member: Member) -> None:
         """End a process; what it has goes back to its search."""
-        task = self._tasks.pop(process)
-        process.end()
+        task = self._tasks.pop(member)
+        self._stopped.pop(member, None)
+        member.end()
         if task is not None:
-            self._returned(task, task.records)
+            self._searches[task.search].frontier.put(unpacked(task.records))
 
-    def _returned(self, task: _Task, records: Records) -> None:
-        search = self._searches[task.search]
-        search.handed_out -= len(task.records["key"])
-        search.frontier.put(records)
-
-    def _idle(self) -> list[Process]:
-        return [process for process, task in self._tasks.items() if task is None]
+    def _count(self) -> None:
+        """Let each search know what is done elsewhere."""
+        for number, search in enumerate(self._searches):
+            own = [task for task in self._tasks.values() if task and task.search == number]
+            search.handed_out = sum(task.count for task in own)
+            search.lowest_out = min((task.lowest for task in own), default=math.inf)
+            search.bounded_out = sum(task.bounded for task in own)
 
     def _hand_out(self) -> None:
-        """Give every idle process a fair part of what is open, at most a batch."""
-        idle = self._idle()
-        for left, process in zip(range(len(idle), 0, -1), idle, strict=True):
-            open_ = [n for n, search in enumerate(self._searches) if len(search.frontier)]
-            if not open_:
+        """Give every idle process a fair part of what is open here."""
+        idle = [member for member, task in self._tasks.items() if task is None]
+        for left, member in zip(range(len(idle), 0, -1), idle, strict=True):
+            waiting = [n for n, search in enumerate(self._searches) if len(search.frontier)]
+            if not waiting:
                 break
-            number = open_[0]
-            search = self._searches[number]
-            count = min(max(search.batch // 2, 1), -(-len(search.frontier) // left))
-            self._give(process, number, search.frontier.pop(count))
-        self._note_levels()
+            number = waiting[0]
+            records = self._searches[number].frontier.part(left)
+            if len(records["key"]):
+                self._give(member, number, records)
 
-    def _note_levels(self) -> None:
-        """Let each search know the lowest level of what is handed out."""
-        tasks = [task for task in self._tasks.values() if task is not None]
-        for number, search in enumerate(self._searches):
-            own = (float(task.records["key"].min()) for task in tasks if task.search == number)
-            search.lowest_out = min(own, default=math.inf)
+    def _give(self, member: Member, number: int, records: dict[str, Tensor]) -> None:
+        keys, data = records["key"], packed(records)
+        self._tasks[member] = _Task(number, data, len(keys), float(keys.min()))
+        self._send(member, ("work", number, data))
 
-    def _give(self, process: Process, number: int, records: Records) -> None:
-        self._given += 1
-        task = _Task(self._given, number, records)
-        self._tasks[process] = task
-        self._searches[number].handed_out += len(records["key"])
+    def _ask_for_parts(self) -> None:
+        """Let those who have most give half of it away, as many as there are idle ones."""
+        working = [(member, task) for member, task in self._tasks.items() if task is not None]
+        wanted = len(self._tasks) - len(working) - sum(task.asked for _, task in working)
+        working.sort(key=lambda pair: -pair[1].count)
+        for member, task in working:
+            if wanted > 0 and not task.asked:
+                task.asked = True
+                wanted -= 1
+                self._send(member, ("share",))
+
+    def _send(self, member: Member, message: Any) -> None:
         try:
-            process.send(("work", task.number, number, records))
+            member.send(message)
         except OSError:
-            self._lose(process, "died")
+            self._lose(member, "died")
 
-    def _ask_back(self) -> None:
-        """Let those who work hand back what they have after their next batch: others are idle."""
-        for process, task in list(self._tasks.items()):
-            if task is not None and not task.asked_back:
-                task.asked_back = True
-                try:
-                    process.send(("back", task.number))
-                except OSError:
-                    self._lose(process, "died")
-
-    def _heard(self, seconds: float) -> Iterator[Process]:
-        """The processes that have something to say, after at most so many seconds."""
-        ready = set(wait([process.connection for process in self._tasks], seconds))
-        return (process for process in list(self._tasks) if process.connection in ready)
-
-    def _hear(self, process: Process) -> None:
+    def _hear(self, member: Member) -> None:
         try:
-            kind, *rest = process.receive()
+            kind, *rest = member.receive()
         except (EOFError, OSError):
-            self._lose(process, "died")
+            self._lose(member, "died")
             return
-        if kind == "offer":
-            self._judge(process, *rest)
-        elif kind == "done":
-            task = self._tasks[process]
+        task = self._tasks[member]
+        if kind == "failed":
+            self._lose(member, f"failed: {rest[0]}")
+        elif kind == "offer":
+            self._judge(member, *rest)
+        elif kind == "note":
             assert task is not None
-            records, report = rest
-            self._searches[task.search].absorb(report)
-            self._returned(task, records)
-            self._tasks[process] = None
-        else:
-            self._lose(process, f"failed: {rest[0]}")
+            task.bounded, task.count, task.lowest = rest
+        elif kind == "report":
+            assert task is not None
+            records, count, lowest, given, report = rest
+            search = self._searches[task.search]
+            search.absorb(report)
+            search.frontier.put(given)
+            asked = task.asked and not given
+            self._tasks[member] = (
+                _Task(task.search, records, count, lowest, asked=asked) if count else None
+            )
 
-    def _judge(self, process: Process, number: int, points: Tensor) -> None:
+    def _judge(self, member: Member, number: int, points: Tensor) -> None:
         """Look at points that might be counterexamples."""
         search = self._searches[number]
         found = search.confirm(points)
         if found is not None:
             search.found = found
             return
-        try:
-            process.send(("no",))
-        except OSError:
-            self._lose(process, "died")
+        self._send(member, ("no",))
 
-    def _lose(self, process: Process, how: str) -> None:
+    def _leave_stopped(self) -> None:
+        """Go on without processes that were stopped a while ago."""
+        for member in list(self._tasks):
+            if not member.stopped:
+                self._stopped.pop(member, None)
+            elif time.monotonic() - self._stopped.setdefault(member, time.monotonic()) >= (
+                self._stalled
+            ):
+                self._lose(member, "stopped")
+
+    def _lose(self, member: Member, how: str) -> None:
         """Go on without a process, or with a new one in its place."""
+        if member not in self._tasks:
+            return
         LOG.warning("a process of the search has %s", how.strip())
-        self._dismiss(process)
+        self._dismiss(member)
         if self._restarts and not how.startswith("failed"):
             self._restarts -= 1
             try:
@@ -193,9 +213,3 @@ class Crew:
             step = f"split on {len(self._tasks)} processes, {search.bounded} bounded"
             known = None if left == float("inf") else left
             tell(Stage(step, search.open, search.lowest, known))
-
-
-def _serve(
-    searches: Sequence[Divisible], budget: Budget, turn: float, connection: Connection
-) -> None:
-    Worker(connection, turn).serve(searches, budget)

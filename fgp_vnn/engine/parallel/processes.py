@@ -15,19 +15,23 @@ import socket
 import struct
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import only_watched
+from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.host import share_limits
 from fgp_vnn.engine.parallel.messages import packed, unpacked
-from fgp_vnn.strategy import COMMON
+from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.strategy import COMMON, Sharing
 
 
 def can_fork() -> bool:
@@ -37,20 +41,59 @@ def can_fork() -> bool:
     return linux and only_watched() and not bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
+class Member(ABC):
+    """A process that works on searches, seen from the first one."""
+
+    @abstractmethod
+    def send(self, message: Any) -> None:
+        """Send a message; raises OSError if nobody is there any more, or nobody reads it."""
+
+    @abstractmethod
+    def receive(self) -> Any:
+        """The next message, which has begun to arrive; raises EOFError or OSError if nobody is
+        there any more, or the rest of it does not come."""
+
+    @property
+    @abstractmethod
+    def stopped(self) -> bool:
+        """Whether it does nothing, and says nothing, until somebody lets it go on."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the process at once, whatever it is doing."""
+
+
+class Staff(ABC):
+    """Where processes come from that work on searches."""
+
+    @abstractmethod
+    def hire(
+        self,
+        searches: Sequence[Divisible],
+        budget: Budget,
+        numbers: Sharing,
+        others: Sequence[Member],
+        parts: int,
+    ) -> Member:
+        """A process that works on parts of searches, within a budget, beside others, in one of so
+        many parts of the memory that limits leave; raises OSError if there is none."""
+
+    @abstractmethod
+    def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
+        """Those that have something to say, after at most so many seconds."""
+
+
 @dataclass(eq=False)
-class Process:
+class Process(Member):
     """A process that was forked, seen from this one."""
 
     number: int
     connection: Connection
 
     def send(self, message: Any) -> None:
-        """Send a message; raises OSError if nobody is there any more, or nobody reads it."""
         self.connection.send_bytes(packed(message))
 
     def receive(self) -> Any:
-        """The next message, which has begun to arrive; raises EOFError or OSError if nobody is
-        there any more, or the rest of it does not come."""
         return unpacked(self.connection.recv_bytes())
 
     def awaited(self, seconds: float) -> Any:
@@ -59,8 +102,15 @@ class Process:
             raise TimeoutError(f"nothing was heard for {seconds:.0f} s")
         return self.receive()
 
+    @property
+    def stopped(self) -> bool:
+        try:
+            about = Path(f"/proc/{self.number}/stat").read_text()
+        except OSError:  # it has ended, or this system does not tell
+            return False
+        return about.rpartition(")")[2].split()[0] in "Tt"
+
     def end(self) -> None:
-        """End the process at once, whatever it is doing."""
         with suppress(OSError):
             os.kill(self.number, signal.SIGKILL)
         self.connection.close()

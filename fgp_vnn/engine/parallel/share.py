@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.story import LOG, Stage, tell
@@ -25,23 +26,36 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
     numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
     enough = _watched(search, forecast, numbers.tell)
     with problem.timed("search"):
-        while True:
-            if problem.jobs > 1 and can_fork():
-                search.run(_until_ripe(search, numbers.alone, enough))
-                if len(search.frontier) > 1 and search.found is None and not search.enough():
-                    try:
-                        with Crew([search], problem.jobs, search.budget, numbers) as crew:
-                            crew.work(lambda: search.found is not None or enough())
-                    except OSError as error:
-                        LOG.warning("no more processes: %s", error)
-            search.run(enough)
-            left = forecast.left()
-            if not _goes_on(problem, search, left, near):
-                break
-            near = left.bounds
+        with ExitStack() as stack:
+            crew = _hired(problem, search, enough, stack)
+            while True:
+                if crew is not None:
+                    crew.work(lambda: search.found is not None or enough())
+                search.run(enough)
+                left = forecast.left()
+                if not _goes_on(problem, search, left, near):
+                    break
+                near = left.bounds
         outcome = search.outcome()
         problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome
+
+
+def _hired(
+    problem: Problem, search: Divisible, enough: Callable[[], bool], stack: ExitStack
+) -> Crew | None:
+    """Processes for a search that has not ended before they pay."""
+    numbers = problem.strategy.crew
+    if problem.jobs < 2 or not can_fork():
+        return None
+    search.run(_until_ripe(search, numbers.alone, enough))
+    if len(search.frontier) < 2 or search.found is not None or search.enough():
+        return None
+    try:
+        return stack.enter_context(Crew([search], problem.jobs, problem.budget, numbers))
+    except OSError as error:
+        LOG.warning("no more processes: %s", error)
+        return None
 
 
 def _until_ripe(

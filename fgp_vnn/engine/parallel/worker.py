@@ -7,8 +7,7 @@ import queue
 import time
 import traceback
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,21 +17,34 @@ from fgp_vnn.base.threads import start_watching
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.parallel.messages import packed, unpacked
 from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.strategy import Sharing
+
+
+class Line(Protocol):
+    """One end of a line to another process."""
+
+    def send_bytes(self, data: bytes, /) -> None:
+        """Send a message; raises OSError if nobody is there any more."""
+
+    def recv_bytes(self) -> bytes:
+        """The next message; raises EOFError or OSError if nobody is there any more."""
 
 
 class Worker:
     """Copies of searches, and a line to the process that hands out their parts.
 
-    It hears ("work", task, number of a search, records), ("no",) to points that it has offered, and
-    ("back", task) if somebody is idle. It says ("offer", number of a search, points), ("done",
-    records, report), and ("failed", why), after which it ends.
+    It hears ("work", number of a search, packed records), ("share",) if somebody is idle, and
+    ("no",) to points that it has offered. It says ("offer", number of a search, points), ("note",
+    bounded since its last report, open, lowest level), ("report", packed records that it keeps,
+    their number, their lowest level, records that it gives away, report), and ("failed", why),
+    after which it ends. With a report that nothing is kept it waits for work.
     """
 
-    def __init__(self, connection: Connection, turn: float) -> None:
-        self._connection, self._turn = connection, turn
-        self._tasks: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()
+    def __init__(self, line: Line, numbers: Sharing) -> None:
+        self._line, self._numbers = line, numbers
+        self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._asked_back = -1  # a task whose records others wait for
+        self._asked = False  # others have nothing to do
 
     def serve(self, searches: Sequence[Divisible], budget: Budget) -> None:
         """Work on what is handed out, for as long as there is somebody who does so."""
@@ -43,26 +55,47 @@ class Worker:
             ]
             with torch.no_grad():
                 while True:
-                    task, number, records = self._tasks.get()
-                    self._work(task, copies[number], records)
+                    number, records = self._tasks.get()
+                    self._work(copies[number], unpacked(records))
         except BaseException:
             self._say("failed", traceback.format_exc())
 
-    def _work(self, task: int, search: Divisible, records: Any) -> None:
-        """Go on from some records for a turn, of one batch at least."""
+    def _work(self, search: Divisible, records: Any) -> None:
+        """Go on from some records until nothing is open; half of what is goes to others when these
+        are idle, and all of it is told from time to time."""
         search.frontier.put(records)
-        begun, end = False, time.monotonic() + self._turn
+        begun, noted = False, time.monotonic()
+        due = noted + self._numbers.turn
 
         def until() -> bool:
-            nonlocal begun
-            asked = self._asked_back == task or time.monotonic() >= end
-            stop = (begun and asked) or search.budget.expired()
+            nonlocal begun, noted, due
+            now, count = time.monotonic(), len(search.frontier)
+            if self._asked and count > 1:
+                self._asked = False
+                self._report(search, 2)
+            elif begun and now >= due:
+                self._report(search)
+                spent = time.monotonic() - now
+                due = now + max(self._numbers.turn, spent / self._numbers.telling)
+            elif begun and now >= noted + self._numbers.pause:
+                noted = now
+                self._say("note", search.bounded, count, search.frontier.lowest)
             begun = True
-            return stop
+            return search.budget.expired()
 
         search.run(until)
-        left = search.frontier.pop(len(search.frontier)) if len(search.frontier) else {}
-        self._say("done", left, search.report())
+        self._report(search)
+        while search.budget.expired() and len(search.frontier):
+            time.sleep(1.0)  # until the first process, which keeps the time, ends this one
+
+    def _report(self, search: Divisible, ways: int = 0) -> None:
+        """Say what was found since the last report, give one of so many parts of what is open
+        away, if any, and say what is kept."""
+        frontier = search.frontier
+        given = frontier.part(ways) if ways else {}
+        count, lowest = len(frontier), frontier.lowest
+        kept = packed(frontier.everything()) if count else b""
+        self._say("report", kept, count, lowest, given, search.report())
 
     def _confirm(self, number: int) -> Confirm:
         """What offers points to the first process, which ends this one if it accepts any."""
@@ -75,19 +108,20 @@ class Worker:
 
     def _say(self, *message: Any) -> None:
         try:
-            self._connection.send_bytes(packed(message))
+            self._line.send_bytes(packed(message))
         except OSError:
             os._exit(0)
 
     def _listen(self) -> None:
         try:
             while True:
-                kind, *rest = unpacked(self._connection.recv_bytes())
+                kind, *rest = unpacked(self._line.recv_bytes())
                 if kind == "work":
-                    self._tasks.put((rest[0], rest[1], rest[2]))
+                    self._asked = False
+                    self._tasks.put((rest[0], rest[1]))
                 elif kind == "no":
                     self._answers.put(None)
-                elif kind == "back":
-                    self._asked_back = rest[0]
+                elif kind == "share":
+                    self._asked = True
         except (EOFError, OSError):
             os._exit(0)  # the first process is gone, and a computation cannot be asked to stop
