@@ -21,6 +21,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.host import cores
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.many import Doubles, box_of, log_box, proved_at_once
+from fgp_vnn.engine.parallel.actors import Actors
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog, ProofLog
 from fgp_vnn.engine.settings import Settings
@@ -44,6 +45,7 @@ class Boxes:
     settings: Settings
     proof: bool = False  # whether to keep a log of what is proved
     strategy: Strategy = field(default_factory=Strategy)
+    staff: Actors | None = None  # of a cluster, if that is to search
     logs: list[ProofLog] = field(init=False, default_factory=list)
     verdicts: list[Verdict] = field(init=False, default_factory=list)
     _load: float = field(init=False, default=0.0)  # seconds
@@ -98,6 +100,7 @@ class Boxes:
         dtype = getattr(torch, settings.precision)
         network = loaded.network.to(device, dtype)
         jobs = settings.jobs or cores() if device.type == "cpu" else 1  # a GPU has work for one
+        jobs = jobs if self.staff is None else self.staff.capacity
         deployment = None if program is None else self._deployment(program)
         proved = self._proved_together(network, prop, budget) if program is None else {}
         for number, case in enumerate(prop.cases):
@@ -122,7 +125,7 @@ class Boxes:
             judge = Judge(case.lower, case.upper, loaded.runtime.run, prop.broken_by)
             query = ask(asked, domain, case.unsafe)
             log = self._log(query, number)
-            yield Problem(query, judge, settings, budget, self.strategy, log, jobs)
+            yield Problem(query, judge, settings, budget, self.strategy, log, jobs, self.staff)
             if self.verdicts[-1].status == "sat":
                 return
 

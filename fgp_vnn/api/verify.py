@@ -29,6 +29,7 @@ from fgp_vnn.base.story import Stage, listening
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.budget.budget import Budget, check_seconds
+from fgp_vnn.engine.parallel.actors import hired
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import check_certificate, make_settings
 from fgp_vnn.property import Property, load_property
@@ -78,7 +79,7 @@ def verify(
         asked = _property(prop, inputs, unsafe, limit().memory)
         boxes = Boxes(chosen, proof=certificate is not None)
         try:
-            with memory_errors():
+            with memory_errors(), hired(chosen) as boxes.staff:
                 if several or asked.joint is not None:
                     if about_files:
                         raise for_one_network_only("certificates and --float32-semantics are")

@@ -4,87 +4,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.cluster import Cluster
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Instance
 
-EMBEDDED = "local"
-_LOOPBACK = "127.0.0.1"
-# Ray reads these when it is imported. The second makes it listen on the loopback address alone.
-_ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
 _CLOSE_SECONDS = 5.0  # for an actor to clean up before it is killed
 _EXTRA_SECONDS = 330.0  # for an actor to start its worker, on top of the limits of the instance
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """A connection to Ray, and how many instances it can hold at once."""
-
-    capacity: int
-    resources: dict[str, int]  # what one instance takes
-    folder: str | None  # for files of the workers, if they are all on this machine
-
-
-@contextmanager
-def connected(address: str, jobs: int | None, device: str) -> Iterator[Cluster]:
-    """Join the cluster at `address`, or start one in this machine for as long as the run lasts."""
-    embedded = address == EMBEDDED
-    if embedded:
-        os.environ.update(_ENVIRONMENT)
-    try:
-        import ray
-    except ImportError as error:
-        raise InputError("--cluster needs Ray: pip install 'fgp-vnn[cluster]'") from error
-    with tempfile.TemporaryDirectory(prefix="fgp-vnn-", ignore_cleanup_errors=True) as folder:
-        _join(ray, address, jobs, folder)
-        try:
-            yield _described(ray, address, jobs, device, folder if embedded else None)
-        finally:
-            ray.shutdown()
-
-
-def _join(ray: Any, address: str, jobs: int | None, folder: str) -> None:
-    quiet = {"logging_level": "ERROR", "log_to_driver": False}
-    try:
-        if address == EMBEDDED:
-            ray.init(
-                num_cpus=jobs or os.cpu_count(),
-                include_dashboard=False,
-                _node_ip_address=_LOOPBACK,
-                _temp_dir=folder,
-                **quiet,
-            )
-        else:
-            ray.init(address=address, **quiet)
-    except Exception as error:  # whatever Ray raises, it is the address that is of no use
-        raise InputError(f"--cluster {address}: cannot connect: {one_line(error)}") from error
-
-
-def _described(
-    ray: Any, address: str, jobs: int | None, device: str, folder: str | None
-) -> Cluster:
-    if folder is not None and ray.util.get_node_ip_address() != _LOOPBACK:
-        raise InputError("Ray does not keep to the loopback address; start a cluster yourself")
-    totals = ray.cluster_resources()
-    unit = "GPU" if device != "cpu" and totals.get("GPU", 0) >= 1 else "CPU"
-    capacity = int(totals.get(unit, 0))
-    if capacity < 1:
-        raise InputError(f"--cluster {address}: the cluster has no cores")
-    resources = {"num_gpus": 1, "num_cpus": 0} if unit == "GPU" else {"num_cpus": 1}
-    return Cluster(min(jobs or capacity, capacity), resources, folder)
 
 
 class NodeWorker:

@@ -217,6 +217,25 @@ def threads(text: str) -> int:
     return _integer(text, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
 
 
+def add_cluster(parser: argparse.ArgumentParser, what: str) -> None:
+    """Where to run, or to search, other than here."""
+    parser.add_argument(
+        "--cluster",
+        type=_address,
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+        help=f"{what} on a Ray cluster (ray://head:10001), or on one inside this "
+        "machine (default: neither)",
+    )
+
+
+def _address(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("an address, or nothing at all, not an empty text")
+    return text
+
+
 def jobs(text: str) -> int:
     """A number of processes from the command line."""
     return _integer(text, 1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")

@@ -24,6 +24,7 @@ from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.truth import read_truth
 from fgp_vnn.budget.budget import GIGABYTE
 from fgp_vnn.cli.arguments import (
+    add_cluster,
     add_precision,
     add_search_arguments,
     count,
@@ -94,14 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=10.0,
         help="seconds over time until a kill (%(default)g)",
     )
-    parser.add_argument(
-        "--cluster",
-        nargs="?",
-        const="local",
-        metavar="ADDRESS",
-        help="run on a Ray cluster (ray://head:10001), or on one inside this "
-        "machine (default: neither)",
-    )
+    add_cluster(parser, "run")
     parser.add_argument(
         "--retry-errors", action="store_true", help="run instances in error again (default: no)"
     )
@@ -116,8 +110,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return 0 if all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
     settings = _settings(args)
-    if args.cluster == "":
-        raise InputError("--cluster: an address, or nothing at all, not an empty text")
     benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
     if report_problems(benchmark, keep_going=args.keep_going):
         return 2
@@ -203,7 +195,8 @@ def _solvers(
         return [GuardedWorker(spec(jobs), logs / f"worker-{slot}.log") for slot in range(jobs)]
 
     def on_cluster(waiting: int) -> Sequence[Solver]:
-        from fgp_vnn.bench.cluster import RayWorker, connected
+        from fgp_vnn.base.cluster import connected
+        from fgp_vnn.bench.cluster import RayWorker
 
         most = None if args.jobs is None else min(args.jobs, waiting)
         cluster = stack.enter_context(connected(args.cluster, most, args.device))

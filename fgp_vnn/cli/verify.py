@@ -18,6 +18,7 @@ from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
+    add_cluster,
     add_limits,
     add_precision,
     add_search_arguments,
@@ -67,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes that search, once a second is not enough (default: one for each core)",
     )
+    add_cluster(parser, "search")
     add_threads(parser)
     add_search_arguments(parser)
     add_precision(parser)
@@ -85,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
             set_threads(args.threads)
             settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
+            settings["cluster"] = args.cluster
             settings["certificate"] = args.certificate
             if args.timeout is not None:
                 settings["timeout"] = max(ends - time.monotonic(), LEAST_SECONDS)

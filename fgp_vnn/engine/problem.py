@@ -16,7 +16,7 @@ from fgp_vnn.base.spread import ALONE, Spread
 from fgp_vnn.base.verdict import Counterexample, Status, Verdict
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.engine.parallel.processes import can_fork
+from fgp_vnn.engine.parallel.processes import Staff, can_fork
 from fgp_vnn.engine.parallel.spread import ForkedSpread
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
@@ -44,6 +44,7 @@ class Problem:
     strategy: Strategy
     log: NullLog  # of what is proved
     jobs: int = 1  # processes that may search
+    staff: Staff | None = None  # where these come from; None: they are copies of this one
     bounds: LayerBounds = field(init=False, default_factory=lambda: LayerBounds((), ()))
     condensed: Condensed | None = field(init=False, default=None)  # the query, if it is made yet
     lift: Through = field(init=False, default_factory=lambda: _same)  # to the original input

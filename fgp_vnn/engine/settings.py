@@ -27,7 +27,7 @@ _SEARCH = (*_ANYWHERE, "engine", "variant", "attack", "alternate", "lp")
 _WALK = ("stable", "signed", "combined", "cache_first", "batch")
 # What each of the library's functions makes use of.
 ROUTES: Mapping[str, tuple[str, ...]] = {
-    "verify": (*_SEARCH, "precision", "float32_semantics", "jobs"),
+    "verify": (*_SEARCH, "precision", "float32_semantics", "jobs", "cluster"),
     "certify": (*_SEARCH, *_WALK, "reduce"),
     "bounds": _ANYWHERE,
     "radius": (*_ANYWHERE, "engine", "reduce"),
@@ -47,6 +47,7 @@ class Settings:
     precision: Literal["float64", "float32"] = "float64"
     memory: float | None = None  # gigabytes for the process; None: what it has and half of the rest
     jobs: int | None = None  # processes that search; None: the cores that there are
+    cluster: str | None = None  # the address of a Ray cluster that searches, or "local"
     seed: int = 0
     float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
     stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
@@ -86,6 +87,8 @@ class Settings:
             raise InputError(
                 f"jobs is {self.jobs!r}; it must be a whole number from 1 to {MOST_JOBS}"
             )
+        if self.cluster is not None and not (isinstance(self.cluster, str) and self.cluster):
+            raise InputError(f"cluster is {self.cluster!r}; it must be the address of a cluster")
         if self.batch is not None and not (_whole(self.batch) and 1 <= self.batch < BATCHES):
             raise InputError(f"batch is {self.batch!r}; it must be a whole number of at least 1")
 

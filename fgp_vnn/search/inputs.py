@@ -92,6 +92,7 @@ class InputSplits(Divisible):
         self.statistics = {"boxes": 0, "bundles": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
         self._turns = BoxNeurons.of(query, confirm, budget, how)
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
+        self._part = False  # of a search that others work on as well
 
     @property
     def bounded(self) -> int:
@@ -170,6 +171,9 @@ class InputSplits(Divisible):
         # What is made of the network once, is made once for all.
         made = "_forward", "_curved", "_trial", "_coarse"
         fresh.__dict__ |= {name: getattr(self, name) for name in made}
+        fresh._part = True
+        if fresh._turns is not None and self._turns is not None:
+            fresh._turns.few = self._turns.few
         return fresh
 
     def _collect(self, *boxes: Tensor) -> None:
@@ -237,7 +241,8 @@ class InputSplits(Divisible):
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
             known = read(*_left(bounded, share))
-        if self.found is None and self._turns is not None and len(self.frontier):
+        more = self._part or len(self.frontier)  # than this batch
+        if self.found is None and self._turns is not None and more:
             bounded, self.found, spent = self._turns.take(bounded, _open(bounded), self.budget)
             self.statistics["bundles"] += spent
             known = read(*_left(bounded, share))

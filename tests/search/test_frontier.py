@@ -96,3 +96,18 @@ def test_everything_can_be_looked_at_again_and_again() -> None:
     for _ in range(2):
         assert sorted(frontier.everything()["name"].tolist()) == [7, 9]
     assert len(frontier) == 2
+
+
+@given(st.integers(0, 40), st.integers(1, 5))
+def test_a_part_has_low_and_high_records_alike(count: int, ways: int) -> None:
+    frontier = Frontier(ENOUGH)
+    push(
+        frontier, [float((n * 7919) % 31) for n in range(max(count, 1))], list(range(max(count, 1)))
+    )
+    held, names = len(frontier), list[int]()
+    for left in range(ways, 0, -1):
+        before = frontier.everything()["key"].sort().values if len(frontier) else torch.zeros(0)
+        taken = frontier.part(left)
+        assert taken["key"].sort().values.tolist() == before[left - 1 :: left].tolist()
+        names += taken["name"].tolist()
+    assert sorted(names) == list(range(held)) and not len(frontier)

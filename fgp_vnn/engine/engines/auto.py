@@ -5,7 +5,7 @@ from __future__ import annotations
 from fgp_vnn.engine.engines import WALK, Question, Steps
 
 SETTINGS: dict[Question, tuple[str, ...]] = {
-    "verify": (*WALK, "lp", "attack", "jobs"),
+    "verify": (*WALK, "lp", "attack", "jobs", "cluster"),
     "certify": (*WALK, "lp", "attack"),
     "radius": (),
 }

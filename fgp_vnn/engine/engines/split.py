@@ -5,7 +5,7 @@ from __future__ import annotations
 from fgp_vnn.engine.engines import Question, Steps
 
 SETTINGS: dict[Question, tuple[str, ...]] = {
-    "verify": ("lp", "attack", "jobs"),
+    "verify": ("lp", "attack", "jobs", "cluster"),
     "certify": ("lp", "attack"),
     "radius": (),
 }

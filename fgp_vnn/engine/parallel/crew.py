@@ -84,14 +84,24 @@ class Crew:
             if teller.due():
                 self._tell()
             self._hand_out()
-            if not any(self._tasks.values()):
+            if not any(self._tasks.values()) and not any(s.open for s in self._searches):
                 break
             self._ask_for_parts()
             pause = min(self._numbers.pause, max(self._budget.left(), 0.0))
+            if not any(self._tasks.values()):
+                self._do_here(pause)  # until one has started
+                pause = 0.0
             for member in self._staff.heard(list(self._tasks), pause):
-                self._hear(member)
+                if member in self._tasks:
+                    self._hear(member)
             self._leave_stopped()
             self._count()
+
+    def _do_here(self, seconds: float) -> None:
+        """Go on with a search for so long."""
+        end = time.monotonic() + seconds
+        for search in self._searches:
+            search.run(lambda search=search: search.enough() or time.monotonic() >= end)  # type: ignore[misc]
 
     def _hire(self) -> None:
         others = list(self._tasks)
@@ -118,7 +128,7 @@ class Crew:
 
     def _hand_out(self) -> None:
         """Give every idle process a fair part of what is open here."""
-        idle = [member for member, task in self._tasks.items() if task is None]
+        idle = [member for member, task in self._tasks.items() if task is None and member.ready]
         for left, member in zip(range(len(idle), 0, -1), idle, strict=True):
             waiting = [n for n, search in enumerate(self._searches) if len(search.frontier)]
             if not waiting:

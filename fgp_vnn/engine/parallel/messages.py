@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from fgp_vnn.network.activations import table
+from fgp_vnn.network.activations.base import Activation
 
 
 def packed(message: Any) -> bytes:
@@ -26,4 +34,21 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if type(value) is Tensor:
             return torch.from_numpy, (value.detach().cpu().numpy(),)
+        if isinstance(value, Activation) and id(value) in _constants():
+            return getattr, (sys.modules[_constants()[id(value)][0]], _constants()[id(value)][1])
+        if isinstance(value, ModuleType):
+            return import_module, (value.__name__,)
         return NotImplemented
+
+
+@cache
+def _constants() -> Mapping[int, tuple[str, str]]:
+    """Where the activations are that there is one of: elsewhere, that one is meant as well."""
+    folder = table.__name__.rpartition(".")[0]
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith(folder):
+            for own, value in vars(module).items():
+                if isinstance(value, Activation):
+                    found[id(value)] = name, own
+    return found

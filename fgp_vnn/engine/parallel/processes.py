@@ -54,6 +54,11 @@ class Member(ABC):
         there any more, or the rest of it does not come."""
 
     @property
+    def ready(self) -> bool:
+        """Whether it has started."""
+        return True
+
+    @property
     @abstractmethod
     def stopped(self) -> bool:
         """Whether it does nothing, and says nothing, until somebody lets it go on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import pickle
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -45,15 +46,16 @@ def _hired(
     problem: Problem, search: Divisible, enough: Callable[[], bool], stack: ExitStack
 ) -> Crew | None:
     """Processes for a search that has not ended before they pay."""
-    numbers = problem.strategy.crew
-    if problem.jobs < 2 or not can_fork():
+    numbers, staff = problem.strategy.crew, problem.staff
+    if staff is None and (problem.jobs < 2 or not can_fork()):
         return None
     search.run(_until_ripe(search, numbers.alone, enough))
     if len(search.frontier) < 2 or search.found is not None or search.enough():
         return None
     try:
-        return stack.enter_context(Crew([search], problem.jobs, problem.budget, numbers))
-    except OSError as error:
+        crew = Crew([search], problem.jobs, problem.budget, numbers, staff)
+        return stack.enter_context(crew)
+    except (OSError, pickle.PicklingError, AttributeError) as error:
         LOG.warning("no more processes: %s", error)
         return None
 

@@ -1,0 +1,165 @@
+"""Actors of a Ray cluster as those who work on a search.
+
+A search is sent to every actor once, as bytes; parts of it and reports travel as they do between
+processes of one machine. Who dies, with its node or alone, or has not answered for a while, costs
+what it has found since its last report.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+
+from fgp_vnn.base.cluster import Cluster, connected
+from fgp_vnn.base.threads import start_watching
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.engine.parallel.messages import packed, unpacked
+from fgp_vnn.engine.parallel.processes import Member, Staff
+from fgp_vnn.engine.parallel.worker import Worker
+from fgp_vnn.engine.settings import Settings
+from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.strategy import Sharing
+
+_POLL = 1.0  # seconds after which an actor answers, even if it has nothing to say
+_SILENT = 10.0  # seconds without an answer, after which it counts as stopped
+_STARTING = 120.0  # the same for one that has not answered yet
+
+
+@contextmanager
+def hired(settings: Settings) -> Iterator[Actors | None]:
+    """The actors that are asked for; none where a search is to stay on this machine."""
+    if settings.cluster is None:
+        yield None
+        return
+    with connected(settings.cluster, settings.jobs, "cpu") as cluster:
+        yield Actors(cluster)
+
+
+class _Queues:
+    """The line of a worker to whoever calls its actor."""
+
+    def __init__(self) -> None:
+        self.inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.outbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def send_bytes(self, data: bytes, /) -> None:
+        self.outbox.put(data)
+
+    def recv_bytes(self) -> bytes:
+        return self.inbox.get()
+
+
+class Node:
+    """Runs on a node: a worker, and what it hears and says."""
+
+    def __init__(self, searches: bytes, seconds: float, memory: int, numbers: Sharing) -> None:
+        torch.set_num_threads(1)
+        budget = Budget(time.monotonic() + seconds, memory)
+        self._line = _Queues()
+        worker = Worker(self._line, numbers)
+        start_watching("worker", worker.serve, unpacked(searches), budget)
+
+    def hear(self, data: bytes) -> None:
+        """Hand a message on to the worker."""
+        self._line.inbox.put(data)
+
+    def say(self, seconds: float) -> list[bytes]:
+        """What the worker says next; nothing after so many seconds."""
+        outbox = self._line.outbox
+        found = []
+        with suppress(queue.Empty):
+            found.append(outbox.get(timeout=seconds))
+            while True:
+                found.append(outbox.get_nowait())
+        return found
+
+
+class Actor(Member):
+    """An actor, seen from the process that hands out work."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle, self._said = handle, deque[bytes]()
+        self._begun, self._heard = time.monotonic(), math.inf
+        self._lost = False
+        self.answer = handle.say.remote(_POLL)
+
+    @property
+    def ready(self) -> bool:
+        return self._heard < math.inf
+
+    @property
+    def stopped(self) -> bool:
+        if not self.ready:
+            return time.monotonic() - self._begun > _STARTING
+        return time.monotonic() - self._heard > _SILENT
+
+    def send(self, message: Any) -> None:
+        self._handle.hear.remote(packed(message))
+
+    def collect(self) -> int:
+        """Take the answer that has arrived; how many messages it has, or one where it tells that
+        the actor is lost."""
+        import ray
+
+        try:
+            found = ray.get(self.answer)
+        except ray.exceptions.RayError:
+            self._lost = True
+            return 1
+        self._heard = time.monotonic()
+        self._said.extend(found)
+        self.answer = self._handle.say.remote(_POLL)
+        return len(found)
+
+    def receive(self) -> Any:
+        if self._lost and not self._said:
+            raise EOFError("the actor is lost")
+        return unpacked(self._said.popleft())
+
+    def end(self) -> None:
+        import ray
+
+        with suppress(Exception):  # it may be gone, or its node, or the cluster
+            ray.kill(self._handle)
+
+
+class Actors(Staff):
+    """Actors of a cluster, one for each core."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.capacity = cluster.capacity
+
+    def hire(
+        self,
+        searches: Sequence[Divisible],
+        budget: Budget,
+        numbers: Sharing,
+        others: Sequence[Member],
+        parts: int,
+    ) -> Actor:
+        import ray
+
+        # What is made on the way of a proof stays here: a copy has a way of its own.
+        data = packed([search.copy(_nobody, budget) for search in searches])
+        make = ray.remote(max_concurrency=4, **self._cluster.resources)(Node)
+        return Actor(make.remote(data, budget.left(), budget.memory, numbers))
+
+    def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
+        import ray
+
+        answers = {member.answer: member for member in members if isinstance(member, Actor)}
+        some = ray.wait(list(answers), num_returns=len(answers), timeout=0)[0]
+        some = some or ray.wait(list(answers), num_returns=1, timeout=seconds)[0]
+        return [answers[a] for a in some for _ in range(answers[a].collect())]
+
+
+def _nobody(points: object) -> None:
+    """Confirms nothing: a worker asks whoever hands out its work."""

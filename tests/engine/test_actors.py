@@ -1,0 +1,158 @@
+"""Searches on a real Ray of two nodes: a lost node costs what it had, and nothing else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fgp_vnn.base.cluster import Cluster
+from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.cli.main import main
+from fgp_vnn.engine.parallel.actors import Actors
+from fgp_vnn.engine.parallel.crew import Crew
+from fgp_vnn.engine.parallel.messages import packed, unpacked
+from fgp_vnn.network.activations.base import RELU
+from fgp_vnn.network.activations.gates import SILU
+from fgp_vnn.search.divisible import Divisible
+from fgp_vnn.strategy import Sharing
+from tests.engine.test_crew import accounted_for, by_inputs, by_neurons, nearly
+from tests.helpers.places import ROOT
+from tests.helpers.random_cases import exact_confirm
+
+HASTY = Sharing(alone=(0.0, 0.0), turn=0.0, pause=0.01)
+LIMIT = 200.0  # seconds, for a machine that is slow
+
+
+def nobody(points: object) -> None:
+    """Confirms nothing."""
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    """A cluster of two nodes with a core each, on this machine."""
+    pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", str(ROOT))
+    patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster as Nodes
+
+    try:
+        found = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
+        found.add_node(num_cpus=1)
+        found.connect()
+        yield found
+        import ray
+
+        ray.shutdown()
+        found.shutdown()
+    finally:
+        patch.undo()
+
+
+class Waiting(Crew):
+    """A crew that leaves all of the work to others."""
+
+    def _do_here(self, seconds: float) -> None:
+        time.sleep(0.01)
+
+
+def share(search: Divisible, after: Callable[[], object] = lambda: None) -> set[int]:
+    """Let two actors work on a search; how many of these had a part at a time."""
+    working: set[int] = set()
+
+    def over() -> bool:
+        working.add(sum(task is not None for task in crew._tasks.values()))
+        after()
+        return search.found is not None or search.enough()
+
+    staff = Actors(Cluster(2, {"num_cpus": 1}, None))
+    with torch.no_grad(), Waiting([search], 2, search.budget, HASTY, staff) as crew:
+        crew.work(over)
+    return working
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begin", [by_inputs, by_neurons])
+def test_actors_prove_what_one_process_does_and_all_of_it(nodes: Any, begin: Any) -> None:
+    search = begin(nearly(0.02, 6), lambda points: None, Budget.of(LIMIT, None))
+    working = share(search)
+    assert search.outcome().status == "unsat"
+    assert max(working) >= 1  # two, unless the first is done before the other has started
+    assert search.handed_out == 0 and search.closed == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_a_counterexample_of_an_actor_is_judged_here(nodes: Any) -> None:
+    query = nearly(-0.02)
+    exact, refusals = exact_confirm(query), iter(range(3))
+    search = by_inputs(
+        query,
+        lambda p: None if next(refusals, None) is not None else exact(p),
+        Budget.of(LIMIT, None),
+    )
+    share(search)
+    assert search.outcome().status == "sat"
+
+
+@pytest.mark.slow
+def test_a_lost_node_costs_only_its_parts(nodes: Any) -> None:
+    """The second node is taken away while it works; the search ends on the first one."""
+    search = by_neurons(nearly(0.05, 3), lambda points: None, Budget.of(LIMIT, None))
+    other, lost = nodes.list_all_nodes()[-1], list[float]()
+
+    def lose() -> None:
+        out = search.handed_out
+        if not lost and out:
+            lost.append(search.closed)
+            nodes.remove_node(other)
+
+    share(search, lose)
+    assert lost and lost[0] < 1
+    assert search.handed_out == 0
+    assert accounted_for(search) == pytest.approx(1)
+    search.run(search.enough)
+    assert search.outcome().status in ("unsat", "unknown") and search.open == 0
+
+
+def test_an_activation_that_there_is_one_of_stays_that_one_elsewhere() -> None:
+    assert unpacked(packed([RELU, SILU])) == [RELU, SILU]
+    assert unpacked(packed(RELU)) is RELU and unpacked(packed(SILU)) is SILU
+
+
+@pytest.mark.parametrize("begin", [by_inputs, by_neurons])
+def test_a_search_that_was_sent_goes_on_as_it_would_have_here(begin: Any) -> None:
+    search = begin(nearly(0.1, 4), nobody, UNLIMITED)
+    records, found = packed(search.frontier.everything()), []
+    for copy in (search.copy(nobody, UNLIMITED), None):
+        own = copy or unpacked(packed(search.copy(nobody, UNLIMITED))).copy(nobody, UNLIMITED)
+        own.frontier.put(unpacked(records))
+        with torch.no_grad():
+            own.run(own.enough)
+        found.append((own.bounded, own.closed))
+    assert found[0] == found[1] and found[0][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"), [(True, "pip install 'fgp-vnn[cluster]'"), (False, "not an empty text")]
+)
+def test_a_cluster_that_is_not_there_is_one_line(
+    missing: bool,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    folder = tmp_path / "example"
+    assert main(["demo", "--files", str(folder)]) == 0
+    capsys.readouterr()
+    files = [str(folder / "model.onnx"), str(folder / "property.vnnlib")]
+    assert main(["verify", *files, "--cluster", *([] if missing else [""])]) == 2
+    error = capsys.readouterr().err
+    assert said in error and len(error.strip().splitlines()) == 1
