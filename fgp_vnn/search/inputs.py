@@ -241,8 +241,9 @@ class InputSplits(Divisible):
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
             known = read(*_left(bounded, share))
-        more = self._part or len(self.frontier)  # than this batch
-        if self.found is None and self._turns is not None and more:
+        # A turn takes as long for few boxes as for many.
+        many = len(self.frontier) or (self._part and 2 * len(share) >= self.batch)
+        if self.found is None and self._turns is not None and many:
             bounded, self.found, spent = self._turns.take(bounded, _open(bounded), self.budget)
             self.statistics["bundles"] += spent
             known = read(*_left(bounded, share))
