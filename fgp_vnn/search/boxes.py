@@ -157,3 +157,15 @@ def bound_exactly(
 def score(query: Query, least: Tensor) -> Tensor:
     """How far a box [boxes] is from being decided: its worst disjunct's best row."""
     return query.worst(least).amin(-1)
+
+
+def open_boxes(bounded: BoundedBoxes) -> Tensor:
+    """Which boxes [boxes] are open and can be split."""
+    return ~bounded.closed & can_be_split(bounded.left).any(-1)
+
+
+def left_open(bounded: BoundedBoxes, share: Tensor) -> tuple[Tensor, ...]:
+    """How many boxes are open and can be split, how many are open and cannot be, and the share
+    [boxes] of those that are closed."""
+    open_ = open_boxes(bounded)
+    return open_.sum(), (~bounded.closed & ~open_).sum(), (share * bounded.closed).sum()

@@ -27,6 +27,7 @@ class Divisible(ABC):
     frontier: Frontier  # what is open, but for what is handed out
     batch: int  # records that are bounded at once
     found: Counterexample | None = None
+    part: bool = False  # of a search that others work on as well
     handed_out: int = 0  # records that copies of the search have
     lowest_out: float = math.inf  # the lowest level of these
     bounded_out: int = 0  # that copies have bounded since their last reports

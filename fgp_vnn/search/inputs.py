@@ -33,7 +33,9 @@ from fgp_vnn.search.boxes import (
     bound_exactly,
     can_be_split,
     halves,
+    left_open,
     only_rounding,
+    open_boxes,
     score,
 )
 from fgp_vnn.search.curved_boxes import CurvedRows, bound_curved
@@ -92,7 +94,6 @@ class InputSplits(Divisible):
         self.statistics = {"boxes": 0, "bundles": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
         self._turns = BoxNeurons.of(query, confirm, budget, how)
         self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
-        self._part = False  # of a search that others work on as well
 
     @property
     def bounded(self) -> int:
@@ -145,8 +146,7 @@ class InputSplits(Divisible):
         while len(self.frontier) and self.found is None and not until():
             if teller.due():
                 left = self.budget.left()
-                known = None if left == torch.inf else left
-                told = len(self.frontier), self.frontier.lowest, known
+                told = self.open, self.frontier.lowest, None if left == torch.inf else left
                 tell(Stage(f"split, {self.bounded} boxes bounded", *told))
             self._pace.begin()
             parts, share = self._halved(self.frontier.pop(max(self.batch // 2, 1)))
@@ -169,16 +169,16 @@ class InputSplits(Divisible):
         if self._keep is not forget:
             fresh._keep = fresh._collect
         # What is made of the network once, is made once for all.
-        made = "_forward", "_curved", "_trial", "_coarse"
-        fresh.__dict__ |= {name: getattr(self, name) for name in made}
-        fresh._part = True
+        for name in ("_forward", "_curved", "_trial", "_coarse"):
+            fresh.__dict__[name] = getattr(self, name)
         if fresh._turns is not None and self._turns is not None:
             fresh._turns.few = self._turns.few
+        fresh.part = True
         return fresh
 
     def _collect(self, *boxes: Tensor) -> None:
-        *parts, closed = boxes
-        self._kept.append((*(part[closed] for part in parts), closed[closed]))
+        closed = boxes[-1]
+        self._kept.append(tuple(part[closed] for part in boxes))
 
     def report(self) -> Any:
         found = self.statistics, self._closed, self._reasons, self._kept
@@ -197,10 +197,9 @@ class InputSplits(Divisible):
 
     def outcome(self) -> Outcome:
         statistics, stuck = self.statistics, self.statistics["stuck"]
-        left = self.open
         if self.found is not None:
             return Outcome("sat", self.found, statistics=statistics)
-        left = 0 if self._hopeless else left
+        left = 0 if self._hopeless else self.open
         if left and self.budget.expired():
             reason = f"time is up with {left} boxes open"
             return Outcome("timeout", reason=reason, statistics=statistics)
@@ -224,11 +223,11 @@ class InputSplits(Divisible):
         points = bounded.points.flatten(0, 1)
         near = Near.of(coarse, points, coarse.network(points), attack.in_boxes.offer)
         again = only_rounding(self.query, bounded)
-        offered, unsure, *known = read(near.flags.sum(), again.sum(), *_left(bounded, share))
+        offered, unsure, *known = read(near.flags.sum(), again.sum(), *left_open(bounded, share))
         if unsure and coarse is not self.query:
             at = places(again, unsure)
             bounded = bound_exactly(self.query, parts, bounded, at, self.budget, how)
-            known = read(*_left(bounded, share))
+            known = read(*left_open(bounded, share))
         self._keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
         self.found = near.confirmed(self.confirm, offered, attack.in_boxes.offer)
         self._batches += 1
@@ -240,13 +239,14 @@ class InputSplits(Divisible):
             self.found = descend(coarse, self.confirm, self.budget, attack.in_boxes, starts)
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
-            known = read(*_left(bounded, share))
-        # A turn takes as long for few boxes as for many.
-        many = len(self.frontier) or (self._part and 2 * len(share) >= self.batch)
+            known = read(*left_open(bounded, share))
+        many = len(self.frontier) or (
+            self.part and 2 * len(share) >= self.batch
+        )  # few cost as much
         if self.found is None and self._turns is not None and many:
-            bounded, self.found, spent = self._turns.take(bounded, _open(bounded), self.budget)
+            bounded, self.found, spent = self._turns.take(bounded, open_boxes(bounded), self.budget)
             self.statistics["bundles"] += spent
-            known = read(*_left(bounded, share))
+            known = read(*left_open(bounded, share))
         if self.found is None:
             self._push_open(bounded, share, known)
 
@@ -272,11 +272,11 @@ class InputSplits(Divisible):
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
     def _push_open(self, bounded: BoundedBoxes, share: Tensor, known: list[float]) -> None:
-        """Keep the boxes that are open and can be split, given what is `_left`."""
+        """Keep the boxes that are open and can be split, given what is `left_open`."""
         count, stuck, closed = known
         self._closed += closed
         self.statistics["stuck"] += int(stuck)
-        open_ = places(_open(bounded), count)
+        open_ = places(open_boxes(bounded), count)
         self.frontier.push(
             score(self.query, bounded.nominal)[open_],
             lower=bounded.left.lower[open_],
@@ -292,15 +292,3 @@ class InputSplits(Divisible):
         parts = Parts(taken["lower"], taken["upper"], taken["signs"])
         pull = torch.where(can_be_split(parts), taken["pull"], -torch.inf)
         return halves(parts, pull.argmax(-1)), taken["share"].repeat(2) / 2
-
-
-def _open(bounded: BoundedBoxes) -> Tensor:
-    """Which boxes [boxes] are open and can be split."""
-    return ~bounded.closed & can_be_split(bounded.left).any(-1)
-
-
-def _left(bounded: BoundedBoxes, share: Tensor) -> tuple[Tensor, ...]:
-    """How many boxes are open and can be split, how many are open and cannot be, and the share
-    [boxes] of those that are closed."""
-    open_ = _open(bounded)
-    return open_.sum(), (~bounded.closed & ~open_).sum(), (share * bounded.closed).sum()
