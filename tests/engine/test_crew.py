@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.parallel.crew import Crew
-from fgp_vnn.engine.parallel.processes import Member, Process, fork
+from fgp_vnn.engine.parallel.processes import Process, fork
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
@@ -191,44 +190,6 @@ def test_what_a_stopped_process_had_is_done_by_another(begin: Begin) -> None:
     assert stopped
     assert search.outcome().status == "unsat"
     assert search.closed == pytest.approx(1)
-
-
-@BOTH
-def test_who_has_nothing_to_do_is_given_half_of_what_another_has(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Processes report nothing by themselves before they are done."""
-    given, give = list[Member](), Crew._give
-
-    def noted(self: Crew, member: Member, number: int, records: dict[str, Tensor]) -> None:
-        given.append(member)
-        give(self, member, number, records)
-
-    monkeypatch.setattr(Crew, "_give", noted)
-    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
-    patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.01)
-    with torch.no_grad(), Crew([search], 3, UNLIMITED, patient) as crew:
-        crew.work(search.enough)
-    assert len(set(given)) > 1 and len(given) > 2
-    assert search.outcome().status == "unsat" and search.closed == pytest.approx(1)
-
-
-@BOTH
-def test_what_is_bounded_elsewhere_is_counted_before_it_is_reported(begin: Begin) -> None:
-    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
-    patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.0)
-    before, seen = search.bounded, list[int]()
-
-    def over() -> bool:
-        seen.append(search.bounded_out)
-        return search.bounded_out > 30
-
-    with torch.no_grad(), Crew([search], 2, UNLIMITED, patient) as crew:
-        crew.work(over)
-    assert seen[-1] > 30  # and is done once more, for nobody has reported it
-    assert search.bounded_out == search.handed_out == 0
-    assert search.bounded >= before
-    assert accounted_for(search) == pytest.approx(1)
 
 
 @BOTH

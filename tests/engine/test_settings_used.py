@@ -42,10 +42,11 @@ UNUSUAL: dict[str, Any] = {
     "cache_first": False,
     "batch": 7,
     "jobs": 3,
+    "cluster": "local",
 }
 # What is spent before a problem is made: the caller's own, and read where it is.
 AT_THE_DOOR = {
-    "verify": {"device", "memory", "precision", "float32_semantics", "engine", "jobs"},
+    "verify": {"device", "memory", "precision", "float32_semantics", "engine", "jobs", "cluster"},
     # The seed is also that of `Certifier.attack`; the row space is made for all engines.
     "certify": {"device", "memory", "engine", "seed", "reduce"},
 }

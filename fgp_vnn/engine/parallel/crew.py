@@ -97,6 +97,22 @@ class Crew:
             self._leave_stopped()
             self._count()
 
+    def gather(self, seconds: float) -> None:
+        """Let all who work report, and wait for that, so long at most: what is found is not lost
+        when they end."""
+        before = {member: task for member, task in self._tasks.items() if task is not None}
+        for member in before:
+            self._send(member, ("tell",))
+        end = time.monotonic() + min(seconds, self._budget.left())
+        while time.monotonic() < end:
+            waiting = [m for m, task in before.items() if self._tasks.get(m) is task]
+            if not waiting:
+                break
+            for member in self._staff.heard(waiting, self._numbers.pause):
+                if member in self._tasks:
+                    self._hear(member)
+        self._count()
+
     def _do_here(self, seconds: float) -> None:
         """Go on with a search for so long."""
         end = time.monotonic() + seconds

@@ -37,6 +37,8 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
                 if not _goes_on(problem, search, left, near):
                     break
                 near = left.bounds
+            if crew is not None and search.found is None:
+                crew.gather(numbers.turn)
         outcome = search.outcome()
         problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome

@@ -33,11 +33,12 @@ class Line(Protocol):
 class Worker:
     """Copies of searches, and a line to the process that hands out their parts.
 
-    It hears ("work", number of a search, packed records), ("share",) if somebody is idle, and
-    ("no",) to points that it has offered. It says ("offer", number of a search, points), ("note",
-    bounded since its last report, open, lowest level), ("report", packed records that it keeps,
-    their number, their lowest level, records that it gives away, report), and ("failed", why),
-    after which it ends. With a report that nothing is kept it waits for work.
+    It hears ("work", number of a search, packed records), ("share",) if somebody is idle,
+    ("tell",) if a report is wanted, and ("no",) to points that it has offered. It says ("offer",
+    number of a search, points), ("note", bounded since its last report, open, lowest level),
+    ("report", packed records that it keeps, their number, their lowest level, records that it
+    gives away, report), and ("failed", why), after which it ends. With a report that
+    nothing is kept it waits for work.
     """
 
     def __init__(self, line: Line, numbers: Sharing) -> None:
@@ -45,6 +46,7 @@ class Worker:
         self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._asked = False  # others have nothing to do
+        self._wanted = False  # a report
 
     def serve(self, searches: Sequence[Divisible], budget: Budget) -> None:
         """Work on what is handed out, for as long as there is somebody who does so."""
@@ -73,7 +75,8 @@ class Worker:
             if self._asked and count > 1:
                 self._asked = False
                 self._report(search, 2)
-            elif begun and now >= due:
+            elif self._wanted or (begun and now >= due):
+                self._wanted = False
                 self._report(search)
                 spent = time.monotonic() - now
                 due = now + max(self._numbers.turn, spent / self._numbers.telling)
@@ -117,11 +120,13 @@ class Worker:
             while True:
                 kind, *rest = unpacked(self._line.recv_bytes())
                 if kind == "work":
-                    self._asked = False
+                    self._asked = self._wanted = False
                     self._tasks.put((rest[0], rest[1]))
                 elif kind == "no":
                     self._answers.put(None)
                 elif kind == "share":
                     self._asked = True
+                elif kind == "tell":
+                    self._wanted = True
         except (EOFError, OSError):
             os._exit(0)  # the first process is gone, and a computation cannot be asked to stop

@@ -1,0 +1,74 @@
+"""How processes that work on one search share it out, and what is known of it meanwhile."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch import Tensor
+
+from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.engine.parallel.crew import Crew
+from fgp_vnn.engine.parallel.processes import Member
+from fgp_vnn.strategy import Sharing
+from tests.engine.test_crew import BOTH, Begin, accounted_for, nearly
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+
+
+@BOTH
+def test_who_has_nothing_to_do_is_given_half_of_what_another_has(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes report nothing by themselves before they are done."""
+    given, give = list[Member](), Crew._give
+
+    def noted(self: Crew, member: Member, number: int, records: dict[str, Tensor]) -> None:
+        given.append(member)
+        give(self, member, number, records)
+
+    monkeypatch.setattr(Crew, "_give", noted)
+    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.01)
+    with torch.no_grad(), Crew([search], 3, UNLIMITED, patient) as crew:
+        crew.work(search.enough)
+    assert len(set(given)) > 1 and len(given) > 2
+    assert search.outcome().status == "unsat" and search.closed == pytest.approx(1)
+
+
+@BOTH
+def test_what_is_bounded_elsewhere_is_counted_before_it_is_reported(begin: Begin) -> None:
+    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.0)
+    before, seen = search.bounded, list[int]()
+
+    def over() -> bool:
+        seen.append(search.bounded_out)
+        return search.bounded_out > 0
+
+    with torch.no_grad(), Crew([search], 2, UNLIMITED, patient) as crew:
+        crew.work(over)
+    assert seen[-1] > 0  # and is done once more, for nobody has reported it
+    assert search.bounded_out == search.handed_out == 0
+    assert search.bounded >= before
+    assert accounted_for(search) == pytest.approx(1)
+
+
+@BOTH
+def test_what_was_found_is_gathered_before_processes_end(begin: Begin) -> None:
+    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.0)
+    elsewhere = list[int]()
+
+    def over() -> bool:
+        elsewhere.append(search.bounded_out)
+        return search.bounded_out > 0
+
+    with torch.no_grad(), Crew([search], 2, UNLIMITED, patient) as crew:
+        crew.work(over)
+        here = search.bounded - elsewhere[-1]
+        crew.gather(60.0)
+    assert search.bounded >= here + elsewhere[-1] > here
+    assert search.bounded_out == search.handed_out == 0
+    assert accounted_for(search) == pytest.approx(1)
