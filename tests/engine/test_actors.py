@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.messages import packed, unpacked
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.activations.gates import SILU
+from fgp_vnn.network.maps.matrix import compressed
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.strategy import Sharing
 from tests.engine.test_crew import accounted_for, by_inputs, by_neurons, nearly
@@ -123,6 +125,26 @@ def test_a_lost_node_costs_only_its_parts(nodes: Any) -> None:
 def test_an_activation_that_there_is_one_of_stays_that_one_elsewhere() -> None:
     assert unpacked(packed([RELU, SILU])) == [RELU, SILU]
     assert unpacked(packed(RELU)) is RELU and unpacked(packed(SILU)) is SILU
+
+
+def test_a_compressed_matrix_arrives_as_it_is() -> None:
+    matrix = torch.eye(300, dtype=torch.float64)
+    matrix[0, 2] = 5.0
+    sent = compressed(matrix)
+    assert sent is not None
+    for one, other in zip(sent, unpacked(packed(sent)), strict=True):
+        assert other.layout is torch.sparse_csr
+        assert torch.equal(one.to_dense(), other.to_dense())
+
+
+def test_what_cannot_be_sent_is_searched_here() -> None:
+    """The error is one that a search without more processes goes on after."""
+    search = by_inputs(nearly(0.1, 4), nobody, UNLIMITED)
+    search.query = replace(search.query, network=lambda x: x)  # type: ignore[attr-defined]
+    staff = Actors(Cluster(2, {"num_cpus": 1}, None))
+    pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
+    with pytest.raises(OSError, match="cannot be sent"):
+        staff.hire([search], UNLIMITED, HASTY, [], 2)
 
 
 @pytest.mark.parametrize("begin", [by_inputs, by_neurons])

@@ -8,6 +8,7 @@ what it has found since its last report.
 from __future__ import annotations
 
 import math
+import pickle
 import queue
 import time
 from collections import deque
@@ -148,7 +149,10 @@ class Actors(Staff):
         import ray
 
         # What is made on the way of a proof stays here: a copy has a way of its own.
-        data = packed([search.copy(_nobody, budget) for search in searches])
+        try:
+            data = packed([search.copy(_nobody, budget) for search in searches])
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise OSError(f"the search cannot be sent: {error}") from error
         make = ray.remote(max_concurrency=4, **self._cluster.resources)(Node)
         return Actor(make.remote(data, budget.left(), budget.memory, numbers))
 

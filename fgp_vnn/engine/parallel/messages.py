@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import sys
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -33,12 +34,21 @@ def unpacked(data: bytes) -> Any:
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if type(value) is Tensor:
+            if value.layout is torch.sparse_csr:
+                parts = value.crow_indices(), value.col_indices(), value.values()
+                return _compressed, (*parts, tuple(value.shape))
             return torch.from_numpy, (value.detach().cpu().numpy(),)
         if isinstance(value, Activation) and id(value) in _constants():
             return getattr, (sys.modules[_constants()[id(value)][0]], _constants()[id(value)][1])
         if isinstance(value, ModuleType):
             return import_module, (value.__name__,)
         return NotImplemented
+
+
+def _compressed(rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that compressed rows are new in torch
+        return torch.sparse_csr_tensor(rows, columns, values, shape)
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import pickle
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -57,7 +56,7 @@ def _hired(
     try:
         crew = Crew([search], problem.jobs, problem.budget, numbers, staff)
         return stack.enter_context(crew)
-    except (OSError, pickle.PicklingError, AttributeError) as error:
+    except OSError as error:
         LOG.warning("no more processes: %s", error)
         return None
 
