@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     """Verify one property, write and print the verdict; the exit code."""
     begin = time.monotonic()
     _check_outputs(args)
-    with leave_on_interrupt():
+    # A cluster inside this machine is to be taken down.
+    with leave_on_interrupt() if args.cluster is None else nullcontext():
         finish, give_up = _ways_to_end(args, begin)
         ends = math.inf if args.timeout is None else begin + args.timeout
         with watched(ends, give_up, own_process=args.own_process) as conclude:
