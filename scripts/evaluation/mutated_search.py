@@ -57,7 +57,8 @@ _SLIVERS = (
     "search/test_inputs::boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly",
 )
 _INPUTS, _HALVES = (tested(f"search/{file}.py", *_SLIVERS) for file in ("inputs", "boxes"))
-_CREW = tested("engine/parallel/crew.py", "engine/test_crew")
+_CREW = tested("engine/parallel/crew.py", "engine/test_crew", "engine/test_crew_shares")
+_WORKER = tested("engine/parallel/worker.py", "engine/test_crew")
 _SHARED_NEURONS = tested("search/neurons.py", "engine/test_crew")
 _LEAVES = tested(
     "search/leaves.py", "search/test_leaves::a_region_is_not_closed_by_another_disjunct"
@@ -153,8 +154,19 @@ SEARCH: tuple[Change, ...] = (
         "middle), parts.upper.scatter(-1, index, middle)])",
     ),
     ("boxes too small to split are forgotten", _INPUTS, 'self.statistics["stuck"] += int', "int"),
-    ("what a dead process had is lost", _CREW, "self._returned(task, task.records)", "pass"),
-    ("what comes back open is lost", _CREW, "_returned(task, records)\n", "_returned(task, {})\n"),
+    (
+        "what a dead process had is lost",
+        _CREW,
+        "self._searches[task.search].frontier.put(unpacked(task.records))",
+        "pass",
+    ),
+    ("what is given away is lost", _CREW, "search.frontier.put(given)", "pass"),
+    (
+        "what a process keeps is forgotten once others have their part",
+        _WORKER,
+        "packed(frontier.everything()) if count",
+        "packed({}) if count",
+    ),
     (
         "regions that another process left open are forgotten",
         _SHARED_NEURONS,
