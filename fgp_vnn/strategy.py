@@ -246,6 +246,7 @@ class Neurons:
     # of oval21 take 321 | 49, 1688 | 444, 4829 | 1813, over 7395 | 789 bundles, and 0.6 | 0.4,
     # 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
     clipped: int = 8
+    fill: int = 128
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 

@@ -52,14 +52,17 @@ def _clipped(
     lowers, uppers = list(bounds.lower), list(bounds.upper)
     for k in range(1, len(losses)):
         if counts[k] and not setting.budget.expired():
-            neurons = chosen[k].topk(int(counts[k]), -1).indices
-            low, high = backward_neurons(
-                network, caps, k, neurons, known.lines(), rounding=rounding
-            )
-            low = torch.fmax(lowers[k].gather(-1, neurons), low)
-            high = torch.fmin(uppers[k].gather(-1, neurons), high)
-            lowers[k] = lowers[k].scatter(-1, neurons, low)
-            uppers[k] = uppers[k].scatter(-1, neurons, high)
+            # As many in each bundle: one that needs fewer gets the next ones in the bargain.
+            neurons = losses[k].topk(int(counts[k]), -1).indices
+            some = rows_at_once(network, k, 2 * _COPIES * len(at), setting.budget.at_once)
+            for part in torch.split(neurons, max(1, some), -1):
+                low, high = backward_neurons(
+                    network, caps, k, part, known.lines(), rounding=rounding
+                )
+                low = torch.fmax(lowers[k].gather(-1, part), low)
+                high = torch.fmin(uppers[k].gather(-1, part), high)
+                lowers[k] = lowers[k].scatter(-1, part, low)
+                uppers[k] = uppers[k].scatter(-1, part, high)
         known = known.followed_by(lowers[k], torch.maximum(lowers[k], uppers[k]))
     return torch.cat(lowers, -1), torch.cat(uppers, -1)
 

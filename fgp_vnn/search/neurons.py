@@ -47,6 +47,7 @@ class Decide(Goal):
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
     clipped: int = 0  # neurons of an open bundle that are bounded over what its bound leaves
+    fill: int = 0  # the same of all bundles of a batch together, where that is more
     near: float = 0.0  # part of a linear bound's range that it may lack, to be worth that
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
@@ -104,7 +105,8 @@ class Decide(Goal):
         if self.setting.ascent.looks:
             at = at[~closed & near(self.setting, bounded, self.near)]
         if len(at):
-            low, high = clip_neurons(self.setting, bounded, at, self.clipped, self.rounding)
+            most = max(self.clipped, self.fill // len(at))
+            low, high = clip_neurons(self.setting, bounded, at, most, self.rounding)
             closed = closed.index_copy(0, at, closed[at] | (low > high).any(-1))
             lower = lower.index_copy(0, at, low)
             upper = upper.index_copy(0, at, torch.maximum(low, high))
@@ -196,7 +198,8 @@ class NeuronSplits(Divisible):
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # What holds at counterexamples only has no form in a certificate.
         clipped = neurons.clipped if some and network.piecewise_linear else 0
-        goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
+        near = neurons.near
+        goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.fill, near)
         goal.rounding = rounding_of(setting)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
