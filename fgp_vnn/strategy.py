@@ -247,6 +247,7 @@ class Neurons:
     # 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
     clipped: int = 8
     fill: int = 128
+    again: float = 0.3
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 

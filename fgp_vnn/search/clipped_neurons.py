@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.backward import Backward, Rounding, backward_neurons
+from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward_neurons
 from fgp_vnn.budget.capacity import rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of
 from fgp_vnn.search.bundles import Bounded, Setting
@@ -75,6 +75,19 @@ def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
         return torch.zeros_like(bounded.bounds.lower[layer][at])
     intercept = bounded.bounds.lines()[layer].intercept[at]
     return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
+
+
+def promised(bounded: Bounded, after: LayerBounds, at: Tensor) -> Tensor:
+    """How far the linear bounds of the bundles numbered `at` [at] would rise with narrower bounds
+    of hidden neurons, by chords that are lower where they are highest."""
+    rise = torch.zeros_like(bounded.result.least[at, 0])
+    sides = zip(bounded.bounds.lines(), after.lines(), strict=True)
+    for layer, (line, lower) in enumerate(sides, 1):
+        coefficient = bounded.result.coefficients.get(layer)
+        if coefficient is not None:
+            fall = (line.intercept[at] - lower.intercept[at]).clamp(min=0)
+            rise = rise - (coefficient[at].clamp(max=0) * fall).sum((-2, -1))
+    return rise.nan_to_num()
 
 
 def _caps(setting: Setting, bounded: Bounded, at: Tensor) -> Caps:

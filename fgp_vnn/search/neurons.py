@@ -29,7 +29,7 @@ from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
 from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of, set_out
 from fgp_vnn.search.choice import choose
-from fgp_vnn.search.clipped_neurons import clip_neurons, near
+from fgp_vnn.search.clipped_neurons import clip_neurons, near, promised
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
@@ -49,6 +49,7 @@ class Decide(Goal):
     clipped: int = 0  # neurons of an open bundle that are bounded over what its bound leaves
     fill: int = 0  # the same of all bundles of a batch together, where that is more
     near: float = 0.0  # part of a linear bound's range that it may lack, to be worth that
+    again: float = torch.inf  # part of what it lacks that this promises, to be bounded once more
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
     unsettled: int = 0
@@ -118,10 +119,27 @@ class Decide(Goal):
         if not self.clipped:
             return super().choose(visited, at)
         bounds = self._local(visited.held).bounds
-        crossing = torch.cat(bounds.unstable(), -1)
-        halves = {name: part[at.repeat(2)] for name, part in visited.held.items()}
-        sharper = replace(visited.bounded, bounds=bounds, crossing=crossing)
-        return choose(self._local(halves), sharper, at)
+        rest, neuron = slice(None), torch.full_like(at, -1)
+        if self._repeats:
+            rise = promised(visited.bounded, bounds, at)
+            rest = torch.nonzero(~(rise >= -self.again * visited.level[at])).flatten()
+            at = at[rest]
+        if len(at):
+            crossing = torch.cat(bounds.unstable(), -1)
+            halves = {name: part[at.repeat(2)] for name, part in visited.held.items()}
+            sharper = replace(visited.bounded, bounds=bounds, crossing=crossing)
+            neuron[rest] = choose(self._local(halves), sharper, at)
+        return neuron
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether bundles may be bounded once more before they are split: a device would be asked
+        which."""
+        return bool(self.clipped) and self.setting.ascent.looks and self.again < torch.inf
+
+    def done(self, batch: Batch) -> Tensor | None:
+        """None is closed while it waits, but some are to be bounded once more."""
+        return torch.zeros_like(batch.level, dtype=torch.bool) if self._repeats else None
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Those that a longer ascent closes are returned; the rest are decided by projections, but
@@ -198,8 +216,9 @@ class NeuronSplits(Divisible):
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # What holds at counterexamples only has no form in a certificate.
         clipped = neurons.clipped if some and network.piecewise_linear else 0
-        near = neurons.near
-        goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.fill, near)
+        goal = Decide(
+            setting, confirm, effort, slopes.regions, clipped, neurons.fill, neurons.near, neurons.again
+        )
         goal.rounding = rounding_of(setting)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
