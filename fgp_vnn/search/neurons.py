@@ -18,7 +18,7 @@ from torch import Tensor
 from fgp_vnn.attack.descent import offer
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.reading import read
-from fgp_vnn.base.rounding import positive, rounded_down
+from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.budget.budget import Budget
@@ -35,6 +35,7 @@ from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.rebound import empty_ones
+from fgp_vnn.search.waiting_bounds import first_bounds, waiting_bounds, with_waiting
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -63,11 +64,7 @@ class Decide(Goal):
 
     def first(self, count: int) -> Held:
         """What is remembered of so many bundles to begin with: their bounds, if these change."""
-        if not self.clipped:
-            return {}
-        bounds = self.setting.bounds
-        sides = (torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper))
-        return _held(*sides)
+        return first_bounds(self.setting.bounds, count) if self.clipped else {}
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.setting.query, self._local(batch.held)
@@ -85,16 +82,7 @@ class Decide(Goal):
 
     def _local(self, held: Held) -> Setting:
         """The setting of bundles that have bounds of their own."""
-        if not self.clipped:
-            return self.setting
-        setting, dtype = self.setting, self.setting.rows.dtype
-        lower, upper = (
-            torch.split(held[side].to(dtype), setting.widths, -1) for side in ("lower", "upper")
-        )
-        # What is held was rounded outwards, and rounding errors are those of the whole domain.
-        lower = tuple(map(torch.maximum, lower, setting.bounds.lower))
-        upper = tuple(map(torch.minimum, upper, setting.bounds.upper))
-        return replace(setting, bounds=replace(setting.bounds, lower=lower, upper=upper))
+        return with_waiting(self.setting, held) if self.clipped else self.setting
 
     def _clip(self, visited: Visited) -> Visited:
         """The same with bounds for the halves of open bundles; those that turn out to hold no
@@ -111,7 +99,7 @@ class Decide(Goal):
             closed = closed.index_copy(0, at, closed[at] | (low > high).any(-1))
             lower = lower.index_copy(0, at, low)
             upper = upper.index_copy(0, at, torch.maximum(low, high))
-        return Visited(bounded, level, closed, _held(lower, upper))
+        return Visited(bounded, level, closed, waiting_bounds(lower, upper))
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """Where all neurons have become stable, any of them: one half is empty, and the other is
@@ -133,8 +121,7 @@ class Decide(Goal):
 
     @property
     def _repeats(self) -> bool:
-        """Whether bundles may be bounded once more before they are split: a device would be asked
-        which."""
+        """Whether bundles may be bounded once more; a device would have to be asked which."""
         return bool(self.clipped) and self.setting.ascent.looks and self.again < torch.inf
 
     def done(self, batch: Batch) -> Tensor | None:
@@ -176,12 +163,6 @@ class Decide(Goal):
         return bounded.bundles.at(torch.nonzero(closed).flatten()), at[~closed]
 
 
-def _held(lower: Tensor, upper: Tensor) -> Held:
-    """Bounds [bundles, neurons] in few bytes, rounded outwards."""
-    single = torch.float32
-    return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
-
-
 class NeuronSplits(Divisible):
     """The state of a search that splits neurons."""
 
@@ -216,9 +197,8 @@ class NeuronSplits(Divisible):
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # What holds at counterexamples only has no form in a certificate.
         clipped = neurons.clipped if some and network.piecewise_linear else 0
-        goal = Decide(
-            setting, confirm, effort, slopes.regions, clipped, neurons.fill, neurons.near, neurons.again
-        )
+        numbers = neurons.fill, neurons.near, neurons.again
+        goal = Decide(setting, confirm, effort, slopes.regions, clipped, *numbers)
         goal.rounding = rounding_of(setting)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between

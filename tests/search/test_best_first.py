@@ -56,6 +56,18 @@ class Twice(Apart):
         return torch.where(again, -1, super().choose(visited, at))
 
 
+class Marked(Twice):
+    """What waits with a bundle is its number of closed neurons."""
+
+    def visit(self, batch: Batch) -> Visited:
+        visited = super().visit(batch)
+        signs = batch.bundles.signs
+        before, now = batch.held["closed"], signs.count_nonzero(-1)
+        # A half has one more than its whole had, a repeated bundle as many.
+        assert bool(((now == before) | (now == before + 1)).all())
+        return visited._replace(held={**visited.held, "closed": now})
+
+
 def assert_covers(query: Query, cover: Bundles, rows: int, seed: int) -> None:
     """Every sampled point is in a bundle of every row."""
     member = inside(query, cover.signs, sample(query.domain, 200, seed))
@@ -93,6 +105,16 @@ def test_bundles_that_are_bounded_once_more_beside_halves_are_not_lost(
     assert_covers(query, Bundles.joined(found), query.disjuncts, 3)
     assert goal.repeated
     assert (search.closed == pytest.approx(1)) == (not len(search.frontier))
+
+
+def test_what_waits_with_a_bundle_stays_with_it() -> None:
+    _, setting, root = set_up(3, steps=0)
+    goal = Marked(setting)
+    search = BestFirst(goal, Frontier(1 << 20), 12)
+    none = torch.zeros(len(root.signs), dtype=torch.long)
+    search.begin(root, {"visits": none, "closed": none})
+    search.run(lambda: False)
+    assert goal.repeated and search.closed == pytest.approx(1)
 
 
 def test_a_cover_that_is_full_takes_no_more() -> None:
