@@ -8,13 +8,15 @@ first layer are left out: their bounds, and what they see of the cut, are exact 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward_neurons
-from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward_neurons
+from fgp_vnn.budget.capacity import parts, rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of
 from fgp_vnn.search.bundles import Bounded, Setting
 
@@ -26,21 +28,9 @@ def clip_neurons(
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
     `at`, with those of `most` neurons of each made anew; lower > upper where there are none."""
-    network, limit = setting.query.network, setting.budget.at_once
-    fit = rows_at_once(network, len(network.layers), 2 * most, limit) // _COPIES
-    rounding = rounding or Rounding(network, setting.query.domain, setting.bounds)
-    parts = torch.split(at, max(1, fit))
-    found = [_clipped(setting, bounded, some, most, rounding) for some in parts]
-    lower, upper = (torch.cat(side) for side in zip(*found, strict=True))
-    return lower, upper
-
-
-def _clipped(
-    setting: Setting, bounded: Bounded, at: Tensor, most: int, rounding: Rounding
-) -> tuple[Tensor, Tensor]:
     network, bounds = setting.query.network, bounded.bounds.at(at)
     caps = _caps(setting, bounded, at)
-    rounding = rounding.over(caps)
+    rounding = rounding or Rounding(network, setting.query.domain, setting.bounds)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
     least = whole.topk(min(most, whole.shape[-1]), -1).values[:, -1:]
@@ -54,17 +44,43 @@ def _clipped(
         if counts[k] and not setting.budget.expired():
             # As many in each bundle: one that needs fewer gets the next ones in the bargain.
             neurons = losses[k].topk(int(counts[k]), -1).indices
-            some = rows_at_once(network, k, 2 * _COPIES * len(at), setting.budget.at_once)
-            for part in torch.split(neurons, max(1, some), -1):
-                low, high = backward_neurons(
-                    network, caps, k, part, known.lines(), rounding=rounding
-                )
-                low = torch.fmax(lowers[k].gather(-1, part), low)
-                high = torch.fmin(uppers[k].gather(-1, part), high)
-                lowers[k] = lowers[k].scatter(-1, part, low)
-                uppers[k] = uppers[k].scatter(-1, part, high)
+            low, high = _over_caps(setting, caps, k, neurons, known.lines(), rounding)
+            low = torch.fmax(lowers[k].gather(-1, neurons), low)
+            high = torch.fmin(uppers[k].gather(-1, neurons), high)
+            lowers[k] = lowers[k].scatter(-1, neurons, low)
+            uppers[k] = uppers[k].scatter(-1, neurons, high)
         known = known.followed_by(lowers[k], torch.maximum(lowers[k], uppers[k]))
     return torch.cat(lowers, -1), torch.cat(uppers, -1)
+
+
+def _over_caps(
+    setting: Setting,
+    caps: Caps,
+    k: int,
+    neurons: Tensor,
+    lines: Sequence[Lines],
+    rounding: Rounding,
+) -> tuple[Tensor, Tensor]:
+    """Lower and upper bounds [at, m] of neurons [at, m] of map number `k`, each over its cap; as
+    many at a time as fit into the memory, and none once time is up."""
+    network, (bundles, count) = setting.query.network, neurons.shape
+    fit = max(1, rows_at_once(network, k, 2 * _COPIES, setting.budget.at_once))
+    low = torch.full(neurons.shape, -torch.inf, dtype=network.dtype, device=neurons.device)
+    high = -low
+    for some in parts(bundles, fit // count):
+        mine = caps.at(some)
+        here = [Lines(*(_part(side, some) for side in line)) for line in lines]
+        for these in parts(count, fit):
+            if not setting.budget.expired():
+                low[some, these], high[some, these] = backward_neurons(
+                    network, mine, k, neurons[some, these], here, rounding=rounding.over(mine)
+                )
+    return low, high
+
+
+def _part(side: Tensor | None, some: slice) -> Tensor | None:
+    """What is known of some of the bundles, or of all alike."""
+    return side if side is None or len(side) == 1 else side[some]
 
 
 def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
