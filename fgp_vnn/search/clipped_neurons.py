@@ -20,6 +20,7 @@ from fgp_vnn.budget.capacity import parts, rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of
 from fgp_vnn.search.bundles import Bounded, Setting
 
+_HARDLY = 0.01  # part of what chords cost that has to be gained
 _COPIES = 2  # as many as in a backward pass that a support over a cut domain makes
 
 
@@ -95,15 +96,18 @@ def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
 
 def promised(bounded: Bounded, after: LayerBounds, at: Tensor) -> Tensor:
     """How far the linear bounds of the bundles numbered `at` [at] would rise with narrower bounds
-    of hidden neurons, by chords that are lower where they are highest."""
+    of hidden neurons, by chords that are lower; 0 where these cost hardly less than before, so that
+    nothing is bounded again and again."""
     rise = torch.zeros_like(bounded.result.least[at, 0])
+    cost = rise
     sides = zip(bounded.bounds.lines(), after.lines(), strict=True)
     for layer, (line, lower) in enumerate(sides, 1):
         coefficient = bounded.result.coefficients.get(layer)
         if coefficient is not None:
-            fall = (line.intercept[at] - lower.intercept[at]).clamp(min=0)
-            rise = rise - (coefficient[at].clamp(max=0) * fall).sum((-2, -1))
-    return rise.nan_to_num()
+            weight, before = -coefficient[at].clamp(max=0), line.intercept[at]
+            cost = cost + (weight * before).sum((-2, -1))
+            rise = rise + (weight * (before - lower.intercept[at])).sum((-2, -1))
+    return torch.where(rise > _HARDLY * cost, rise, 0.0).nan_to_num(0.0, 0.0, 0.0)
 
 
 def _caps(setting: Setting, bounded: Bounded, at: Tensor) -> Caps:

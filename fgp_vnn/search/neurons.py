@@ -110,7 +110,8 @@ class Decide(Goal):
         rest, neuron = slice(None), torch.full_like(at, -1)
         if self._repeats:
             rise = promised(visited.bounded, bounds, at)
-            rest = torch.nonzero(~(rise >= -self.again * visited.level[at])).flatten()
+            lacks = -visited.level[at].clamp(max=0)
+            rest = torch.nonzero(~(rise > self.again * lacks)).flatten()
             at = at[rest]
         if len(at):
             crossing = torch.cat(bounds.unstable(), -1)

@@ -26,6 +26,10 @@ _AGAIN = tested(
     "search/best_first.py",
     "search/test_best_first::bundles_that_are_bounded_once_more_beside_halves_are_not_lost",
 )
+_GAINS = tested(
+    "search/neurons.py",
+    "search/test_clipped_neurons::a_bundle_that_lacks_nothing_is_split_and_not_bounded_for_ever",
+)
 _JOINED = tested(
     "search/best_first.py",
     "search/test_best_first::what_waits_with_a_bundle_stays_with_it",
@@ -83,6 +87,12 @@ CUTS: tuple[Change, ...] = (
         _AGAIN,
         "parts = [batch.at(again)] if len(again) else []",
         "parts = []",
+    ),
+    (
+        "bundles bounded once more where nothing is gained",
+        _GAINS,
+        "~(rise > self.again * lacks)",
+        "~(rise >= self.again * lacks)",
     ),
     (
         "bounds of other bundles beside halves",
