@@ -70,7 +70,7 @@ def _over_caps(
     high = -low
     for some in parts(bundles, fit // count):
         mine = caps.at(some)
-        here = [Lines(*(_part(side, some) for side in line)) for line in lines]
+        here = [_lines_of(line, some) for line in lines]
         for these in parts(count, fit):
             if not setting.budget.expired():
                 low[some, these], high[some, these] = backward_neurons(
@@ -79,9 +79,10 @@ def _over_caps(
     return low, high
 
 
-def _part(side: Tensor | None, some: slice) -> Tensor | None:
-    """What is known of some of the bundles, or of all alike."""
-    return side if side is None or len(side) == 1 else side[some]
+def _lines_of(lines: Lines, some: slice) -> Lines:
+    """The lines of ReLUs in some of the bundles, or in all alike."""
+    low, chord, intercept = (side if len(side) == 1 else side[some] for side in lines[:3])
+    return Lines(low, chord, intercept)
 
 
 def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:

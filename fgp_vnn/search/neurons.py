@@ -107,7 +107,7 @@ class Decide(Goal):
         if not self.clipped:
             return super().choose(visited, at)
         bounds = self._local(visited.held).bounds
-        rest, neuron = slice(None), torch.full_like(at, -1)
+        rest, neuron = torch.arange(len(at), device=at.device), torch.full_like(at, -1)
         if self._repeats:
             rise = promised(visited.bounded, bounds, at)
             lacks = -visited.level[at].clamp(max=0)

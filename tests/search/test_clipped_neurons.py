@@ -91,8 +91,8 @@ def test_a_rise_is_promised_by_the_chords_of_neurons_that_cost_the_bound() -> No
     bounded, lower, upper = clipped(setting, bundles, 30)
     at = torch.arange(len(bundles.signs))
     assert not bool(promised(bounded, bounded.bounds, at).any())
-    sides = (torch.split(side, setting.widths, -1) for side in (lower, upper))
-    rise = promised(bounded, LayerBounds(*sides), at)
+    lowers, uppers = (torch.split(side, setting.widths, -1) for side in (lower, upper))
+    rise = promised(bounded, LayerBounds(lowers, uppers), at)
     expected = lost = torch.zeros_like(rise)
     begin = 0
     for layer, width in enumerate(setting.widths, 1):
