@@ -203,11 +203,12 @@ def test_bounding_once_more_where_it_promises_much_takes_fewer_bundles() -> None
 
 
 @pytest.mark.slow
-def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes() -> None:
-    """Counterexamples are not confirmed, so that only wrong proofs could end the search early."""
-    how = Strategy(
-        neurons=Neurons(clipped=8, near=1e9, most=60), slopes=Slopes(bundles=Ascent(steps=2))
-    )
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(looks: bool) -> None:
+    """Counterexamples are not confirmed, so that only wrong proofs could end the search early. With
+    looks, bundles are bounded once more whenever that promises anything."""
+    neurons = Neurons(clipped=8, near=1e9, most=60, again=0.0)
+    how = Strategy(neurons=neurons, slopes=Slopes(bundles=Ascent(steps=2, looks=looks)))
     counts = {"sat": 0, "unsat": 0}
     for seed in range(100):
         case = random_case(seed)
