@@ -246,6 +246,13 @@ class Neurons:
     # of oval21 take 321 | 49, 1688 | 444, 4829 | 1813, over 7395 | 789 bundles, and 0.6 | 0.4,
     # 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
     clipped: int = 8
+    # The same of all bundles of a batch together, where that is more; and the part of what a bundle
+    # lacks that their narrower bounds have to promise, for it to be bounded once more before it is
+    # split. With 0 and infinity | 128 and 0.3 four of oval21 take 2071 | 1562, 635 | 484, 645 |
+    # 436, 198 | 60 bundles and 5.5 | 4.6, 1.8 | 1.8, 1.8 | 1.5, 2.2 | 1.5 seconds; with 0.1 in
+    # place of 0.3 three of them 1609, 464, 57 and 5.5, 2.0, 1.5.
+    fill: int = 128
+    again: float = 0.3
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 

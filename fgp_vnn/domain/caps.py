@@ -103,7 +103,7 @@ class Caps(Domain):
         origin = None if self.origin is None else self.origin.to(device, dtype)
         return Caps(self.whole.to(device, dtype), normal, level, origin)
 
-    def at(self, index: Tensor) -> Caps:
+    def at(self, index: Tensor | slice) -> Caps:
         """Some of the caps."""
         return Caps(self.whole, self.normal[index], self.level[index], self.origin)
 

@@ -70,7 +70,8 @@ def _search(whole: Domain, rows: Tensor, normal: Tensor, level: Tensor) -> _Foun
     best = low = _tangent(whole, rows, normal, level, none)
     # Far out the support is that of the normal, less at most that of -row.
     steep = (whole.support(normal) - level).expand_as(none)
-    rising = _Tangent(none, (-whole.support(-rows)).expand_as(none), steep)
+    back = low.value if whole.symmetric else whole.support(-rows)
+    rising = _Tangent(none, (-back).expand_as(none), steep)
     high, wanted = _Tangent(none + torch.inf, rising.value, steep), low.slope < 0
     for _ in range(TURNS):
         new = _tangent(whole, rows, normal, level, _meeting(low, rising, wanted))

@@ -99,6 +99,8 @@ def along(sizes: Tensor, radius: Tensor) -> Tensor:
         return (radius.squeeze(-2) + lost) @ sizes.T + lost * sizes.shape[-1]
     if sizes.dim() == 3 and radius.shape == (len(sizes), 1, sizes.shape[-1]):
         return (sizes @ (radius + lost).mT).squeeze(-1) + lost * sizes.shape[-1]
+    if radius.dim() == 2 and len(radius) == 1:  # one box
+        return sizes @ (radius[0] + lost) + lost * sizes.shape[-1]
     return (sizes * (radius + lost)).sum(-1) + lost * sizes.shape[-1]
 
 

@@ -176,11 +176,12 @@ class BestFirst:
         if len(gone):
             self.closed += closed
             self.keep(batch.bundles.at(gone))
-        if len(again):
-            self._process(batch.at(again))
-        if len(split) and not self.goal.over:
+        parts = [batch.at(again)] if len(again) else []
+        if len(split):
             some = None if where is None else Cut(*(part[split] for part in where))
-            self._process(_halved(batch.at(split), neuron[split], some))
+            parts.append(_halved(batch.at(split), neuron[split], some))
+        if parts:
+            self._process(_joined(parts))
 
     def _process(self, batch: Batch) -> None:
         """Bound a batch; close, settle or put back each of its bundles."""
@@ -227,6 +228,15 @@ def _restored(taken: Held) -> Batch:
     bundles = Bundles(disjunct, signs, *(part.to(dtype) for part in floats))
     held = {name: part for name, part in taken.items() if name not in _OWN}
     return Batch(bundles, taken["key"], taken["share"], held)
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    """One or two batches as one."""
+    if len(parts) == 1:
+        return parts[0]
+    level, share = (torch.cat([getattr(p, n) for p in parts]) for n in ("level", "share"))
+    held = {name: torch.cat([p.held[name] for p in parts]) for name in parts[0].held}
+    return Batch(Bundles.joined([part.bundles for part in parts]), level, share, held)
 
 
 def _halved(batch: Batch, neuron: Tensor, where: Cut | None) -> Batch:

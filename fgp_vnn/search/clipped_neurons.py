@@ -8,16 +8,19 @@ first layer are left out: their bounds, and what they see of the cut, are exact 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.backward import Backward, Rounding, backward_neurons
-from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward_neurons
+from fgp_vnn.budget.capacity import parts, rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of
 from fgp_vnn.search.bundles import Bounded, Setting
 
+_HARDLY = 0.01  # part of what chords cost that has to be gained
 _COPIES = 2  # as many as in a backward pass that a support over a cut domain makes
 
 
@@ -26,21 +29,9 @@ def clip_neurons(
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
     `at`, with those of `most` neurons of each made anew; lower > upper where there are none."""
-    network, limit = setting.query.network, setting.budget.at_once
-    fit = rows_at_once(network, len(network.layers), 2 * most, limit) // _COPIES
-    rounding = rounding or Rounding(network, setting.query.domain, setting.bounds)
-    parts = torch.split(at, max(1, fit))
-    found = [_clipped(setting, bounded, some, most, rounding) for some in parts]
-    lower, upper = (torch.cat(side) for side in zip(*found, strict=True))
-    return lower, upper
-
-
-def _clipped(
-    setting: Setting, bounded: Bounded, at: Tensor, most: int, rounding: Rounding
-) -> tuple[Tensor, Tensor]:
     network, bounds = setting.query.network, bounded.bounds.at(at)
     caps = _caps(setting, bounded, at)
-    rounding = rounding.over(caps)
+    rounding = rounding or Rounding(network, setting.query.domain, setting.bounds)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
     least = whole.topk(min(most, whole.shape[-1]), -1).values[:, -1:]
@@ -52,16 +43,46 @@ def _clipped(
     lowers, uppers = list(bounds.lower), list(bounds.upper)
     for k in range(1, len(losses)):
         if counts[k] and not setting.budget.expired():
-            neurons = chosen[k].topk(int(counts[k]), -1).indices
-            low, high = backward_neurons(
-                network, caps, k, neurons, known.lines(), rounding=rounding
-            )
+            # As many in each bundle: one that needs fewer gets the next ones in the bargain.
+            neurons = losses[k].topk(int(counts[k]), -1).indices
+            low, high = _over_caps(setting, caps, k, neurons, known.lines(), rounding)
             low = torch.fmax(lowers[k].gather(-1, neurons), low)
             high = torch.fmin(uppers[k].gather(-1, neurons), high)
             lowers[k] = lowers[k].scatter(-1, neurons, low)
             uppers[k] = uppers[k].scatter(-1, neurons, high)
         known = known.followed_by(lowers[k], torch.maximum(lowers[k], uppers[k]))
     return torch.cat(lowers, -1), torch.cat(uppers, -1)
+
+
+def _over_caps(
+    setting: Setting,
+    caps: Caps,
+    k: int,
+    neurons: Tensor,
+    lines: Sequence[Lines],
+    rounding: Rounding,
+) -> tuple[Tensor, Tensor]:
+    """Lower and upper bounds [at, m] of neurons [at, m] of map number `k`, each over its cap; as
+    many at a time as fit into the memory, and none once time is up."""
+    network, (bundles, count) = setting.query.network, neurons.shape
+    fit = max(1, rows_at_once(network, k, 2 * _COPIES, setting.budget.at_once))
+    low = torch.full(neurons.shape, -torch.inf, dtype=network.dtype, device=neurons.device)
+    high = -low
+    for some in parts(bundles, fit // count):
+        mine = caps.at(some)
+        here = [_lines_of(line, some) for line in lines]
+        for these in parts(count, fit):
+            if not setting.budget.expired():
+                low[some, these], high[some, these] = backward_neurons(
+                    network, mine, k, neurons[some, these], here, rounding=rounding.over(mine)
+                )
+    return low, high
+
+
+def _lines_of(lines: Lines, some: slice) -> Lines:
+    """The lines of ReLUs in some of the bundles, or in all alike."""
+    low, chord, intercept = (side if len(side) == 1 else side[some] for side in lines[:3])
+    return Lines(low, chord, intercept)
 
 
 def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
@@ -72,6 +93,22 @@ def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
         return torch.zeros_like(bounded.bounds.lower[layer][at])
     intercept = bounded.bounds.lines()[layer].intercept[at]
     return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
+
+
+def promised(bounded: Bounded, after: LayerBounds, at: Tensor) -> Tensor:
+    """How far the linear bounds of the bundles numbered `at` [at] would rise with narrower bounds
+    of hidden neurons, by chords that are lower; 0 where these cost hardly less than before, so that
+    nothing is bounded again and again."""
+    rise = torch.zeros_like(bounded.result.least[at, 0])
+    cost = rise
+    sides = zip(bounded.bounds.lines(), after.lines(), strict=True)
+    for layer, (line, lower) in enumerate(sides, 1):
+        coefficient = bounded.result.coefficients.get(layer)
+        if coefficient is not None:
+            weight, before = -coefficient[at].clamp(max=0), line.intercept[at]
+            cost = cost + (weight * before).sum((-2, -1))
+            rise = rise + (weight * (before - lower.intercept[at])).sum((-2, -1))
+    return torch.where(rise > _HARDLY * cost, rise, 0.0).nan_to_num(0.0, 0.0, 0.0)
 
 
 def _caps(setting: Setting, bounded: Bounded, at: Tensor) -> Caps:

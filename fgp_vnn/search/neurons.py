@@ -18,7 +18,7 @@ from torch import Tensor
 from fgp_vnn.attack.descent import offer
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.reading import read
-from fgp_vnn.base.rounding import positive, rounded_down
+from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.budget.budget import Budget
@@ -29,12 +29,13 @@ from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
 from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of, set_out
 from fgp_vnn.search.choice import choose
-from fgp_vnn.search.clipped_neurons import clip_neurons, near
+from fgp_vnn.search.clipped_neurons import clip_neurons, near, promised
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.rebound import empty_ones
+from fgp_vnn.search.waiting_bounds import first_bounds, waiting_bounds, with_waiting
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -47,7 +48,9 @@ class Decide(Goal):
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
     clipped: int = 0  # neurons of an open bundle that are bounded over what its bound leaves
+    fill: int = 0  # the same of all bundles of a batch together, where that is more
     near: float = 0.0  # part of a linear bound's range that it may lack, to be worth that
+    again: float = torch.inf  # part of what it lacks that this promises, to be bounded once more
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
     unsettled: int = 0
@@ -61,11 +64,7 @@ class Decide(Goal):
 
     def first(self, count: int) -> Held:
         """What is remembered of so many bundles to begin with: their bounds, if these change."""
-        if not self.clipped:
-            return {}
-        bounds = self.setting.bounds
-        sides = (torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper))
-        return _held(*sides)
+        return first_bounds(self.setting.bounds, count) if self.clipped else {}
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.setting.query, self._local(batch.held)
@@ -83,16 +82,7 @@ class Decide(Goal):
 
     def _local(self, held: Held) -> Setting:
         """The setting of bundles that have bounds of their own."""
-        if not self.clipped:
-            return self.setting
-        setting, dtype = self.setting, self.setting.rows.dtype
-        lower, upper = (
-            torch.split(held[side].to(dtype), setting.widths, -1) for side in ("lower", "upper")
-        )
-        # What is held was rounded outwards, and rounding errors are those of the whole domain.
-        lower = tuple(map(torch.maximum, lower, setting.bounds.lower))
-        upper = tuple(map(torch.minimum, upper, setting.bounds.upper))
-        return replace(setting, bounds=replace(setting.bounds, lower=lower, upper=upper))
+        return with_waiting(self.setting, held) if self.clipped else self.setting
 
     def _clip(self, visited: Visited) -> Visited:
         """The same with bounds for the halves of open bundles; those that turn out to hold no
@@ -104,11 +94,12 @@ class Decide(Goal):
         if self.setting.ascent.looks:
             at = at[~closed & near(self.setting, bounded, self.near)]
         if len(at):
-            low, high = clip_neurons(self.setting, bounded, at, self.clipped, self.rounding)
+            most = max(self.clipped, self.fill // len(at))
+            low, high = clip_neurons(self.setting, bounded, at, most, self.rounding)
             closed = closed.index_copy(0, at, closed[at] | (low > high).any(-1))
             lower = lower.index_copy(0, at, low)
             upper = upper.index_copy(0, at, torch.maximum(low, high))
-        return Visited(bounded, level, closed, _held(lower, upper))
+        return Visited(bounded, level, closed, waiting_bounds(lower, upper))
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """Where all neurons have become stable, any of them: one half is empty, and the other is
@@ -116,10 +107,27 @@ class Decide(Goal):
         if not self.clipped:
             return super().choose(visited, at)
         bounds = self._local(visited.held).bounds
-        crossing = torch.cat(bounds.unstable(), -1)
-        halves = {name: part[at.repeat(2)] for name, part in visited.held.items()}
-        sharper = replace(visited.bounded, bounds=bounds, crossing=crossing)
-        return choose(self._local(halves), sharper, at)
+        rest, neuron = torch.arange(len(at), device=at.device), torch.full_like(at, -1)
+        if self._repeats:
+            rise = promised(visited.bounded, bounds, at)
+            lacks = -visited.level[at].clamp(max=0)
+            rest = torch.nonzero(~(rise > self.again * lacks)).flatten()
+            at = at[rest]
+        if len(at):
+            crossing = torch.cat(bounds.unstable(), -1)
+            halves = {name: part[at.repeat(2)] for name, part in visited.held.items()}
+            sharper = replace(visited.bounded, bounds=bounds, crossing=crossing)
+            neuron[rest] = choose(self._local(halves), sharper, at)
+        return neuron
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether bundles may be bounded once more; a device would have to be asked which."""
+        return bool(self.clipped) and self.setting.ascent.looks and self.again < torch.inf
+
+    def done(self, batch: Batch) -> Tensor | None:
+        """None is closed while it waits, but some are to be bounded once more."""
+        return torch.zeros_like(batch.level, dtype=torch.bool) if self._repeats else None
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
         """Those that a longer ascent closes are returned; the rest are decided by projections, but
@@ -156,12 +164,6 @@ class Decide(Goal):
         return bounded.bundles.at(torch.nonzero(closed).flatten()), at[~closed]
 
 
-def _held(lower: Tensor, upper: Tensor) -> Held:
-    """Bounds [bundles, neurons] in few bytes, rounded outwards."""
-    single = torch.float32
-    return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
-
-
 class NeuronSplits(Divisible):
     """The state of a search that splits neurons."""
 
@@ -196,7 +198,8 @@ class NeuronSplits(Divisible):
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # What holds at counterexamples only has no form in a certificate.
         clipped = neurons.clipped if some and network.piecewise_linear else 0
-        goal = Decide(setting, confirm, effort, slopes.regions, clipped, neurons.near)
+        numbers = neurons.fill, neurons.near, neurons.again
+        goal = Decide(setting, confirm, effort, slopes.regions, clipped, *numbers)
         goal.rounding = rounding_of(setting)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between

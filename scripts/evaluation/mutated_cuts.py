@@ -18,6 +18,22 @@ _WAITING = tested(
     "search/test_clipped_neurons::bounds_that_wait_with_their_bundle_are_rounded_outwards",
     "search/test_clipped_neurons::a_search_that_clips_never_proves_what_an_exact_oracle_refutes",
 )
+_HELD = tested(
+    "search/waiting_bounds.py",
+    "search/test_clipped_neurons::bounds_that_wait_with_their_bundle_are_rounded_outwards",
+)
+_AGAIN = tested(
+    "search/best_first.py",
+    "search/test_best_first::bundles_that_are_bounded_once_more_beside_halves_are_not_lost",
+)
+_GAINS = tested(
+    "search/neurons.py",
+    "search/test_clipped_neurons::a_bundle_that_lacks_nothing_is_split_and_not_bounded_for_ever",
+)
+_JOINED = tested(
+    "search/best_first.py",
+    "search/test_best_first::what_waits_with_a_bundle_stays_with_it",
+)
 _REBOUND = tested("search/rebound.py", "search/test_rebound")
 
 CUTS: tuple[Change, ...] = (
@@ -62,9 +78,27 @@ CUTS: tuple[Change, ...] = (
     ("the other side of a half-space", _LEFT, "normal = -weight / size", "normal = weight / size"),
     (
         "bounds that wait rounded to nearest",
-        _WAITING,
+        _HELD,
         "-rounded_down(-upper, single)",
         "upper.to(single)",
+    ),
+    (
+        "bundles to be bounded once more that are forgotten",
+        _AGAIN,
+        "parts = [batch.at(again)] if len(again) else []",
+        "parts = []",
+    ),
+    (
+        "bundles bounded once more where nothing is gained",
+        _GAINS,
+        "~(rise > self.again * lacks)",
+        "~(rise >= self.again * lacks)",
+    ),
+    (
+        "bounds of other bundles beside halves",
+        _JOINED,
+        "held = {name: torch.cat([p.held[name] for p in parts])",
+        "held = {name: torch.cat([p.held[name].flip(0) for p in parts])",
     ),
     (
         "bundles closed by bounds that do not contradict each other",

@@ -36,6 +36,38 @@ class Apart(Goal):
         return visited.bounded.bundles.at(at)
 
 
+class Twice(Apart):
+    """Every other bundle is bounded once more before it is split."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.repeated = 0
+
+    def visit(self, batch: Batch) -> Visited:
+        visited = super().visit(batch)
+        return visited._replace(held={"visits": batch.held["visits"] + 1})
+
+    def done(self, batch: Batch) -> torch.Tensor:
+        return torch.zeros_like(batch.level, dtype=torch.bool)
+
+    def choose(self, visited: Visited, at: torch.Tensor) -> torch.Tensor:
+        again = (visited.held["visits"][at] % 2 == 1) & (at % 2 == 0)
+        self.repeated += int(again.sum())
+        return torch.where(again, -1, super().choose(visited, at))
+
+
+class Marked(Twice):
+    """What waits with a bundle is its number of closed neurons."""
+
+    def visit(self, batch: Batch) -> Visited:
+        visited = super().visit(batch)
+        signs = batch.bundles.signs
+        before, now = batch.held["closed"], signs.count_nonzero(-1)
+        # A half has one more than its whole had, a repeated bundle as many.
+        assert bool(((now == before) | (now == before + 1)).all())
+        return visited._replace(held={**visited.held, "closed": now})
+
+
 def assert_covers(query: Query, cover: Bundles, rows: int, seed: int) -> None:
     """Every sampled point is in a bundle of every row."""
     member = inside(query, cover.signs, sample(query.domain, 200, seed))
@@ -56,6 +88,33 @@ def test_closed_and_waiting_bundles_cover_the_domain_at_any_time(batch: int, ste
     assert_covers(query, Bundles.joined(found), query.disjuncts, 3)
     assert search.bundles >= cover.count + len(search.frontier)
     assert (search.closed == pytest.approx(1)) == (not len(search.frontier))
+
+
+@pytest.mark.parametrize("steps", [1, 4, 1000])
+@pytest.mark.parametrize("batch", [1, 6, 256])
+def test_bundles_that_are_bounded_once_more_beside_halves_are_not_lost(
+    batch: int, steps: int
+) -> None:
+    query, setting, root = set_up(3, steps=0)
+    cover, goal = Cover(), Twice(setting)
+    search = BestFirst(goal, Frontier(1 << 20), batch, cover.keep)
+    search.begin(root, {"visits": torch.zeros(len(root.signs), dtype=torch.long)})
+    left = iter(range(steps))
+    search.run(lambda: next(left, None) is None)
+    found = [*cover.parts, *search.waiting()]
+    assert_covers(query, Bundles.joined(found), query.disjuncts, 3)
+    assert goal.repeated
+    assert (search.closed == pytest.approx(1)) == (not len(search.frontier))
+
+
+def test_what_waits_with_a_bundle_stays_with_it() -> None:
+    _, setting, root = set_up(3, steps=0)
+    goal = Marked(setting)
+    search = BestFirst(goal, Frontier(1 << 20), 12)
+    none = torch.zeros(len(root.signs), dtype=torch.long)
+    search.begin(root, {"visits": none, "closed": none})
+    search.run(lambda: False)
+    assert goal.repeated and search.closed == pytest.approx(1)
 
 
 def test_a_cover_that_is_full_takes_no_more() -> None:

@@ -8,12 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask_values
+from fgp_vnn.search.best_first import Batch, Visited
 from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
-from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near
+from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near, promised
 from fgp_vnn.search.leaves import leaf_effort
 from fgp_vnn.search.neurons import Decide
+from fgp_vnn.search.waiting_bounds import waiting_bounds
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 from tests.helpers.random_cases import random_case
 from tests.helpers.small_networks import (
@@ -83,6 +86,84 @@ def test_clipped_bounds_are_never_looser_and_only_of_the_neurons_that_cost_most(
     assert narrower > 20
 
 
+def test_a_rise_is_promised_by_the_chords_of_neurons_that_cost_the_bound() -> None:
+    _, setting, bundles = example("linf", 3, 0.3)
+    bounded, lower, upper = clipped(setting, bundles, 30)
+    at = torch.arange(len(bundles.signs))
+    assert not bool(promised(bounded, bounded.bounds, at).any())
+    lowers, uppers = (torch.split(side, setting.widths, -1) for side in (lower, upper))
+    rise = promised(bounded, LayerBounds(lowers, uppers), at)
+    expected = lost = torch.zeros_like(rise)
+    begin = 0
+    for layer, width in enumerate(setting.widths, 1):
+        low, high = bounded.bounds.lower[layer - 1], bounded.bounds.upper[layer - 1]
+        part = slice(begin, begin + width)
+        fall = _chord(low, high) - _chord(lower[:, part], upper[:, part])
+        cost = -bounded.result.coefficients[layer].squeeze(-2).clamp(max=0)
+        expected, begin = expected + (cost * fall).sum(-1), begin + width
+        lost = lost + (cost * _chord(low, high)).sum(-1)
+    enough = expected > 0.01 * lost
+    torch.testing.assert_close(rise, torch.where(enough, expected, 0.0))
+    assert bool(enough.any())
+
+
+def _chord(low: Tensor, high: Tensor) -> Tensor:
+    """How far above 0 the chord of a ReLU is at 0."""
+    return torch.where((low < 0) & (high > 0), -low * high / (high - low), 0.0)
+
+
+def decide(setting: Setting, **numbers: float) -> Decide:
+    """A goal whose bundles are all worth clipping."""
+    setting = replace(setting, ascent=replace(setting.ascent, looks=True))
+    effort = leaf_effort(Strategy().projections, False)
+    return Decide(setting, lambda points: None, effort, Slopes().regions, near=1e9, **numbers)  # type: ignore[arg-type]
+
+
+def visited(goal: Decide, bundles: Bundles) -> Visited:
+    count = len(bundles.signs)
+    level = bundles.alpha.new_full((count,), -torch.inf)
+    return goal.visit(Batch(bundles, level, torch.ones_like(level), goal.first(count)))
+
+
+def test_where_bundles_are_few_more_neurons_of_each_are_bounded() -> None:
+    changed = [0, 0]
+    for seed in range(4):
+        _, setting, bundles = example("linf", seed, 0.6)
+        for which, fill in enumerate((0, 12 * len(bundles.signs))):
+            found = visited(decide(setting, clipped=1, fill=fill), bundles)
+            before = torch.cat(found.bounded.bounds.upper, -1)
+            changed[which] += int((found.held["upper"] < before - 1e-6).sum())
+    assert changed[1] > 1.2 * changed[0] > 0
+
+
+def test_a_bundle_is_bounded_once_more_where_that_promises_enough() -> None:
+    _, setting, bundles = example("linf", 3, 0.3)
+    whole = visited(decide(setting, clipped=8), bundles)
+    at = torch.nonzero(~whole.closed).flatten()
+    assert len(at)
+    rises = []
+    for again in (0.0, 0.1, 1e9, torch.inf):
+        goal = decide(setting, clipped=8, again=again)
+        neuron = goal.choose(whole, at)
+        waits = neuron < 0
+        rises.append(int(waits.sum()))
+        crossing = torch.cat(goal.setting.bounds.unstable(), -1).expand(len(whole.closed), -1)
+        assert bool(crossing[at[~waits], neuron[~waits]].all())
+    assert len(at) >= rises[0] >= rises[1] and rises[0] > 0 and rises[2:] == [0, 0]
+
+
+def test_a_bundle_that_lacks_nothing_is_split_and_not_bounded_for_ever() -> None:
+    _, setting, bundles = example("linf", 3, 0.3)
+    goal = decide(setting, clipped=8, again=0.3)
+    whole = visited(goal, bundles)
+    lower, upper = (
+        torch.cat(s, -1) for s in (whole.bounded.bounds.lower, whole.bounded.bounds.upper)
+    )
+    same = whole._replace(level=torch.zeros_like(whole.level), held=waiting_bounds(lower, upper))
+    at = torch.nonzero(~whole.closed).flatten()
+    assert len(at) and bool((goal.choose(same, at) >= 0).all())
+
+
 def safe_query(kind: str, seed: int) -> Query:
     """Outputs that are above 0 by a margin which takes some splits to prove."""
     network = random_network((6, 24, 20, 16, 2), seed)
@@ -107,11 +188,27 @@ def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> No
 
 
 @pytest.mark.slow
-def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes() -> None:
-    """Counterexamples are not confirmed, so that only wrong proofs could end the search early."""
-    how = Strategy(
-        neurons=Neurons(clipped=8, near=1e9, most=60), slopes=Slopes(bundles=Ascent(steps=2))
-    )
+def test_bounding_once_more_where_it_promises_much_takes_fewer_bundles() -> None:
+    counts = {torch.inf: 0, 0.3: 0}
+    for seed in range(6):
+        query = safe_query("linf", seed)
+        for again in counts:
+            neurons = Neurons(near=1.0, again=again)
+            slopes = Slopes(bundles=Ascent(steps=4, aim=0.3, looks=True))
+            how = Strategy(neurons=neurons, slopes=slopes)
+            found = search_neurons(query, bounds_of(query), lambda points: None, UNLIMITED, how)
+            assert found.status == "unsat"
+            counts[again] += found.statistics["bundles"]
+    assert counts[0.3] < counts[torch.inf]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(looks: bool) -> None:
+    """Counterexamples are not confirmed, so that only wrong proofs could end the search early. With
+    looks, bundles are bounded once more whenever that promises anything."""
+    neurons = Neurons(clipped=8, near=1e9, most=60, again=0.0)
+    how = Strategy(neurons=neurons, slopes=Slopes(bundles=Ascent(steps=2, looks=looks)))
     counts = {"sat": 0, "unsat": 0}
     for seed in range(100):
         case = random_case(seed)

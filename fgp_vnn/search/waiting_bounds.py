@@ -1,0 +1,34 @@
+"""Bounds of hidden neurons that wait with their bundle, in few bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import rounded_down
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.search.bundles import Setting
+
+
+def first_bounds(bounds: LayerBounds, count: int) -> dict[str, Tensor]:
+    """Those of the whole domain for so many bundles."""
+    sides = (torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper))
+    return waiting_bounds(*sides)
+
+
+def waiting_bounds(lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
+    """Bounds [bundles, neurons] in few bytes, rounded outwards."""
+    single = torch.float32
+    return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
+
+
+def with_waiting(setting: Setting, waiting: dict[str, Tensor]) -> Setting:
+    """The setting of bundles that have such bounds of their own; rounding errors are those of the
+    whole domain, and so bounds are no wider than that."""
+    dtype, widths = setting.rows.dtype, setting.widths
+    lower, upper = (torch.split(waiting[s].to(dtype), widths, -1) for s in ("lower", "upper"))
+    lower = tuple(map(torch.maximum, lower, setting.bounds.lower))
+    upper = tuple(map(torch.minimum, upper, setting.bounds.upper))
+    return replace(setting, bounds=replace(setting.bounds, lower=lower, upper=upper))
