@@ -1,4 +1,5 @@
-"""Independent pieces of work: done one after another here, elsewhere by several processes."""
+"""Independent pieces of work: run one after another here, by several processes in
+`engine.parallel`."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
+    """Return 0 if all is well, 1 for a verdict that contradicts a known answer, 2 for a bad
+    folder."""
     settings = _settings(args)
     if args.cluster == "":
         raise InputError("--cluster: an address, or nothing at all, not an empty text")
@@ -183,7 +184,8 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def _solvers(
     args: argparse.Namespace, settings: dict[str, Any], out: Path, stack: ExitStack
 ) -> Callable[[int], Sequence[Solver]]:
-    """Return what makes workers, here or on a cluster, for the number of waiting instances."""
+    """Return a function that creates the workers, here or on a cluster, for a number of waiting
+    instances."""
 
     def spec(jobs: int) -> WorkerSpec:
         cores = os.cpu_count() or 1
@@ -214,7 +216,7 @@ def _solvers(
 
 
 def _folder(path: Path) -> Path:
-    """Return a folder that is there."""
+    """Create the folder if it does not exist, and return it."""
     path.mkdir(exist_ok=True)
     return path
 

@@ -104,7 +104,7 @@ def read_boxes(path: Path) -> Any:
 
 
 def describe(ranges: Bounds) -> str:
-    """A line for each value, and how the search ended."""
+    """Return one line per value, and a line on how the search ended."""
     pairs = zip(ranges.lower.ravel(), ranges.upper.ravel(), strict=True)
     lines = [f"{number}: {low!r} to {high!r}" for number, (low, high) in enumerate(_plain(pairs))]
     facts = ", ".join(f"{name} {value}" for name, value in ranges.facts().items())
@@ -122,7 +122,7 @@ def _ended(best: Any) -> str:
 
 @contextmanager
 def _shown() -> Iterator[Callable[[Any, Any], None]]:
-    """What shows the ends so far, where standard error is a terminal."""
+    """Return a callback that shows the current bounds, if standard error is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

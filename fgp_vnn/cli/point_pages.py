@@ -1,4 +1,5 @@
-"""What the pages of `certify` and `radius` share: the network's facts, pictures, and the option."""
+"""The common part of the pages of `certify` and `radius`: facts about the network, pictures, and
+--report."""
 
 from __future__ import annotations
 
