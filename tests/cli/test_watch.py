@@ -75,9 +75,7 @@ def test_a_run_is_stopped_inside_a_kernel(tmp_path: Path, warm_python: str) -> N
     assert results.read_text() == "timeout\n"
 
 
-def test_a_search_that_forgets_the_time_ends_all_the_same(
-    tmp_path: Path, warm_python: str
-) -> None:
+def test_a_search_that_forgets_the_time_ends_all_the_same(tmp_path: Path, warm_python: str) -> None:
     results = tmp_path / "out.txt"
     command = stuck(warm_python, ASLEEP, "--results", results, "--timeout", "1", "--json")
     with start(command) as process:

@@ -95,7 +95,7 @@ def safe_query(kind: str, seed: int) -> Query:
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> None:
     counts = {0: 0, 8: 0}
-    for seed in range(6):
+    for seed in range(3):
         query = safe_query(kind, seed)
         for clipping in counts:
             neurons = Neurons(clipped=clipping, near=1.0)
@@ -113,7 +113,7 @@ def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes() -> None
         neurons=Neurons(clipped=8, near=1e9, most=60), slopes=Slopes(bundles=Ascent(steps=2))
     )
     counts = {"sat": 0, "unsat": 0}
-    for seed in range(100):
+    for seed in range(40):
         case = random_case(seed)
         if case.truth not in counts or len(case.query.network.layers) < 2:
             continue
@@ -121,7 +121,7 @@ def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes() -> None
         found = search_neurons(case.query, bounds, lambda points: None, Ticking(50), how)
         assert not (found.status == "unsat" and case.truth == "sat")
         counts[case.truth] += 1
-    assert min(counts.values()) > 10
+    assert min(counts.values()) > 5
 
 
 def test_bundles_far_from_being_closed_are_not_near() -> None:
