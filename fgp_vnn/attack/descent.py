@@ -37,7 +37,7 @@ def falsify(
     for some in parts(query.disjuncts, fit // attack.restarts):
         numbers = range(query.disjuncts)[some]
         part = query if len(numbers) == query.disjuncts else query.only(numbers)
-        begin = starts(part.domain, part.disjuncts, attack)
+        begin = descent_starts(part.domain, part.disjuncts, attack)
         for points in torch.split(begin, max(fit, 1)) if numbers else ():
             found = descend(part, judge, budget, attack, points)
             if found is not None or budget.expired():
@@ -85,7 +85,7 @@ def step_down(query: Query, look: Look, budget: Budget, attack: Descent, begin: 
     look(x, before[-1])
 
 
-def starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
+def descent_starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
     """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
     center = domain.center
     box = domain.box()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import starts, step_down
+from fgp_vnn.attack.descent import descent_starts, step_down
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts, points_at_once
 from fgp_vnn.query import Query
@@ -52,7 +52,7 @@ def lowest_by_descent(query: Query, lowest: Lowest, budget: Budget, attack: Desc
             lowest.look(x, query)
             return False
 
-        begin = starts(part.domain, part.disjuncts, attack)
+        begin = descent_starts(part.domain, part.disjuncts, attack)
         for points in torch.split(begin, fit) if len(begin) else ():
             step_down(part, look, budget, attack, points)
             if budget.expired():

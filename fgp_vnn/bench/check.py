@@ -46,7 +46,7 @@ def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement
         raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
     if found.x is None or not len(found.x):
         return Judgement("sat, but there is no counterexample")
-    said = fault(found.x, network, prop)
+    said = counterexample_fault(found.x, network, prop)
     with np.errstate(over="ignore"):
         point = found.x.astype(np.float32)
     inputs, outputs = prop.declared
@@ -68,7 +68,7 @@ def load_judged(path: Path) -> Property:
     return prop
 
 
-def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
+def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
     """Return why x [inputs] is not a counterexample of the property; empty if it is one."""
     inputs, outputs = prop.declared
     if x.shape != (inputs,):

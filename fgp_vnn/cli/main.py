@@ -14,7 +14,7 @@ from fgp_vnn import __version__
 from fgp_vnn.base.errors import InputError, memory_errors
 from fgp_vnn.base.words import suggestion
 from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
-from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
+from fgp_vnn.cli.output import NOBODY_READS, complain, describe_os_error, reader_has_gone
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return NOBODY_READS
     except OSError as error:
-        complain(fault(error))
+        complain(describe_os_error(error))
     return 2
 
 

@@ -34,7 +34,7 @@ def reader_has_gone() -> bool:
     return True
 
 
-def fault(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Return a one-line description of an OSError; a full disk without a file name is reported as
     that of the output."""
     reason = error.strerror or one_line(error)

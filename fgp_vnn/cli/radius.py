@@ -175,11 +175,11 @@ def finish(
     settings: dict[str, Any],
 ) -> None:
     """Print the summary and write the files about all points."""
-    from fgp_vnn.report.radius_set import describe, read_row, summarise
+    from fgp_vnn.report.radius_set import describe_radii, read_row, summarise_radii
 
     radii = [read_row(row) for row in rows]
-    summary = summarise(radii, args.max)
-    print(json.dumps(summary) if args.json else describe(summary), flush=True)
+    summary = summarise_radii(radii, args.max)
+    print(json.dumps(summary) if args.json else describe_radii(summary), flush=True)
     if rows and (args.plot is not None or args.report is not None):
         from fgp_vnn.cli.radius_pages import write_pages
 

@@ -36,7 +36,7 @@ class Gap(NamedTuple):
 FAILED = Gap(-math.inf, math.inf, 0.0)
 
 
-def describe(gaps: Sequence[Gap]) -> str:
+def describe_gaps(gaps: Sequence[Gap]) -> str:
     """Why these regions stay open: a phrase for each kind of gap, with the widest of them."""
     phrases = []
     for kind, say in _PHRASES.items():

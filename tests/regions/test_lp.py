@@ -18,7 +18,7 @@ from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction
 from fgp_vnn.regions.lp import RegionEvidence, solve_region
-from fgp_vnn.regions.programs import Optimum, RegionProgram, solve
+from fgp_vnn.regions.programs import Optimum, RegionProgram, solve_program
 from fgp_vnn.strategy import Programs
 from tests.helpers.exact import polytope
 from tests.helpers.half_spaces import met_nowhere, met_somewhere
@@ -94,7 +94,7 @@ def test_a_solver_that_lies_closes_nothing(kind: str, seed: int, noise: int) -> 
     source = np.random.default_rng(noise)
 
     def lie(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
-        told = solve(program, end, how)
+        told = solve_program(program, end, how)
         if told is None:
             return None
         spoilt = source.normal(size=len(told.multipliers)) * 10.0 ** source.integers(-3, 4)

@@ -71,7 +71,7 @@ def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
     return np.stack([mixed, size * random.normal(size=x.shape[1])]).astype(np.float32)
 
 
-def compare(
+def check_against_runtime(
     reading: Reading,
     runtime: Runtime,
     inside: Mapping[str, Floats],
