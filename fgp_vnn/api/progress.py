@@ -1,4 +1,4 @@
-"""Progress of work that takes a while: a callback, or a bar where somebody looks."""
+"""Progress of longer work: a callback, or a progress bar in a terminal or notebook."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class _NotebookBar:
 
 
 def _watched() -> bool:
-    """Whether somebody looks: a terminal, or a notebook."""
+    """Whether a progress bar can be seen: standard error is a terminal, or this is a notebook."""
     return sys.stderr.isatty() or _in_notebook()
 
 

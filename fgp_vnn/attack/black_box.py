@@ -169,7 +169,7 @@ class _Record:
         self.x = aim.domain.center if x is None else x  # [inputs]
 
     def see(self, x: Tensor, rows: Tensor) -> None:
-        """Take note of the points x [points, inputs] with these rows."""
+        """Take the points x [points, inputs] with these row values into account."""
         levels = self._aim.unsafe.worst(rows).amin(1)
         least = int(levels.argmin())
         if float(levels[least]) < self._level:

@@ -99,7 +99,7 @@ def descent_starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
 
 
 def pushed(outputs: Tensor, mine: Tensor) -> Tensor:
-    """The rows that a point still has to push down: those above 0, or else its greatest."""
+    """Which rows a point has to decrease: those above 0, or its greatest row if there are none."""
     values = outputs.masked_fill(~mine, -torch.inf)
     above = mine & (values > 0)
     greatest = values == values.amax(-1, keepdim=True)
@@ -115,7 +115,7 @@ def unit_step(domain: Domain, direction: Tensor) -> Tensor:
 
 
 class Near(NamedTuple):
-    """Points that meet a disjunct, or almost do, among many."""
+    """The points of a batch that meet a disjunct or nearly do."""
 
     points: Tensor  # [points, inputs]
     worst: Tensor  # [points] the greatest row of the disjunct that is met best
@@ -140,7 +140,8 @@ class Near(NamedTuple):
 def offer(
     query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, how: Offer
 ) -> Counterexample | None:
-    """Hand over the points that meet a disjunct, or almost do, the clearest first."""
+    """Hand over the points that meet a disjunct or nearly do, those with the largest margin
+    first."""
     near = Near.of(query, x, outputs, how)
     (count,) = counts(near.flags)
     return near.confirmed(confirm, count, how)

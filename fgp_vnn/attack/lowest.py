@@ -1,4 +1,4 @@
-"""The lowest values of rows that any point was seen to reach."""
+"""Lowest sampled values of the rows of a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fgp_vnn.strategy import Descent
 
 @dataclass(eq=False)
 class Lowest:
-    """For each row of a query the lowest value so far, as it is computed, and its point."""
+    """The lowest value computed so far for each row of a query, and the point where it was
+    found."""
 
     value: Tensor  # [rows]
     points: Tensor  # [rows, inputs]
@@ -28,7 +29,7 @@ class Lowest:
         return cls(query.network(center.unsqueeze(0))[0], center.repeat(query.network.outputs, 1))
 
     def look(self, points: Tensor, query: Query) -> None:
-        """See points [points, inputs] of the domain."""
+        """Take points [points, inputs] of the domain into account."""
         if not len(points):
             return
         values = query.network(points)  # [points, rows]

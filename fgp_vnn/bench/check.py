@@ -28,7 +28,7 @@ _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be said of a counterexample, by us and by the competition."""
+    """Verdicts on a counterexample: ours, and those of the competition's rules."""
 
     fault: str  # why it is not valid with no tolerance; empty: it is
     standings: Mapping[str, Standing] = field(default_factory=dict)  # by year; none: invalid

@@ -49,7 +49,8 @@ def bar_columns() -> list[ProgressColumn]:
 
 
 class View(AbstractContextManager["View"]):
-    """Is told of all that happens, in order; shows only what is wrong, which is always shown."""
+    """Receives all events of a run in order; this base class shows only errors, as every view
+    does."""
 
     def __init__(self, console: Console) -> None:
         self.console = console

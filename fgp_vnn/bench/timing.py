@@ -1,4 +1,5 @@
-"""Times compared with their like: how each was measured, and what is a difference beyond noise."""
+"""Comparison of times: only times measured in the same way are compared, and only differences
+beyond noise count."""
 
 from __future__ import annotations
 

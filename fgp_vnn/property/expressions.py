@@ -200,7 +200,7 @@ class Expression:
         return Condition(self.space, tuple(comparison_of(sign, a, b, names, 0) for a, b in pairs))
 
     def _bounds(self, sign: str, other: Any, names: Names) -> tuple[Formula, ...] | None:
-        """Inputs compared with floats, nearly all there is in a property: no fractions needed."""
+        """Bounds for inputs compared with floats, the most common case, without fractions."""
         if self._numbers is None or sign in ("==", "!=") or isinstance(other, Expression):
             return None
         try:

@@ -65,7 +65,8 @@ class Vnnlib1Reader:
             raise located(error, line) from None
 
     def _simple(self, line: int, operator: str, left: str, right: str) -> Formula | None:
-        """variable <= literal and its like, nearly all there is in a file: no fractions needed."""
+        """The bound for `variable <= literal` and the like, the most common case, without
+        fractions."""
         variable, value = self.variables.get(left), number(right)
         if variable is None or value is None or operator in ("=", "=="):
             return None

@@ -85,7 +85,8 @@ class Vnnlib2Reader:
             raise located(error, line) from None
 
     def _simple(self, kind: str, left: Any, right: Any, line: int) -> Formula | None:
-        """variable <= literal and its like, nearly all there is in a file: no fractions needed."""
+        """The bound for `variable <= literal` and the like, the most common case, without
+        fractions."""
         if type(left).__name__ != "Var" or type(right).__name__ not in ("Float", "Int"):
             return None
         operator = _OPERATORS[kind]

@@ -20,7 +20,7 @@ from fgp_vnn.strategy import Projections
 
 @dataclass(frozen=True)
 class Effort:
-    """What may be spent on cases that are open."""
+    """Limits on the work for undecided cases."""
 
     steps: int  # of alternating projections
     lp: bool = False  # hand what is left to a solver
@@ -28,7 +28,7 @@ class Effort:
 
 
 def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
-    """The reason of an `unknown` that is left with cases open."""
+    """The reason given for `unknown` when cases stay undecided."""
     how = f"an LP: {describe_gaps(gaps)}" if lp else "projections (try --lp)"
     return f"{what} could not be settled by {how}"
 

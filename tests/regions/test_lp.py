@@ -103,7 +103,7 @@ def test_a_solver_that_lies_closes_nothing(kind: str, seed: int, noise: int) -> 
 
     domain, spaces, _ = met_somewhere(seed, kind)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fgp_vnn.regions.lp.solve", lie)
+        patch.setattr("fgp_vnn.regions.lp.solve_program", lie)
         answer = solve_region(domain, spaces, 1)
     assert answer.multipliers is None
 

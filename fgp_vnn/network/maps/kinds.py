@@ -1,4 +1,5 @@
-"""Which ONNX operator each node of a torch graph computes: what the rules of this room go by."""
+"""The ONNX operator that each node of a torch graph computes; the rules of this package dispatch on
+it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from fgp_vnn.network.activations.base import RELU, Activation
 
 @dataclass(frozen=True)
 class AffinePart:
-    """An affine map's place in the torch graph."""
+    """The part of the torch graph that is one affine map."""
 
     end: fx.Node
     sources: tuple[int, ...]

@@ -150,7 +150,7 @@ def _load(
 
 
 class _Given(NamedTuple):
-    """What is kept of a model without its weights."""
+    """What is kept of a model after its weights are released."""
 
     made: frozenset[str]  # the tensors that its nodes compute
     outputs: tuple[str, ...]
@@ -174,7 +174,7 @@ def _read(data: bytes, choice: Choice) -> tuple[bytes, Graph, _Given]:
 
 
 def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
-    """The points x [points, inputs] with the values that some inputs are bound to."""
+    """The points x [points, inputs] with fixed inputs set to their values."""
     result: Floats = x.copy()
     result[:, list(bound)] = list(bound.values())
     return result
