@@ -23,7 +23,7 @@ METHODS = ("plain", "optimised", "split")
 
 
 # All shapes in small boxes, and small ones in larger boxes: the others take the oracle too long.
-NUMBERS = (*range(12), 12, 13, 18, 19, 20, 24, 25, 30, 31, 36, 37, 38)
+NUMBERS = (*range(12), 12, 18, 24, 30, 36)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
