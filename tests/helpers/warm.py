@@ -65,6 +65,9 @@ def listen(folder: str) -> None:
     for module in pkgutil.walk_packages(fgp_vnn.__path__, "fgp_vnn."):
         if module.name != "fgp_vnn.__main__":
             import_module(module.name)
+    for name in ("jinja2", "matplotlib.figure", "matplotlib.backends.backend_svg"):
+        with suppress(ImportError):
+            import_module(name)
     python = Path(folder, PYTHON)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{__file__}" "{folder}" "$@"\n')
     python.chmod(0o755)

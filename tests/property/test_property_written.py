@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.conditions import Condition, Space, any_of, property_of
-from fgp_vnn.property.expressions import Expression, variables
+from fgp_vnn.property.expressions import Expression, space_variables
 from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Property
 from fgp_vnn.property.write import VERSIONS, Version, format_property
@@ -214,7 +214,7 @@ def test_sums_and_matrix_products_are_exact() -> None:
         (lambda: property_of(in_box(), X[0, 0] <= Y[0]), "relates inputs to outputs"),
         (lambda: np.zeros(3) >= X, "do not fit together"),
         (lambda: float("nan") >= X, "finite"),
-        (lambda: variables(Space((2,), (1,)))[0][0] + Y[0], "different networks"),
+        (lambda: space_variables(Space((2,), (1,)))[0][0] + Y[0], "different networks"),
         (lambda: property_of(in_box(), cast(Condition, True)), "a condition on variables"),
     ],
 )
