@@ -23,7 +23,7 @@ from fgp_vnn.property.write import VERSIONS, Version, format_property
 
 SHAPE = (1, 2)
 SPACE = Space(SHAPE, (3,))
-X, Y = variables(SPACE)
+X, Y = space_variables(SPACE)
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     "<": operator.lt,
