@@ -1,4 +1,5 @@
-"""Tighter bounds of hidden neurons, over what a bundle's own linear bound leaves of the domain.
+"""Tighter bounds of hidden neurons over the part of the domain in which a bundle's counterexamples
+lie.
 
 A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space that
 is the thinner, the nearer the bundle is to being closed. The neurons that cost the bound most are
@@ -16,13 +17,17 @@ from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import Backward, Rounding, backward_neurons
 from fgp_vnn.budget.capacity import rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of
-from fgp_vnn.search.bundles import Bounded, Setting
+from fgp_vnn.search.bundles import BoundedBundles, Setting
 
 _COPIES = 2  # as many as in a backward pass that a support over a cut domain makes
 
 
 def clip_neurons(
-    setting: Setting, bounded: Bounded, at: Tensor, most: int, rounding: Rounding | None = None
+    setting: Setting,
+    bounded: BoundedBundles,
+    at: Tensor,
+    most: int,
+    rounding: Rounding | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
     `at`, with those of `most` neurons of each made anew; lower > upper where there are none."""
@@ -36,7 +41,7 @@ def clip_neurons(
 
 
 def _clipped(
-    setting: Setting, bounded: Bounded, at: Tensor, most: int, rounding: Rounding
+    setting: Setting, bounded: BoundedBundles, at: Tensor, most: int, rounding: Rounding
 ) -> tuple[Tensor, Tensor]:
     network, bounds = setting.query.network, bounded.bounds.at(at)
     caps = _caps(setting, bounded, at)
@@ -64,7 +69,7 @@ def _clipped(
     return torch.cat(lowers, -1), torch.cat(uppers, -1)
 
 
-def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
+def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
     """What each neuron of a layer [at, n_k] costs the linear bound: how far its chord is above 0,
     times its coefficient, where that is negative."""
     coefficient = bounded.result.coefficients.get(layer + 1)
@@ -74,13 +79,13 @@ def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
     return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
 
 
-def _caps(setting: Setting, bounded: Bounded, at: Tensor) -> Caps:
-    """What the bundles' linear bounds leave of the domain."""
+def _caps(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Caps:
+    """The parts of the domain that the bundles' linear bounds leave."""
     weight, value = lowered(linear_of(bounded))
     return left_of(setting.query.domain, weight[at], value[at])
 
 
-def linear_of(bounded: Bounded) -> Backward:
+def linear_of(bounded: BoundedBundles) -> Backward:
     """The proved linear bounds of bundles."""
     if bounded.result.linear is None:
         raise AssertionError("a proved bound has its linear function")
@@ -96,8 +101,8 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
     return weight, constant - slack - 8 * size_of.lost
 
 
-def near(setting: Setting, bounded: Bounded, part: float) -> Tensor:
-    """Which bundles [batch] lack no more than that part of the range of their linear bound."""
+def near(setting: Setting, bounded: BoundedBundles, part: float) -> Tensor:
+    """Which bundles [batch] lack at most this part of the range of their linear bound."""
     linear = linear_of(bounded)
     domain, weight = setting.query.domain, linear.weight
     width = (domain.support(weight) + domain.support(-weight)).squeeze(-1)

@@ -50,7 +50,7 @@ class Divisible(ABC):
 
     @abstractmethod
     def extend(self, budget: Budget) -> None:
-        """Go on within another budget, and without a limit on the work."""
+        """Continue with another budget, and without a limit on the work."""
 
     @property
     def open(self) -> int:
@@ -76,4 +76,4 @@ class Divisible(ABC):
 
     @abstractmethod
     def outcome(self) -> Outcome:
-        """What the search has come to."""
+        """The result of the search."""

@@ -116,15 +116,14 @@ LOST = {
 def test_a_worker_that_is_lost_costs_its_instance_and_is_replaced(
     make: Make, tmp_path: Path
 ) -> None:
-    worker = make()
-    worker.start()
-    seen = {worker.pid}
+    worker, seen = make(), set()
     for word, reason in LOST.items():
+        worker.start()
+        seen.add(worker.pid)
         answer = worker.run(make_instance(tmp_path, word, timeout=0.3 if word == "hang" else 60))
         assert answer.status == ("error" if reason else "unsat")
         assert answer.reason == reason or (word == "greedy" and answer.reason.startswith(reason))
-        seen.add(worker.pid)
-    assert len(seen - {None}) == len(LOST)
+    assert len(seen) == len(LOST)
 
 
 def test_memory_that_the_kernel_does_not_limit_is_watched(make: Make, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask_values
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, halves, set_out
 from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near
 from fgp_vnn.search.leaves import leaf_effort
 from fgp_vnn.search.neurons import Decide
@@ -44,7 +44,7 @@ def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, Setting, Bu
     return query, setting, root
 
 
-def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[Bounded, Tensor, Tensor]:
+def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[BoundedBundles, Tensor, Tensor]:
     bounded = bound(setting, bundles)
     at = torch.arange(len(bundles.signs))
     return bounded, *clip_neurons(setting, bounded, at, most)

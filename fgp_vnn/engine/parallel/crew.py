@@ -165,7 +165,7 @@ class Crew:
             self._lose(process, f"failed: {rest[0]}")
 
     def _judge(self, process: Process, number: int, points: Tensor) -> None:
-        """Look at points that might be counterexamples."""
+        """Check points that may be counterexamples."""
         search = self._searches[number]
         found = search.confirm(points)
         if found is not None:
@@ -177,7 +177,7 @@ class Crew:
             self._lose(process, "died")
 
     def _lose(self, process: Process, how: str) -> None:
-        """Go on without a process, or with a new one in its place."""
+        """Continue without a process, or replace it by a new one."""
         LOG.warning("a process of the search has %s", how.strip())
         self._dismiss(process)
         if self._restarts and not how.startswith("failed"):
