@@ -157,7 +157,7 @@ class Standard:
 
 @pytest.mark.slow
 @given(formulas, st.lists(points, min_size=1, max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_a_written_property_is_the_same_set_to_every_reader(
     formula: Any, tried: list[Point]
 ) -> None:
