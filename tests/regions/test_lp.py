@@ -84,7 +84,7 @@ def test_random_regions_are_decided_as_another_program_has_it(kind: str) -> None
             assert (answer.multipliers is not None) == (least > 0)
             assert least > 0 or meets(domain, spaces, answer, 1e-9)
             seen[least > 0] += 1
-    assert min(seen.values()) > 5
+    assert min(seen.values()) > 2
 
 
 @pytest.mark.parametrize("kind", DOMAINS)
