@@ -34,8 +34,7 @@ def cores() -> int:
 
 
 def share_limits(parts: int) -> None:
-    """Reduce the memory limits (ulimit) of this process to one of `count` equal parts of what is
-    left."""
+    """Lower the memory limits (ulimit) of this process to one of `parts` shares of what is left."""
     import resource  # not on Windows, which has no such limits
 
     for kind, held in _limited():
