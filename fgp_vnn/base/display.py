@@ -23,10 +23,6 @@ class Shown:
         """Everything, as plain values for JSON."""
         raise NotImplementedError
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
-        return self.as_dict()
-
     def title(self) -> str:
         """The answer in a few words."""
         raise NotImplementedError

@@ -85,9 +85,9 @@ def run(args: argparse.Namespace) -> int:
                 chosen |= {"layer": args.layer, "method": args.method}
                 ranges = bounds(args.model, where, progress=progress, **chosen)
     if args.maximise is not None:
-        print(json.dumps(best.to_dict()) if args.json else f"maximum {_ended(best)}")
+        print(json.dumps(best.as_dict()) if args.json else f"maximum {_ended(best)}")
     else:
-        print(json.dumps(ranges.to_dict()) if args.json else describe(ranges))
+        print(json.dumps(ranges.as_dict()) if args.json else describe(ranges))
     return 0
 
 

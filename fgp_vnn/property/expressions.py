@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.conditions import Condition, Space
-from fgp_vnn.property.formula import Bound, Formula, Linear, Names, comparison_of
+from fgp_vnn.property.formula import Bound, Formula, Linear, Names, comparison
 from fgp_vnn.property.numbers import Numbers, exact_numbers, objects, to_numpy
 from fgp_vnn.property.shown import show_sum
 
@@ -197,7 +197,7 @@ class Expression:
             return Condition(self.space, quick)
         left, right = _broadcast(self.entries, self._entries_of(other))
         pairs = zip(left.ravel(), right.ravel(), strict=True)
-        return Condition(self.space, tuple(comparison_of(sign, a, b, names, 0) for a, b in pairs))
+        return Condition(self.space, tuple(comparison(sign, a, b, names, 0) for a, b in pairs))
 
     def _bounds(self, sign: str, other: Any, names: Names) -> tuple[Formula, ...] | None:
         """Bounds for inputs compared with floats, the most common case, without fractions."""

@@ -139,13 +139,13 @@ def compare_variable(
     return Row(((variable - names.inputs, sign),), sign * value, strict)
 
 
-def comparison_of(operator: str, left: Linear, right: Linear, names: Names, line: int) -> Formula:
+def comparison(operator: str, left: Linear, right: Linear, names: Names, line: int) -> Formula:
     """left OPERATOR right, for <=, <, >=, >, ==, = and !=."""
     if operator in ("==", "="):
-        both = (comparison_of(sign, left, right, names, line) for sign in ("<=", ">="))
+        both = (comparison(sign, left, right, names, line) for sign in ("<=", ">="))
         return And(tuple(both))
     if operator == "!=":
-        either = (comparison_of(sign, left, right, names, line) for sign in ("<", ">"))
+        either = (comparison(sign, left, right, names, line) for sign in ("<", ">"))
         return Or(tuple(either))
     if operator not in ("<=", "<", ">=", ">"):
         raise UnsupportedError(f"comparison '{operator}' is not supported")

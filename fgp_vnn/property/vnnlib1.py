@@ -14,7 +14,7 @@ from fgp_vnn.property.formula import (
     Names,
     Or,
     compare_variable,
-    comparison_of,
+    comparison,
     finite_literal,
     number,
     product,
@@ -58,9 +58,7 @@ class Vnnlib1Reader:
                 simple = self._simple(line, operator, left, right)
                 if simple is not None:
                     return simple
-            return comparison_of(
-                operator, self._linear(left), self._linear(right), self.names, line
-            )
+            return comparison(operator, self._linear(left), self._linear(right), self.names, line)
         except InputError as error:
             raise located(error, line) from None
 

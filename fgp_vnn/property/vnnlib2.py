@@ -17,7 +17,7 @@ from fgp_vnn.property.formula import (
     Names,
     Or,
     compare_variable,
-    comparison_of,
+    comparison,
     finite_literal,
     product,
 )
@@ -80,7 +80,7 @@ class Vnnlib2Reader:
             if simple is not None:
                 return simple
             left, right = self._linear(left), self._linear(right)
-            return comparison_of(_OPERATORS[kind], left, right, self.names, line)
+            return comparison(_OPERATORS[kind], left, right, self.names, line)
         except InputError as error:
             raise located(error, line) from None
 

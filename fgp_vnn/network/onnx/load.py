@@ -31,7 +31,7 @@ from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.read import read_graph
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
-from fgp_vnn.network.onnx.roundings import rounding_losses
+from fgp_vnn.network.onnx.roundings import losses_of
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
 from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
@@ -120,7 +120,7 @@ def _load(
     x = sample(network.inputs)
     if points is not None and points.shape[1] == network.inputs:
         x = np.concatenate([x, points])
-    lost = rounding_losses(graph)
+    lost = losses_of(graph)
     reading = Reading(network, tuple(ends), tuple(lost[end] for end in ends), softmax)
     names = [name for name in dict.fromkeys(ends) if name in given.made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
