@@ -241,8 +241,8 @@ class Certifier(Classifier):
         return int(y.argmax())
 
     def wrong(self, center: Center, radius: float) -> Counterexample | None:
-        """The centre itself as a counterexample, if the network gives it a class other than the
-        true one."""
+        """The centre as a counterexample, if the network gives it another class than the true
+        one."""
         return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))
 
 

@@ -115,8 +115,7 @@ def _source(
 
 
 def for_one_network_only(what: str) -> UnsupportedError:
-    """The error for an option that is only available for one network with constraints on its
-    outputs."""
+    """The error for an option that needs one network with constraints on its outputs."""
     return UnsupportedError(
         f"{what} for one network, with constraints on single inputs and on outputs; the property "
         "is about several, or relates inputs to others"

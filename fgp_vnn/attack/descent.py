@@ -140,8 +140,7 @@ class Near(NamedTuple):
 def offer(
     query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, how: Offer
 ) -> Counterexample | None:
-    """Hand over the points that meet a disjunct or nearly do, those with the largest margin
-    first."""
+    """Hand over the points that meet a disjunct or nearly do, the clearest first."""
     near = Near.of(query, x, outputs, how)
     (count,) = counts(near.flags)
     return near.confirmed(confirm, count, how)

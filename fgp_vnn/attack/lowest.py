@@ -16,8 +16,7 @@ from fgp_vnn.strategy import Descent
 
 @dataclass(eq=False)
 class Lowest:
-    """The lowest value computed so far for each row of a query, and the point where it was
-    found."""
+    """The lowest value computed so far for each row of a query, and the point it is at."""
 
     value: Tensor  # [rows]
     points: Tensor  # [rows, inputs]

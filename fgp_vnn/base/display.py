@@ -16,8 +16,7 @@ _CELL = "padding:2px 12px 2px 0;text-align:left"
 
 
 class Shown:
-    """A result that can display itself; subclasses say what its facts are and which inputs to
-    draw."""
+    """A result that can display itself; subclasses choose its facts and the inputs to draw."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

@@ -14,8 +14,7 @@ _LINE_ENDS = re.compile(r"[\t\n\r]+")
 
 
 def one_line(error: BaseException | str) -> str:
-    """Return the message of a third-party error, shortened to one line; the name of its class where
-    it has no message."""
+    """The message of a third-party error in one line; the name of its class if it has none."""
     return plain(" ".join(str(error).split())[:300]) or type(error).__name__
 
 

@@ -29,8 +29,7 @@ class PointAnswer(Shown):
     input: Any  # the centre, as it was given
 
     def facts(self) -> dict[str, str]:
-        """The class, the facts of this kind of answer, the class of the counterexample, and the
-        time."""
+        """The class, the own facts of this answer, the counterexample's class, and the time."""
         facts = {"class": str(self.label), **self.own_facts()}
         if self.counterexample is not None:
             facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))

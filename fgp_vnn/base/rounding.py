@@ -43,8 +43,7 @@ class Unit(NamedTuple):
 
     @property
     def lost(self) -> float:
-        """Upper bound on what one operation loses to underflow, with room for computing the bound
-        itself."""
+        """Upper bound on what one operation loses to underflow, and the rounding of that."""
         return 8 * self.tiny
 
     @property
@@ -62,8 +61,7 @@ class Unit(NamedTuple):
         return operations * self.eps if operations * self.eps <= 0.25 else inf
 
     def grow(self, operations: float) -> float:
-        """Factor that turns a computed sum of nonnegative terms into an upper bound on the exact
-        sum."""
+        """Factor from a computed sum of nonnegative terms to an upper bound on the exact one."""
         return 1 + self.share(operations)
 
 

@@ -1,5 +1,4 @@
-"""Independent pieces of work: run one after another here, by several processes in
-`engine.parallel`."""
+"""Independent pieces of work, run one after another; `engine.parallel` shares them out."""
 
 from __future__ import annotations
 

@@ -49,8 +49,7 @@ def bar_columns() -> list[ProgressColumn]:
 
 
 class View(AbstractContextManager["View"]):
-    """Receives all events of a run in order; this base class shows only errors, as every view
-    does."""
+    """Receives all events of a run in order; shows only errors, which every view does."""
 
     def __init__(self, console: Console) -> None:
         self.console = console

@@ -1,5 +1,4 @@
-"""Comparison of times: only times measured in the same way are compared, and only differences
-beyond noise count."""
+"""Times compared only if measured in the same way, and only beyond noise."""
 
 from __future__ import annotations
 

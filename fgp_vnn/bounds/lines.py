@@ -134,8 +134,7 @@ def rise(activation: Activation, coefficient: Tensor, fan: Fan, alpha: Tensor, z
 
 
 def gap(activation: Activation, lines: Lines, lower: Tensor, upper: Tensor) -> Tensor:
-    """Distance of the two lines in the middle of the interval, [batch, 1, n]: what the relaxation
-    may lose."""
+    """Distance [batch, 1, n] of the two lines in mid-interval: what the relaxation may lose."""
     if lines.floor is None:
         return lines.intercept
     centre = activation.expand(lower / 2 + upper / 2).unsqueeze(-2)

@@ -97,8 +97,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """Return the values of the search options, and of the options named in `more`, by field
-    name."""
+    """Return the values of the search options, and of those named in `more`, by field."""
     return {name: getattr(args, name) for name in (*_SEARCH, *more)}
 
 

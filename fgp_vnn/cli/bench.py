@@ -114,8 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all is well, 1 for a verdict that contradicts a known answer, 2 for a bad
-    folder."""
+    """Return 0 if all is well, 1 if a verdict contradicts a known answer, 2 for a bad folder."""
     settings = _settings(args)
     if args.cluster == "":
         raise InputError("--cluster: an address, or nothing at all, not an empty text")
@@ -184,8 +183,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def _solvers(
     args: argparse.Namespace, settings: dict[str, Any], out: Path, stack: ExitStack
 ) -> Callable[[int], Sequence[Solver]]:
-    """Return a function that creates the workers, here or on a cluster, for a number of waiting
-    instances."""
+    """Return what makes the workers, here or on a cluster, for a number of instances."""
 
     def spec(jobs: int) -> WorkerSpec:
         cores = os.cpu_count() or 1

@@ -201,8 +201,7 @@ def certify_row(
 
 
 def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the counts, the times, the share of verified points, and its upper bound by
-    attacks."""
+    """Return counts, times, the share of verified points, and its upper bound by attacks."""
     count = len(rows)
     summary: dict[str, Any] = {"points": count}
     for status in STATUSES:

@@ -64,8 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _prepare_output() -> None:
-    """Make a closed standard output discard everything, and file names with invalid characters
-    printable."""
+    """Discard the output if it is closed, and make any file name printable."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
     elif isinstance(sys.stdout, io.TextIOWrapper):

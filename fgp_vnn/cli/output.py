@@ -21,8 +21,7 @@ def complain(text: str) -> None:
 
 
 def reader_has_gone() -> bool:
-    """Return whether the reader of standard output has closed it, as `head` does; if so, discard
-    further output."""
+    """Whether the reader of the output has closed it, as `head` does; then discard the rest."""
     output = sys.stdout.fileno()
     if not hasattr(select, "poll"):  # on Windows
         return False

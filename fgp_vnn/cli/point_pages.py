@@ -1,5 +1,4 @@
-"""The common part of the pages of `certify` and `radius`: facts about the network, pictures, and
---report."""
+"""What the pages of `certify` and `radius` share: network facts, pictures, and --report."""
 
 from __future__ import annotations
 

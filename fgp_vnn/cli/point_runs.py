@@ -1,5 +1,4 @@
-"""The common part of `certify` and `radius`: points of a file, taken one by one, and a growing
-table of results."""
+"""What `certify` and `radius` share: points taken one by one, and a growing table."""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ def ball_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def fixed_columns(model: Path, data: Path, **chosen: Any) -> dict[str, Any]:
-    """Return the columns that are the same in every row: hashes of both files and the chosen
-    settings."""
+    """Return the columns that all rows share: hashes of both files, and the settings."""
     return {
         "network": _fingerprint(read_model(model)),
         "data": _fingerprint(read_bytes(data, "points file")),
@@ -123,8 +121,7 @@ class PointRun:
             self.rows = list(self.table.done)
 
     def check_points(self, args: argparse.Namespace, radius: float) -> None:
-        """Refuse a file in which some point cannot be the centre of a ball, before the work
-        begins."""
+        """Refuse a file with a point that no ball can have as its centre, before the work."""
         from fgp_vnn.attack.ball_judge import check_ball
 
         for number, x in enumerate(self.points.x):

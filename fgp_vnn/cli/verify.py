@@ -105,8 +105,8 @@ def run(args: argparse.Namespace) -> int:
 def _ways_to_end(
     args: argparse.Namespace, begin: float
 ) -> tuple[Callable[[Verdict], None], Callable[[str, int], int]]:
-    """Return two functions: one writes and prints a verdict; the other does so with a `timeout`
-    verdict for a given reason and returns the exit code.
+    """Return what writes and prints a verdict, and what does so with a `timeout` for a reason and
+    returns the exit code; their imports come first, before anything can end the run.
 
     Everything that they import is imported here, before anything can end the run.
     """

@@ -145,10 +145,9 @@ def dual_norm(domain: Domain, rows: Tensor) -> Tensor:
 
 
 def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Normal [batch, inputs] and level [batch, 1] of the half-space weight . t + value <= 0, for a
-    ball around 0, weight [batch, inputs] and value [batch]; the level, in the norm of the ball, is
-    rounded down. A bound that is not finite, or too small for its direction to be known, gives no
-    half-space.
+    """Normal [batch, inputs] and level [batch, 1] of the half-space weight . t + value <= 0 of a
+    ball around 0, for weight [batch, inputs], value [batch]; the level, in the ball's norm, is
+    rounded down. Without a finite bound or a known direction there is none.
 
     What is not finite, or too small for its direction to be known, is no bound.
     """

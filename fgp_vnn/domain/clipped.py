@@ -72,8 +72,7 @@ class Clipped(Domain):
 
 
 def _l1_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
-    """The |row_i| [..., 1] down to which coordinates move as far as they can before the radius is
-    used up."""
+    """The |row_i| [..., 1] down to which inputs use their whole room within the radius."""
     size, order = size.sort(dim=-1, descending=True)
     used = room.gather(-1, order).cumsum(-1) >= radius
     return torch.where(used, size, torch.zeros_like(size)).amax(-1, keepdim=True)

@@ -63,8 +63,7 @@ class Vnnlib1Reader:
             raise located(error, line) from None
 
     def _simple(self, line: int, operator: str, left: str, right: str) -> Formula | None:
-        """The bound for `variable <= literal` and the like, the most common case, without
-        fractions."""
+        """The bound of `variable <= literal` and its like, the usual case, without fractions."""
         variable, value = self.variables.get(left), number(right)
         if variable is None or value is None or operator in ("=", "=="):
             return None

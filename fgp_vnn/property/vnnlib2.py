@@ -85,8 +85,7 @@ class Vnnlib2Reader:
             raise located(error, line) from None
 
     def _simple(self, kind: str, left: Any, right: Any, line: int) -> Formula | None:
-        """The bound for `variable <= literal` and the like, the most common case, without
-        fractions."""
+        """The bound of `variable <= literal` and its like, the usual case, without fractions."""
         if type(left).__name__ != "Var" or type(right).__name__ not in ("Float", "Int"):
             return None
         operator = _OPERATORS[kind]

@@ -18,8 +18,7 @@ from fgp_vnn.query import Query
 
 
 class Refuter:
-    """A second proof attempt with smaller rounding errors; layer bounds are computed on first
-    use."""
+    """A second proof attempt with less rounding; bounds of layers are made on first use."""
 
     def __init__(self, query: Query, budget: Budget, bounds: LayerBounds | None = None) -> None:
         self._query, self._budget, self._bounds = query, budget, bounds

@@ -76,8 +76,7 @@ class Goal(ABC):
         return frontier.pop(count)
 
     def done(self, batch: Batch) -> Tensor | None:
-        """Which bundles [bundles] were closed by other progress while they waited; None if the goal
-        has no such progress."""
+        """Which bundles [bundles] were closed while they waited; None if none can be."""
         return None
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:

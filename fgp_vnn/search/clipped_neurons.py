@@ -1,5 +1,4 @@
-"""Tighter bounds of hidden neurons over the part of the domain in which a bundle's counterexamples
-lie.
+"""Tighter bounds of hidden neurons where a bundle's counterexamples can lie.
 
 A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space that
 is the thinner, the nearer the bundle is to being closed. The neurons that cost the bound most are

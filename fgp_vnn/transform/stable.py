@@ -135,8 +135,7 @@ def _signs(bounds: LayerBounds) -> list[_Signs]:
 
 
 class _Signs:
-    """Which neurons of a layer are on and which are off, with bounds on |relu(z) - z| and |relu(z)|
-    for them."""
+    """Which neurons are on or off, and bounds on |relu(z) - z| and |relu(z)| for these."""
 
     def __init__(self, lower: Tensor, upper: Tensor, is_relu: bool) -> None:
         if not is_relu:

@@ -1,5 +1,4 @@
-"""The ONNX operator that each node of a torch graph computes; the rules of this package dispatch on
-it."""
+"""The ONNX operator of each node of a torch graph, by which the rules here are chosen."""
 
 from __future__ import annotations
 
