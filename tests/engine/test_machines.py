@@ -56,7 +56,7 @@ def exact_radii() -> str:
     "number", range(len(MACHINES)), ids=lambda n: "-".join(map(str, MACHINES[n]))
 )
 def test_every_machine_decides_alike(number: int) -> None:
-    """Each case is decided by two of them."""
+    """Each case is decided by one of the first three."""
     machine = MACHINES[number]
     if machine[0] == "AVX512" and torch.backends.cpu.get_cpu_capability() != "AVX512":
         pytest.skip("the processor has no AVX-512")
@@ -65,14 +65,14 @@ def test_every_machine_decides_alike(number: int) -> None:
     environment |= {name: value for name, value in switches.items() if value}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.decisions", exact_radii(), str(number % 2)],
+        [sys.executable, "-m", "tests.engine.decisions", exact_radii(), str(number % 3)],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
     said = json.loads(run.stdout)
-    assert said == {name: expected(name) for name in said} and len(said) > 40
+    assert said == {name: expected(name) for name in said} and len(said) > 24
 
 
 def shaken(query: Query, seed: int) -> Query:
