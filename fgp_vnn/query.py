@@ -100,7 +100,7 @@ class Query:
         return start.scatter_reduce(-1, self.disjunct.expand(g.shape), g, "amax")
 
     def only(self, keep: Sequence[int]) -> Query:
-        """The same question about some of the disjuncts."""
+        """The same query about some of the disjuncts."""
         rows = [j for d in keep for j in self.rows_of(d)]
         names = [i for i, d in enumerate(keep) for _ in self.rows_of(d)]
         chosen = torch.tensor(rows, dtype=torch.long, device=self.disjunct.device)

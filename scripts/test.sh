@@ -11,6 +11,8 @@ fi
 bash scripts/setup.sh
 # Two workers with a thread each, not two with all cores each.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+# Without bytecode, each process that a test starts would compile the package anew.
+unset PYTHONDONTWRITEBYTECODE
 bin=.venv/bin
 "$bin/ruff" check --quiet .
 "$bin/ruff" format --check --quiet .

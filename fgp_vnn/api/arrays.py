@@ -1,4 +1,4 @@
-"""Arrays, numbers and names as people have them, brought into the one form that is used inside.
+"""User input (arrays, numbers, names) converted to the one form that is used inside.
 
 Inputs are flat float64 vectors inside. What a user gives may be numpy, torch or lists, of any real
 type, flat or in the network's shape, with or without its batch dimension.
@@ -29,7 +29,7 @@ _NORMS: dict[str, Norm] = {
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Inputs as they were given, and as they are used."""
+    """Inputs in the form in which the user passed them, and as flat float64 vectors."""
 
     points: list[Doubles]  # flat
     single: bool  # one input was given, not a batch of them
@@ -50,7 +50,7 @@ class Given:
         return array.astype(wide)
 
     def answer(self, found: Counterexample | None) -> Counterexample | None:
-        """A counterexample as it is given back."""
+        """The counterexample in the form that is returned to the user."""
         return None if found is None else Counterexample(self.back(found.x), found.y)
 
 
@@ -112,8 +112,8 @@ def read_number(value: Any, what: str) -> float:
 
 
 def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> float | Doubles:
-    """A number, or one for each input [inputs]: given for all, for each channel or for each input;
-    `shape` is that of the network's input."""
+    """A number, or an array [inputs]; the user passes one for all inputs, for each channel or for
+    each input. `shape` is the shape of the network's input."""
     if isinstance(value, (str, Fraction, int, float)):
         return read_number(value, what)
     if isinstance(value, (list, tuple)) and any(isinstance(v, str) for v in value):

@@ -35,7 +35,7 @@ from fgp_vnn.transform.float32 import deployed, received
 
 
 @dataclass(eq=False)
-class Boxes:
+class BoxProblems:
     """The problems of a property, each to be run and its verdict added before the next one.
 
     They end with a counterexample, or when time is up: the property is broken if one box is, and

@@ -17,7 +17,7 @@ from fgp_vnn.property.model import Case
 
 
 def asked_about(prop: Property) -> NDArray[np.float32]:
-    """A few inputs [points, inputs] that a property is about: the ends and the middle of a box."""
+    """Two corners and the centre [points, inputs] of the first box of a property."""
     boxes = [(case.lower, case.upper) for case in prop.cases[:1]]
     rows = [[low, high, low / 2 + high / 2] for low, high in boxes]
     with np.errstate(over="ignore"):

@@ -241,13 +241,14 @@ class Certifier(Classifier):
         return int(y.argmax())
 
     def wrong(self, center: Center, radius: float) -> Counterexample | None:
-        """The centre itself, where the network gives it another class than it should have."""
+        """The centre as a counterexample, if the network gives it another class than the true
+        one."""
         return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """The inputs that are asked about, one after the other, each with its ball and its budget."""
+    """The inputs of one call, one after another, each with its ball and its budget."""
 
     certifier: Certifier
     given: Given

@@ -115,7 +115,7 @@ def _source(
 
 
 def for_one_network_only(what: str) -> UnsupportedError:
-    """What is for one network and constraints on its outputs only."""
+    """The error for an option that needs one network with constraints on its outputs."""
     return UnsupportedError(
         f"{what} for one network, with constraints on single inputs and on outputs; the property "
         "is about several, or relates inputs to others"

@@ -41,7 +41,7 @@ class Opened:
 def divide(
     options: Mapping[str, Any], names: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of these names, and the others."""
+    """Split options into those with the given names and the others."""
     mine = {name: value for name, value in options.items() if name in names}
     return mine, {name: value for name, value in options.items() if name not in names}
 
@@ -76,7 +76,7 @@ def load_asked(
 
 
 def with_softmax(loaded: LoadedNetwork, points: Floats | None = None) -> LoadedNetwork:
-    """The same network with the softmax that was dropped from its end, if one was."""
+    """The same network with the softmax at its end, if one was dropped."""
     if not loaded.comparisons_only:
         return loaded
     if loaded.source is None:
@@ -145,8 +145,8 @@ def classes(opened: Opened) -> Opened:
 
 
 def _before_sigmoid(network: Network) -> Network | None:
-    """What a strictly increasing function, the same for all outputs, is applied to at the end; None
-    if the network does not end in one."""
+    """The network without the strictly increasing function, the same for all outputs, at its end;
+    None if it does not end in one."""
     last, output = len(network.layers), network.output
     if not last or network.activations[-1] not in S_SHAPED or output.sources != (last,):
         return None

@@ -1,4 +1,4 @@
-"""Progress of work that takes a while: a callback, or a bar where somebody looks."""
+"""Progress of longer work: a callback, or a progress bar in a terminal or notebook."""
 
 from __future__ import annotations
 
@@ -19,32 +19,24 @@ def counted(total: int, progress: Any, single: bool) -> Iterator[Callable[[], No
     standard error is a terminal, or in a notebook, once the work has taken a second; False shows
     none.
     """
-    done = 0
-    if callable(progress) or progress is False or single or not _watched():
+    done, begin = 0, time.monotonic()
+    bar: _NotebookBar | _TerminalBar | None = None
+    if progress is not False and not callable(progress) and not single and _watched():
+        bar = _NotebookBar(total) if _in_notebook() else _TerminalBar(total)
 
-        def step() -> None:
-            nonlocal done
-            done += 1
-            if callable(progress):
-                progress(done, total)
-
-        yield step
-        return
-    bar: _NotebookBar | _TerminalBar = (
-        _NotebookBar(total) if _in_notebook() else _TerminalBar(total)
-    )
-    begin = time.monotonic()
-
-    def show() -> None:
+    def step() -> None:
         nonlocal done
         done += 1
-        if time.monotonic() - begin > PATIENCE:
+        if callable(progress):
+            progress(done, total)
+        elif bar is not None and time.monotonic() - begin > PATIENCE:
             bar.show(done)
 
     try:
-        yield show
+        yield step
     finally:
-        bar.clear()
+        if bar is not None:
+            bar.clear()
 
 
 class _TerminalBar:
@@ -94,7 +86,7 @@ class _NotebookBar:
 
 
 def _watched() -> bool:
-    """Whether somebody looks: a terminal, or a notebook."""
+    """Whether a progress bar can be seen: standard error is a terminal, or this is a notebook."""
     return sys.stderr.isatty() or _in_notebook()
 
 

@@ -10,12 +10,11 @@ from fgp_vnn.api.arrays import read_classes, read_inputs, read_numbers
 from fgp_vnn.api.nearness import read_near
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.refused import program_of
-from fgp_vnn.api.sets import Ball, box_of
+from fgp_vnn.api.sets import Ball, box_condition
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property import Property, conditions
 from fgp_vnn.property.conditions import Condition, Space, any_of
-from fgp_vnn.property.expressions import Expression
-from fgp_vnn.property.expressions import variables as space_variables
+from fgp_vnn.property.expressions import Expression, space_variables
 
 
 def variables(model: Any) -> tuple[Expression, Expression]:
@@ -76,7 +75,7 @@ def property_of(inputs: Any, unsafe: Condition) -> Property:
     """The property that is broken by the inputs of a set, a condition, a pair (lower, upper) or a
     `Ball` of the norm linf, whose outputs are unsafe."""
     if isinstance(inputs, Ball) and isinstance(unsafe, Condition):
-        inputs = box_of(inputs, unsafe.space)
+        inputs = box_condition(inputs, unsafe.space)
     pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
     if not pair or not isinstance(unsafe, Condition):
         return conditions.property_of(inputs, unsafe)

@@ -1,4 +1,4 @@
-"""`verify` where a network is refused: a counterexample is looked for all the same."""
+"""`verify` for networks that cannot be verified: an attack still looks for a counterexample."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.engine.classifier import Center
 from fgp_vnn.property import Property
 from fgp_vnn.property.conditions import Condition, Space
-from fgp_vnn.property.expressions import variables
+from fgp_vnn.property.expressions import space_variables
 from fgp_vnn.property.normal import to_cases
 from fgp_vnn.property.numbers import exact_numbers, snap
 
@@ -96,7 +96,7 @@ def _box(lower: Doubles, upper: Doubles) -> InputSet:
     return InputSet(domain, lambda point: snap(point, lower, upper))
 
 
-def box_of(ball: Ball, space: Space) -> Condition:
+def box_condition(ball: Ball, space: Space) -> Condition:
     """A ball of the norm linf as the condition that it is, exactly."""
     center, radius = _center(ball, space)
     if center.norm != "linf":
@@ -104,7 +104,7 @@ def box_of(ball: Ball, space: Space) -> Condition:
             f"a property is about boxes, and a Ball of the norm {center.norm} is none: certify and "
             "radius ask for the classes in it, maximise(model, Ball(...), y[0] - y[1]) for outputs"
         )
-    x = variables(space)[0].flatten()
+    x = space_variables(space)[0].flatten()
     reach = np.broadcast_to(center.reach(radius), center.x.shape)
     if center.moves is not None:
         reach = np.where(center.moves, reach, 0.0)

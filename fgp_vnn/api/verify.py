@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.api.joint import (
     declared_verdict,
     for_one_network_only,
@@ -77,7 +77,7 @@ def verify(
         return _verify_written(model, given, certificate, progress, options)
     with listening(progress), memory_errors():
         asked = _property(prop, inputs, unsafe, limit().memory)
-        boxes = Boxes(chosen, proof=certificate is not None)
+        boxes = BoxProblems(chosen, proof=certificate is not None)
         try:
             with memory_errors(), hired(chosen) as boxes.staff:
                 if several or asked.joint is not None:
@@ -148,7 +148,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _with_certificate(
-    boxes: Boxes, files: tuple[Any, Any], prop: Property, path: str | Path, budget: Budget
+    boxes: BoxProblems, files: tuple[Any, Any], prop: Property, path: str | Path, budget: Budget
 ) -> Verdict:
     """The verdict with its proof written to a file, or with the reason why it is not."""
     from fgp_vnn.certificate.prove import NoCertificateError, prove

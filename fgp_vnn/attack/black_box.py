@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import offer, pushed, starts, unit_step
+from fgp_vnn.attack.descent import descent_starts, offer, pushed, unit_step
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
@@ -101,7 +101,7 @@ def falsify_program(aim: Aim, budget: Budget, seed: int) -> Counterexample | Non
     best: Tensor | None = None
     for turn in range(aim.how.rounds):
         how = replace(aim.how.descent, restarts=points, seed=seed + turn)
-        x = starts(aim.domain, 1, how)
+        x = descent_starts(aim.domain, 1, how)
         if best is not None:  # half of them near the best point so far
             near = best + aim.how.near * (x[: points // 2] - aim.domain.center)
             x = torch.cat([aim.domain.project(near), x[points // 2 :]])
@@ -169,7 +169,7 @@ class _Record:
         self.x = aim.domain.center if x is None else x  # [inputs]
 
     def see(self, x: Tensor, rows: Tensor) -> None:
-        """Take note of the points x [points, inputs] with these rows."""
+        """Take the points x [points, inputs] with these row values into account."""
         levels = self._aim.unsafe.worst(rows).amin(1)
         least = int(levels.argmin())
         if float(levels[least]) < self._level:

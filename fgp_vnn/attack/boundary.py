@@ -68,7 +68,7 @@ def starts(target: Target, least: int, seed: int) -> Starts:
 
 
 def _outlook(target: Target) -> Tensor:
-    """How far away the nearest boundary is if the network is as it is at the centre."""
+    """Distance to the nearest boundary if the network were affine, as it is near the centre."""
     rows = torch.eye(target.network.outputs).to(target.center)
     center = target.center.expand(len(rows), -1)
     values, slope = gradient(target.network, center, rows)

@@ -37,7 +37,7 @@ def falsify(
     for some in parts(query.disjuncts, fit // attack.restarts):
         numbers = range(query.disjuncts)[some]
         part = query if len(numbers) == query.disjuncts else query.only(numbers)
-        begin = starts(part.domain, part.disjuncts, attack)
+        begin = descent_starts(part.domain, part.disjuncts, attack)
         for points in torch.split(begin, max(fit, 1)) if numbers else ():
             found = descend(part, judge, budget, attack, points)
             if found is not None or budget.expired():
@@ -85,7 +85,7 @@ def step_down(query: Query, look: Look, budget: Budget, attack: Descent, begin: 
     look(x, before[-1])
 
 
-def starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
+def descent_starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
     """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
     center = domain.center
     box = domain.box()
@@ -99,7 +99,7 @@ def starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
 
 
 def pushed(outputs: Tensor, mine: Tensor) -> Tensor:
-    """The rows that a point still has to push down: those above 0, or else its greatest."""
+    """Which rows a point has to decrease: those above 0, or its greatest row if there are none."""
     values = outputs.masked_fill(~mine, -torch.inf)
     above = mine & (values > 0)
     greatest = values == values.amax(-1, keepdim=True)
@@ -115,7 +115,7 @@ def unit_step(domain: Domain, direction: Tensor) -> Tensor:
 
 
 class Near(NamedTuple):
-    """Points that meet a disjunct, or almost do, among many."""
+    """The points of a batch that meet a disjunct or nearly do."""
 
     points: Tensor  # [points, inputs]
     worst: Tensor  # [points] the greatest row of the disjunct that is met best
@@ -140,7 +140,7 @@ class Near(NamedTuple):
 def offer(
     query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, how: Offer
 ) -> Counterexample | None:
-    """Hand over the points that meet a disjunct, or almost do, the clearest first."""
+    """Hand over the points that meet a disjunct or nearly do, the clearest first."""
     near = Near.of(query, x, outputs, how)
     (count,) = counts(near.flags)
     return near.confirmed(confirm, count, how)

@@ -1,4 +1,4 @@
-"""The lowest values of rows that any point was seen to reach."""
+"""Lowest sampled values of the rows of a query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import starts, step_down
+from fgp_vnn.attack.descent import descent_starts, step_down
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts, points_at_once
 from fgp_vnn.query import Query
@@ -16,7 +16,7 @@ from fgp_vnn.strategy import Descent
 
 @dataclass(eq=False)
 class Lowest:
-    """For each row of a query the lowest value so far, as it is computed, and its point."""
+    """The lowest value computed so far for each row of a query, and the point it is at."""
 
     value: Tensor  # [rows]
     points: Tensor  # [rows, inputs]
@@ -28,7 +28,7 @@ class Lowest:
         return cls(query.network(center.unsqueeze(0))[0], center.repeat(query.network.outputs, 1))
 
     def look(self, points: Tensor, query: Query) -> None:
-        """See points [points, inputs] of the domain."""
+        """Take points [points, inputs] of the domain into account."""
         if not len(points):
             return
         values = query.network(points)  # [points, rows]
@@ -52,7 +52,7 @@ def lowest_by_descent(query: Query, lowest: Lowest, budget: Budget, attack: Desc
             lowest.look(x, query)
             return False
 
-        begin = starts(part.domain, part.disjuncts, attack)
+        begin = descent_starts(part.domain, part.disjuncts, attack)
         for points in torch.split(begin, fit) if len(begin) else ():
             step_down(part, look, budget, attack, points)
             if budget.expired():

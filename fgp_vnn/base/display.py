@@ -1,4 +1,4 @@
-"""Results to look at: in a notebook, on a terminal, and as plain values."""
+"""Display of results: in a notebook, on a terminal, and as plain values."""
 
 from __future__ import annotations
 
@@ -16,15 +16,11 @@ _CELL = "padding:2px 12px 2px 0;text-align:left"
 
 
 class Shown:
-    """What a result has for a reader; it says what its facts are, and which inputs to draw."""
+    """A result that can display itself; subclasses choose its facts and the inputs to draw."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
         raise NotImplementedError
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
-        return self.as_dict()
 
     def title(self) -> str:
         """The answer in a few words."""

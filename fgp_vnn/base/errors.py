@@ -1,4 +1,4 @@
-"""What a user can get wrong, said in one line."""
+"""Errors that a user can cause, each reported in one line."""
 
 import re
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ _LINE_ENDS = re.compile(r"[\t\n\r]+")
 
 
 def one_line(error: BaseException | str) -> str:
-    """What an error of other people's code says, in as much as fits a line; else its name."""
+    """The message of a third-party error in one line; the name of its class if it has none."""
     return plain(" ".join(str(error).split())[:300]) or type(error).__name__
 
 
 def plain(text: str, most: int = MOST) -> str:
-    """A line that a terminal shows as it is: escapes for what is not printable, the middle left out
-    of what is too long."""
+    """Return the text as one line that a terminal can show: unprintable characters are escaped, and
+    the middle of a long text is left out."""
     text = _LINE_ENDS.sub(" ", _cut(text, most))
     if text.isprintable():
         return text
@@ -58,17 +58,17 @@ class OutOfMemoryError(InputError):
 
 
 class OutOfTimeError(InputError):
-    """A deadline that has passed where nothing is known yet, such as while a network is read."""
+    """The deadline has passed before anything is known, for example while a network is read."""
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether an error, of whatever library, is an allocation that failed."""
+    """Return whether an error of any library means that an allocation failed."""
     return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None
 
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Turn an allocation that fails, in whatever library, into an OutOfMemoryError."""
+    """Turn a failed allocation in any library into an OutOfMemoryError."""
     try:
         yield
     except InputError:

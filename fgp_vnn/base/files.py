@@ -1,4 +1,4 @@
-"""Files as bytes: plain or gzip, with a limit, and every failure said in one line."""
+"""Files as bytes: plain or gzip, with a size limit, and every failure reported in one line."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def beside(path: Path) -> Path:
 
 
 def check_writable(path: Path, what: str, read: Iterable[Path] = ()) -> None:
-    """Say before the work, not after it, that its result could not be written, or that it would
-    take the place of a file that is read."""
+    """Refuse, before the work begins, an output path that cannot be written or that would replace
+    an input file."""
     try:
         target = path.resolve()
         if any(_is(target, beside(file)) for file in read):
@@ -84,7 +84,7 @@ def check_writable(path: Path, what: str, read: Iterable[Path] = ()) -> None:
 
 
 def _is(target: Path, file: Path) -> bool:
-    """Whether a file is there and is the target, by this or another name."""
+    """Return whether the path names the same existing file as the target."""
     try:
         return target.exists() and file.exists() and target.samefile(file)
     except (OSError, ValueError, RuntimeError):

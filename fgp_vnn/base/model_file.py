@@ -56,7 +56,7 @@ def read_model(path: Path) -> bytes:
 
 
 def no_model(data: bytes) -> InputError:
-    """What is said of bytes that are no ONNX file."""
+    """The error for bytes that are not an ONNX file."""
     if data.startswith((b"PK\x03\x04", b"\x80")):  # of a zip archive, of a pickle
         return InputError(
             "not an ONNX file, but an archive or a pickle: a model of torch is written with "

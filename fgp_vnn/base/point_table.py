@@ -32,7 +32,7 @@ class PointTable:
     ) -> None:
         check_output(path, resume=resume)
         self._path, self._columns, self._fixed = path, columns, dict(fixed or {})
-        self.done = read_rows(path) if path.exists() else []
+        self.done = read_point_rows(path) if path.exists() else []
         for row in self.done:
             begun = {name: row.get(name) for name in self._fixed}
             agree(path, begun, self._fixed, "choose another name")
@@ -83,7 +83,7 @@ def check_output(path: Path, *, resume: bool) -> None:
         )
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_point_rows(path: Path) -> list[dict[str, Any]]:
     """The points of a file that `PointTable` wrote; a line that was cut off is left out."""
     try:
         lines = path.read_text().split("\n")[:-1]

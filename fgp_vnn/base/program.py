@@ -54,8 +54,8 @@ def nodes_in(graph: Any) -> Iterator[Any]:
 
 
 def check_parts(node: Any) -> None:
-    """Refuse a Split whose outputs are not as many as it says: the shape inference of onnx and of
-    onnxruntime ends the process at that."""
+    """Refuse a Split node whose number of outputs is wrong: the shape inference of onnx and of
+    onnxruntime aborts the process on it."""
     if node.op_type != "Split":
         return
     for said in (a.i for a in node.attribute if a.name == "num_outputs"):

@@ -1,4 +1,4 @@
-"""What the host reads of the device: the device is idle until it has been read.
+"""Reads of device values by the host: each read waits until the device has finished its queue.
 
 A search reads how many of its bundles are open, and the like, once or twice for each batch; where
 they are is then found without another look.

@@ -17,7 +17,7 @@ class Results(list[Answer]):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Everything, as plain values for JSON."""
-        return [result.to_dict() for result in self]  # type: ignore[attr-defined]
+        return [result.as_dict() for result in self]  # type: ignore[attr-defined]
 
     def to_frame(self) -> Any:
         """A pandas frame with a row for each result; needs pandas."""

@@ -29,7 +29,7 @@ class PointAnswer(Shown):
     input: Any  # the centre, as it was given
 
     def facts(self) -> dict[str, str]:
-        """The class, what is said of this answer, the counterexample's class, and the time."""
+        """The class, the own facts of this answer, the counterexample's class, and the time."""
         facts = {"class": str(self.label), **self.own_facts()}
         if self.counterexample is not None:
             facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
@@ -37,7 +37,7 @@ class PointAnswer(Shown):
         return facts | {"time": f"{self.seconds:.3g} s"}
 
     def own_facts(self) -> dict[str, str]:
-        """What this kind of answer has to say besides."""
+        """The facts that only this kind of answer has."""
         raise NotImplementedError
 
     def compared(self) -> tuple[Any, Any] | None:
@@ -59,7 +59,7 @@ class PointAnswer(Shown):
         return result
 
     def own_values(self) -> dict[str, Any]:
-        """What comes first of that: the fields of this kind of answer."""
+        """The fields of this kind of answer, which come first in `as_dict`."""
         raise NotImplementedError
 
 

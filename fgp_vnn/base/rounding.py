@@ -43,25 +43,25 @@ class Unit(NamedTuple):
 
     @property
     def lost(self) -> float:
-        """What each operation may lose to underflow, and the room to compute that."""
+        """Upper bound on what one operation loses to underflow, and the rounding of that."""
         return 8 * self.tiny
 
     @property
     def nothing(self) -> float:
-        """What squares that underflow leave of a norm is below this: a neuron that is smaller may
-        be taken for 0, at the price of a defect."""
+        """Threshold below which a norm may be underflow alone: a smaller neuron may be treated as 0
+        if its value is added to the defect."""
         return sqrt(self.lost / self.eps)
 
     def root(self, count: int) -> float:
-        """What underflow of their squares takes from the norm of so many numbers, at most."""
+        """Upper bound on what the norm of `count` numbers loses when their squares underflow."""
         return sqrt(4 * self.lost * count)
 
     def share(self, operations: float) -> float:
-        """The relative error of so many roundings; infinite if they are too many to bound."""
+        """Relative error of this many roundings; infinite if there are too many for the theorem."""
         return operations * self.eps if operations * self.eps <= 0.25 else inf
 
     def grow(self, operations: float) -> float:
-        """What a sum of nonnegative terms is multiplied by to be an upper bound of it."""
+        """Factor from a computed sum of nonnegative terms to an upper bound on the exact one."""
         return 1 + self.share(operations)
 
 
@@ -72,20 +72,20 @@ def unit(dtype: torch.dtype) -> Unit:
 
 
 def below(bound: Tensor) -> Tensor:
-    """A lower bound as it is where it is one: what overflowed, either way, bounds nothing."""
+    """The lower bounds, with -infinity in place of values that overflowed or are not numbers."""
     return bound.nan_to_num(-inf, -inf, -inf)
 
 
 def above(bound: Tensor) -> Tensor:
-    """The same for an upper bound."""
+    """The upper bounds, with +infinity in place of values that overflowed or are not numbers."""
     return bound.nan_to_num(inf, inf, inf)
 
 
 def positive(bound: Tensor, or_zero: Tensor | bool = False) -> Tensor:
-    """Which lower bounds prove something to be above 0, or at least 0 where that is enough: none
-    that overflowed.
+    """Which lower bounds prove that a value is positive, or nonnegative where `or_zero` is set; a
+    bound that overflowed proves nothing.
 
-    Whatever is closed, dropped or passed over by a comparison is so by this one.
+    Every decision to close, drop or skip something compares by this function.
     """
     return ((bound > 0) | (bound == 0) & or_zero) & (bound < inf)
 
@@ -107,8 +107,8 @@ def moved_center(
 
 
 def larger_radius(radius: float, moved: float, inputs: int, dtype: torch.dtype) -> float:
-    """A radius with room for a centre that has moved; the root of a sum of squares is the length
-    of that, with as many roundings as inputs and three more."""
+    """Upper bound on the radius after the centre has moved. The norm of the move is the root of a
+    sum of squares, which has three roundings more than there are inputs."""
     if moved:
         radius = (radius + moved) * unit(torch.float64).grow(inputs + 8)
     return max(radius, unit(dtype).tiny) if radius else radius

@@ -1,4 +1,4 @@
-"""Independent pieces of work: done one after another here, elsewhere by several processes."""
+"""Independent pieces of work, run one after another; `engine.parallel` shares them out."""
 
 from __future__ import annotations
 

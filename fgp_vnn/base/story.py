@@ -1,4 +1,4 @@
-"""The story of a search, told to the logger `fgp_vnn` and to whoever listens.
+"""Progress messages of a search, sent to the logger `fgp_vnn` and to listeners.
 
 Steps are told at the level INFO, and what a search is doing at DEBUG, a few times a second. Nothing
 is computed for it unless somebody listens.
@@ -19,7 +19,7 @@ PAUSE = 0.1  # seconds between two messages of a search
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a search is."""
+    """How far a search has come."""
 
     step: str  # what it is doing
     open: int | None = None  # bundles, boxes or regions that wait
@@ -35,12 +35,12 @@ class Stage:
 
 
 def tell(stage: Stage, level: int = logging.DEBUG) -> None:
-    """Say where a search is."""
+    """Report how far a search has come."""
     LOG.log(level, "%s", stage, extra={"stage": stage})
 
 
 class Teller:
-    """Tells of a loop now and then, if somebody listens."""
+    """Reports from a loop at intervals, if somebody listens."""
 
     def __init__(self) -> None:
         self._last = 0.0
@@ -69,7 +69,7 @@ class _Listener(logging.Handler):
 
 @contextmanager
 def listening(hear: Callable[[Stage], None] | None) -> Iterator[None]:
-    """Let a function hear every stage of what is done inside; None hears nothing."""
+    """Pass every stage reported inside this context to a function; None passes nothing on."""
     if hear is None:
         yield
         return

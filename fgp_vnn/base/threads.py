@@ -1,4 +1,4 @@
-"""Threads that only wait and watch: a copy of the process can do without them."""
+"""Watcher threads: they only wait, so a fork of the process does not need them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _PREFIX = "fgp_vnn "
 
 
 def start_watching(name: str, target: Callable[..., None], *args: Any) -> None:
-    """Start a thread that holds no lock while others go on, and that ends with the process."""
+    """Start a thread that holds no lock while other threads run, and that ends with the process."""
     threading.Thread(target=target, args=args, name=_PREFIX + name, daemon=True).start()
 
 
 def only_watched() -> bool:
-    """Whether all threads of Python but the current one are such threads."""
+    """Return whether all Python threads except the current one are watcher threads."""
     me = threading.current_thread()
     others = (thread for thread in threading.enumerate() if thread is not me)
     return all(thread.name.startswith(_PREFIX) for thread in others)

@@ -1,4 +1,4 @@
-"""Words for a reader."""
+"""Text helpers for messages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def plural(number: int, noun: str) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that is not known, to be put behind a message."""
+    """A hint such as "; did you mean 'x'?" for an unknown name; empty if no name is close."""
     close = get_close_matches(name, list(known), 1)
     return f"; did you mean {close[0]!r}?" if close else ""

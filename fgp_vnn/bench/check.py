@@ -28,7 +28,7 @@ _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be said of a counterexample, by us and by the competition."""
+    """Verdicts on a counterexample: ours, and those of the competition's rules."""
 
     fault: str  # why it is not valid with no tolerance; empty: it is
     standings: Mapping[str, Standing] = field(default_factory=dict)  # by year; none: invalid
@@ -46,7 +46,7 @@ def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement
         raise InputError(f"{results}: says {found.status}, so there is no counterexample to check")
     if found.x is None or not len(found.x):
         return Judgement("sat, but there is no counterexample")
-    said = fault(found.x, network, prop)
+    said = counterexample_fault(found.x, network, prop)
     with np.errstate(over="ignore"):
         point = found.x.astype(np.float32)
     inputs, outputs = prop.declared
@@ -68,7 +68,7 @@ def load_judged(path: Path) -> Property:
     return prop
 
 
-def fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
+def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> str:
     """Return why x [inputs] is not a counterexample of the property; empty if it is one."""
     inputs, outputs = prop.declared
     if x.shape != (inputs,):

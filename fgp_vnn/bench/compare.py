@@ -16,7 +16,7 @@ from fgp_vnn.bench.answer import Answer, as_record
 from fgp_vnn.bench.check import Judgement, OnnxFile, judge_results, load_judged
 from fgp_vnn.bench.facts import machine
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.bench.journal import SETTINGS, open_journal, write_results
+from fgp_vnn.bench.journal import SETTINGS, open_journal, write_records
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.rules import RULES
 from fgp_vnn.bench.tables import (
@@ -26,7 +26,7 @@ from fgp_vnn.bench.tables import (
     read_result_rows,
     result_word,
 )
-from fgp_vnn.bench.tools import Files, Tool, run_tool, unpacked
+from fgp_vnn.bench.tools import Files, Tool, run_tool, unpacked_files
 from fgp_vnn.bench.truth import Truth
 from fgp_vnn.bench.warmup import write_smallest
 
@@ -45,7 +45,7 @@ class ToolResult:
     total: int
 
 
-def compare(
+def run_tools(
     instances: Sequence[Instance],
     tools: Sequence[Tool],
     truth: Truth,
@@ -76,7 +76,7 @@ def compare(
             done += len(tools) - len(waiting)
             if not waiting:
                 continue
-            with unpacked(instance, out / "unpacked") as files:
+            with unpacked_files(instance, out / "unpacked") as files:
                 for tool in waiting:
                     answer = replace(_answer(tool, instance, files, out), machine=facts)
                     record = as_record(instance, answer, truth.get(instance.key, ""))
@@ -152,7 +152,7 @@ def write_published(folder: Path, records: Iterable[Record]) -> None:
     if (folder / SETTINGS).exists():
         raise InputError(f"{folder}: holds a run; give the published results another name")
     folder.mkdir(parents=True, exist_ok=True)
-    write_results(folder, records)
+    write_records(folder, records)
 
 
 def _in_turn(tools: Sequence[Tool], turn: int) -> list[Tool]:

@@ -83,7 +83,7 @@ def read_timings(folder: Path) -> dict[str, Timing]:
 
 
 def run_timing(folder: Path) -> Timing:
-    """Return how the results of a run's folder were timed; not at all known: published."""
+    """Return how the results of a run's folder were timed; `published` if nothing is known."""
     runs = read_settings(folder).get(RUNS, [])
     if not runs:
         return Timing("published")

@@ -223,7 +223,7 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
 
 
 def _printed(log: Path, begin: int) -> str:
-    """Return what a worker has printed since its log had `begin` bytes: at most the end of it."""
+    """Return the end of what a worker has printed since its log had `begin` bytes."""
     with log.open("rb") as file:
         file.seek(max(begin, log.stat().st_size - _LOG_BYTES))
         return file.read().decode(errors="replace")

@@ -123,7 +123,7 @@ def open_journal(
             records = read_records(folder)
             if retry_errors:
                 records = [record for record in records if record.result != "error"]
-                write_results(folder, records)
+                write_records(folder, records)
             journal = Journal(folder, records, made)
         try:
             yield journal
@@ -146,7 +146,7 @@ def read_records(folder: Path) -> list[Record]:
     return records
 
 
-def write_results(folder: Path, records: Iterable[Record]) -> None:
+def write_records(folder: Path, records: Iterable[Record]) -> None:
     """Replace the results of a run by others."""
     _write(folder / JSON_LINES, map(_line, records))
 

@@ -49,7 +49,7 @@ def bar_columns() -> list[ProgressColumn]:
 
 
 class View(AbstractContextManager["View"]):
-    """Is told of all that happens, in order; shows only what is wrong, which is always shown."""
+    """Receives all events of a run in order; shows only errors, which every view does."""
 
     def __init__(self, console: Console) -> None:
         self.console = console

@@ -1,4 +1,4 @@
-"""A benchmark run from beginning to end: solve what has no result yet, and count results."""
+"""A benchmark run: solve the instances that have no result yet, and count the results."""
 
 from __future__ import annotations
 

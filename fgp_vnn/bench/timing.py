@@ -1,4 +1,4 @@
-"""Times compared with their like: how each was measured, and what is a difference beyond noise."""
+"""Times compared only if measured in the same way, and only beyond noise."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: P
 
 
 @contextmanager
-def unpacked(instance: Instance, folder: Path) -> Iterator[Files]:
+def unpacked_files(instance: Instance, folder: Path) -> Iterator[Files]:
     """Give the files of an instance; those that are .gz are unpacked in `folder` meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     try:

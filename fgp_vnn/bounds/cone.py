@@ -1,4 +1,4 @@
-"""Which neurons the outputs of a network see at all."""
+"""Which neurons the outputs of a network depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds in a bundle besides its bounds, with a multiplier each.
+"""Constraints that hold in a bundle besides its bounds, each with a multiplier.
 
 A constraint says s (z - p) >= 0 of a neuron. A closed ReLU has one, of its sign s and p = 0; a
 smooth neuron whose interval was cut has one for each end: s = 1 and p its lower end, s = -1 and p
@@ -47,7 +47,7 @@ class Constraints(NamedTuple):
 
 
 class Pressed(NamedTuple):
-    """What multipliers do to a backward pass."""
+    """The effect of multipliers on a backward pass."""
 
     taken: Sequence[Tensor | None]  # from the coefficients of each layer's neurons
     shift: Tensor | None = None  # [batch, rows] added to the constant, its own error taken off

@@ -1,4 +1,4 @@
-"""Interval bounds of one map: what it reads lies between bounds, each by itself."""
+"""Interval bounds of one map from bounds of its sources, each source on its own."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class LayerBounds:
     def _with(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], change: Callable[[Fan], Fan]
     ) -> LayerBounds:
-        """Other bounds of which the lines around smooth layers follow from these."""
+        """Other bounds, with the lines around smooth layers that these bounds give."""
         result = replace(self, lower=tuple(lower), upper=tuple(upper))
         if any(activation is not RELU for activation in self.activations):
             fans = tuple(None if fan is None else change(fan) for fan in self.fans)
@@ -96,7 +96,7 @@ class LayerBounds:
         dtype: torch.dtype,
         activations: tuple[Activation, ...] = (),
     ) -> LayerBounds:
-        """What signs [batch, n_k] of -1 and +1 say by themselves."""
+        """The bounds that signs [batch, n_k] of -1 and +1 imply by themselves."""
         if not signs:
             return cls((), ())
         whole, widths = torch.cat(list(signs), -1), [sign.shape[-1] for sign in signs]

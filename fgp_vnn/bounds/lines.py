@@ -134,7 +134,7 @@ def rise(activation: Activation, coefficient: Tensor, fan: Fan, alpha: Tensor, z
 
 
 def gap(activation: Activation, lines: Lines, lower: Tensor, upper: Tensor) -> Tensor:
-    """How far the two lines are apart in the middle, [batch, 1, n]: what a relaxation may lose."""
+    """Distance [batch, 1, n] of the two lines in mid-interval: what the relaxation may lose."""
     if lines.floor is None:
         return lines.intercept
     centre = activation.expand(lower / 2 + upper / 2).unsqueeze(-2)

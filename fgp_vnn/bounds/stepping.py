@@ -30,7 +30,7 @@ class Rise(NamedTuple):
 
 
 class Steps(Protocol):
-    """What takes slopes and multipliers one step on."""
+    """A rule for the steps of an ascent on slopes and multipliers."""
 
     def next(self, state: State, rise: Rise, least: Tensor) -> State:
         """The state after one step, for bounds [batch, rows] of the state before it."""
@@ -88,8 +88,8 @@ class Moments:
 
 
 class Reaching:
-    """Steps that would reach 0, and a part of what was lacking at first beyond it, were the bound
-    linear; with a part of the step before added to each."""
+    """Polyak's steps: each would reach 0, and a part of the first gap beyond it, if the bound were
+    linear; a part of the previous step is added."""
 
     def __init__(self, ascent: Ascent, state: State) -> None:
         self._aim, self._momentum = ascent.aim or 0.0, ascent.momentum

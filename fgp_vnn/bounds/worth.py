@@ -27,8 +27,8 @@ def worthwhile(
 
 
 def _loss(network: Network, bounds: LayerBounds, coefficient: Tensor | None, k: int) -> Tensor:
-    """What the lines of each neuron [n_k] may lose, for the row that loses most by it; a neuron
-    that is read by several products has what all of these lose. What has no bounds loses most."""
+    """Upper bound on what the relaxation of each neuron [n_k] costs the row that it costs most; a
+    neuron that several products read has the sum, and one without bounds the largest loss."""
     if coefficient is None:
         return bounds.lower[k].new_zeros(network.widths[k])
     activation, lines = network.activations[k], bounds.lines()[k]

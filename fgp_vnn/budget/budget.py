@@ -57,12 +57,12 @@ class Budget:
 
     @property
     def at_once(self) -> int:
-        """Bytes for what is computed in one batch: bounds, ascents, forms, points of an attack."""
+        """Bytes for one batch: bounds, ascents, forms, points of an attack."""
         return self.memory // 2
 
     @property
     def waiting(self) -> int:
-        """Bytes for what waits or is remembered: open bundles and boxes, regions queued and seen.
+        """Bytes for queues and memories: open bundles and boxes, regions queued and seen.
 
         What is held beside it takes the rest: a batch, and the matrices of a collapsed network.
         """

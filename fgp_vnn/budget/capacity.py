@@ -1,4 +1,4 @@
-"""How much fits into a share of the memory.
+"""How many things fit into a share of the memory.
 
 Everything whose size grows with a network's width, with the number of rows or with time asks here.
 """

@@ -34,7 +34,7 @@ def cores() -> int:
 
 
 def share_limits(parts: int) -> None:
-    """Leave this process one of so many parts of what its limits of memory (ulimit) leave it."""
+    """Lower the memory limits (ulimit) of this process to one of `parts` shares of what is left."""
     import resource  # not on Windows, which has no such limits
 
     for kind, held in _limited():
@@ -109,7 +109,7 @@ def _limit(group: Path, files: _Files) -> Iterator[tuple[int, int]]:
 
 
 def _left_to_process() -> Iterator[int]:
-    """Bytes up to each of the limits that were set for this process (ulimit)."""
+    """Bytes that this process may still allocate under each of its limits (ulimit)."""
     try:
         import resource
     except ImportError:  # on Windows, where there are none

@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and what is said before the work when they are wrong."""
+"""Options that several commands share, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_THREADS = 256
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Fields of `Settings`, the same wherever something is searched for."""
+    """Add the options that every search has; they are fields of `Settings`."""
     parser.add_argument(
         "--engine",
         choices=ENGINES,
@@ -53,7 +53,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Where to compute, and what decides random choices."""
+    """Add --device and --seed."""
     parser.add_argument(
         "--device",
         choices=DEVICES,
@@ -69,7 +69,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
-    """Fields for what decides VNN-LIB properties."""
+    """Add the options for deciding VNN-LIB properties."""
     parser.add_argument(
         "--precision",
         choices=PRECISIONS,
@@ -97,12 +97,12 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """The fields of `Settings` that all searches have, and those that are named."""
+    """Return the values of the search options, and of those named in `more`, by field."""
     return {name: getattr(args, name) for name in (*_SEARCH, *more)}
 
 
 def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> None:
-    """Time and memory of a search in this process."""
+    """Add --timeout and --memory."""
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -132,7 +132,7 @@ class _Interval(argparse.Action):
 
 
 def add_clip(parser: argparse.ArgumentParser) -> None:
-    """Which inputs count."""
+    """Add --clip, the range of valid inputs."""
     parser.add_argument(
         "--clip",
         type=finite,
@@ -144,7 +144,7 @@ def add_clip(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
-    """How many threads torch may use."""
+    """Add --threads."""
     parser.add_argument(
         "--threads",
         type=threads,
@@ -154,7 +154,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 
 def set_threads(threads: int) -> None:
-    """Let torch use so many threads."""
+    """Set the number of threads that torch uses."""
     import torch
 
     torch.set_num_threads(threads)
@@ -176,7 +176,7 @@ def radius(text: str) -> float:
 
 
 def written_radius(text: str) -> str:
-    """The same, as it is written."""
+    """Check a radius and return its text unchanged."""
     radius(text)
     return text
 

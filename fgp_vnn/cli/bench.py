@@ -108,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all is well, 1 for a contradiction to what is known, 2 for a bad folder."""
+    """Return 0 if all is well, 1 if a verdict contradicts a known answer, 2 for a bad folder."""
     settings = _settings(args)
     benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
     if report_problems(benchmark, keep_going=args.keep_going):
@@ -175,7 +175,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def _solvers(
     args: argparse.Namespace, settings: dict[str, Any], out: Path, stack: ExitStack
 ) -> Callable[[int], Sequence[Solver]]:
-    """Return what makes workers, here or on a cluster, for the number of waiting instances."""
+    """Return what makes the workers, here or on a cluster, for a number of instances."""
 
     def spec(jobs: int) -> WorkerSpec:
         cores = os.cpu_count() or 1
@@ -207,7 +207,7 @@ def _solvers(
 
 
 def _folder(path: Path) -> Path:
-    """Return a folder that is there."""
+    """Create the folder if it does not exist, and return it."""
     path.mkdir(exist_ok=True)
     return path
 

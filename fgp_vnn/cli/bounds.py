@@ -85,9 +85,9 @@ def run(args: argparse.Namespace) -> int:
                 chosen |= {"layer": args.layer, "method": args.method}
                 ranges = bounds(args.model, where, progress=progress, **chosen)
     if args.maximise is not None:
-        print(json.dumps(best.to_dict()) if args.json else f"maximum {_ended(best)}")
+        print(json.dumps(best.as_dict()) if args.json else f"maximum {_ended(best)}")
     else:
-        print(json.dumps(ranges.to_dict()) if args.json else describe(ranges))
+        print(json.dumps(ranges.as_dict()) if args.json else describe(ranges))
     return 0
 
 
@@ -104,7 +104,7 @@ def read_boxes(path: Path) -> Any:
 
 
 def describe(ranges: Bounds) -> str:
-    """A line for each value, and how the search ended."""
+    """Return one line per value, and a line on how the search ended."""
     pairs = zip(ranges.lower.ravel(), ranges.upper.ravel(), strict=True)
     lines = [f"{number}: {low!r} to {high!r}" for number, (low, high) in enumerate(_plain(pairs))]
     facts = ", ".join(f"{name} {value}" for name, value in ranges.facts().items())
@@ -122,7 +122,7 @@ def _ended(best: Any) -> str:
 
 @contextmanager
 def _shown() -> Iterator[Callable[[Any, Any], None]]:
-    """What shows the ends so far, where standard error is a terminal."""
+    """Return a callback that shows the current bounds, if standard error is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -157,14 +157,14 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def run_settings(
     model: Path, data: Path, options: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """The columns RUN. A device changes only how long things take."""
+    """Return the columns RUN; the device is left out because it only affects the time."""
     asked = unusual(settings)
     asked.pop("device", None)
     return fixed_columns(model, data, **options, options=asked)
 
 
 def search_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of the search at a point, which leaves a part of the time to an attack."""
+    """Return the options of the search at a point; a part of the timeout is kept for an attack."""
     timeout = options["timeout"]
     return options | {"timeout": None if timeout is None else COMMON.certify_share * timeout}
 
@@ -172,8 +172,8 @@ def search_options(options: dict[str, Any]) -> dict[str, Any]:
 def certify_row(
     certifier: Certifier, point: Point, result: Robustness, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """One row of the output. If nothing was decided, the rest of the time goes to an attack, for
-    the upper bound on the verified robust accuracy."""
+    """Return one row of the output. If the point was not decided, an attack gets the remaining
+    time, for the upper bound on the verified robust accuracy."""
     row: dict[str, Any] = {
         "point": point.number,
         "y": point.y,
@@ -201,7 +201,7 @@ def certify_row(
 
 
 def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Counts, times, and what share of the points is verified; its upper bound by attacks."""
+    """Return counts, times, the share of verified points, and its upper bound by attacks."""
     count = len(rows)
     summary: dict[str, Any] = {"points": count}
     for status in STATUSES:

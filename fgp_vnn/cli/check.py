@@ -1,4 +1,4 @@
-"""fgp-vnn check: put the counterexample of a results file on trial."""
+"""fgp-vnn check: check the counterexample in a results file."""
 
 from __future__ import annotations
 

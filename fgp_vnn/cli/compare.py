@@ -135,7 +135,7 @@ def _run_all(
     console: Terminal,
 ) -> None:
     """Run what has no result yet, and write down what the comparison consists of."""
-    from fgp_vnn.bench.compare import compare, measure_startup, published, write_published
+    from fgp_vnn.bench.compare import measure_startup, published, run_tools, write_published
     from fgp_vnn.bench.comparison import (
         Comparison,
         earlier_runs,
@@ -162,7 +162,7 @@ def _run_all(
     note()
     measure_startup(sources.tools, out, args.startup)
     settings = {"benchmark": str(args.benchmark.resolve()), "timeout": args.timeout}
-    for step in compare(instances, sources.tools, truth, out, settings, made):
+    for step in run_tools(instances, sources.tools, truth, out, settings, made):
         if not args.quiet:
             record = step.record
             name = f"{record.category} {record.onnx} {record.vnnlib}"

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     instances = read_instances(folder)
     console = Terminal()
     started = time.monotonic()
-    outcomes = solve(folder, instances, console)
+    outcomes = decide(folder, instances, console)
     console.print(table(outcomes))
     console.print(summary(outcomes, time.monotonic() - started))
     return 1 if any(outcome.wrong for outcome in outcomes) else 0
@@ -96,7 +96,7 @@ def read_instances(folder: Path) -> list[KnownInstance]:
         raise InputError(f"{folder / GROUND_TRUTH}: cannot be read: {reason}") from error
 
 
-def solve(folder: Path, instances: Sequence[KnownInstance], console: Console) -> list[DemoOutcome]:
+def decide(folder: Path, instances: Sequence[KnownInstance], console: Console) -> list[DemoOutcome]:
     """Verify one instance after the other, in this process."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     outcomes = []

@@ -1,4 +1,4 @@
-"""Ctrl-C while libraries are loaded and at work."""
+"""Ctrl-C while libraries are being imported or are computing."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from fgp_vnn import __version__
 from fgp_vnn.base.errors import InputError, memory_errors
 from fgp_vnn.base.words import suggestion
 from fgp_vnn.cli.interrupt import EXIT_CODE, MESSAGE
-from fgp_vnn.cli.output import NOBODY_READS, complain, fault, reader_has_gone
+from fgp_vnn.cli.output import NOBODY_READS, complain, describe_os_error, reader_has_gone
 
 # Each command is a module with add_arguments(parser) and run(args) -> exit code.
 COMMANDS = {
@@ -38,8 +38,8 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 for every verdict, 2 for bad input and for what cannot be written, 130 for
-    Ctrl-C, 141 if nobody reads any longer what it prints."""
+    """Run one command. Return 0 for every verdict, 2 for bad input or an unwritable output, 130 for
+    Ctrl-C, and 141 if the reader of the output has gone."""
     if argv is None:
         _prepare_output()
     try:
@@ -59,12 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return NOBODY_READS
     except OSError as error:
-        complain(fault(error))
+        complain(describe_os_error(error))
     return 2
 
 
 def _prepare_output() -> None:
-    """An output that is closed swallows everything, and any name of a file can be printed."""
+    """Discard the output if it is closed, and make any file name printable."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
     elif isinstance(sys.stdout, io.TextIOWrapper):
@@ -78,7 +78,7 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Without passing over what goes wrong, as the original does."""
+        """Write the message; unlike argparse's own method, let errors of writing through."""
         (file or sys.stderr).write(message)
 
 

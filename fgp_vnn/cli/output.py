@@ -1,4 +1,4 @@
-"""What a command prints, and what becomes of it where nobody reads it or the disk is full."""
+"""Output of the commands, also when the disk is full or the reader of a pipe has gone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NOBODY_READS = 141  # the exit code of a program that SIGPIPE ends
 
 
 def complain(text: str) -> None:
-    """One line on standard error, if that can be written."""
+    """Print one line on standard error; ignore it if that fails."""
     with suppress(OSError):
         print(f"fgp-vnn: {' '.join(text.split())}", file=sys.stderr, flush=True)
 
 
 def reader_has_gone() -> bool:
-    """Whether standard output is closed at its other end, as `head` does; the rest goes nowhere."""
+    """Whether the reader of the output has closed it, as `head` does; then discard the rest."""
     output = sys.stdout.fileno()
     if not hasattr(select, "poll"):  # on Windows
         return False
@@ -33,8 +33,9 @@ def reader_has_gone() -> bool:
     return True
 
 
-def fault(error: OSError) -> str:
-    """What could not be read or written, and why; without a name, a disk is that of the output."""
+def describe_os_error(error: OSError) -> str:
+    """Return a one-line description of an OSError; a full disk without a file name is reported as
+    that of the output."""
     reason = error.strerror or one_line(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
@@ -45,5 +46,5 @@ def fault(error: OSError) -> str:
 
 
 def _discard_output() -> None:
-    """For what is still in the buffer at exit."""
+    """Redirect standard output to the null device, so that flushing at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

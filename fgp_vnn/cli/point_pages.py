@@ -1,4 +1,4 @@
-"""What the pages of `certify` and `radius` share: the network's facts, pictures, and the option."""
+"""What the pages of `certify` and `radius` share: network facts, pictures, and --report."""
 
 from __future__ import annotations
 

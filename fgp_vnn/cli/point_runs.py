@@ -1,4 +1,4 @@
-"""What `certify` and `radius` share: the points of a file one by one, and a table that grows."""
+"""What `certify` and `radius` share: points taken one by one, and a growing table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PointRow = dict[str, Any]
 
 
 def add_point_arguments(parser: argparse.ArgumentParser) -> None:
-    """What says which inputs and which distance are meant, and where results go."""
+    """Add the options for the network, the points, the norm and the output."""
     parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
     parser.add_argument("points", type=Path, help=".npy, .npz (x, perhaps y) or .csv")
     parser.add_argument(
@@ -52,7 +52,7 @@ def add_point_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_point_arguments(args: argparse.Namespace) -> None:
-    """Whatever can be said of them before anything is loaded."""
+    """Check the options before anything is loaded."""
     if args.output is not None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
@@ -60,13 +60,13 @@ def check_point_arguments(args: argparse.Namespace) -> None:
 
 
 def ball_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of a search at a point that both commands have."""
+    """Return the search arguments that both commands share."""
     clip = None if args.clip is None else tuple(args.clip)
     return {"norm": args.norm, "clip": clip, "timeout": args.timeout}
 
 
 def fixed_columns(model: Path, data: Path, **chosen: Any) -> dict[str, Any]:
-    """What decides the results besides the number of a point, and is the same in every row."""
+    """Return the columns that all rows share: hashes of both files, and the settings."""
     return {
         "network": _fingerprint(read_model(model)),
         "data": _fingerprint(read_bytes(data, "points file")),
@@ -79,7 +79,7 @@ def _fingerprint(content: bytes) -> str:
 
 
 class Point(NamedTuple):
-    """A point whose row is to be made."""
+    """A point that waits for its row."""
 
     number: int
     x: Doubles  # [inputs]
@@ -121,7 +121,7 @@ class PointRun:
             self.rows = list(self.table.done)
 
     def check_points(self, args: argparse.Namespace, radius: float) -> None:
-        """Refuse a file with a point that no ball can be drawn around, before the work."""
+        """Refuse a file with a point that no ball can have as its centre, before the work."""
         from fgp_vnn.attack.ball_judge import check_ball
 
         for number, x in enumerate(self.points.x):
@@ -154,8 +154,8 @@ class PointRun:
     def finishing(
         self, output: Path | None, finish: Callable[[list[PointRow]], None]
     ) -> Iterator[None]:
-        """Finish with the rows in the order of the points: also with those that are there when
-        Ctrl-C or an error ends the work, which is raised again after that."""
+        """Call `finish` with the rows in the order of the points, also after Ctrl-C or an input
+        error, which is then raised again."""
         stopped: BaseException | None = None
         try:
             yield

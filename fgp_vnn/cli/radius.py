@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Whatever can be said before the work."""
+    """Check the options before the work begins."""
     check_point_arguments(args)
     if args.exact and args.gap is not None:
         raise InputError("--exact does not use --gap: give one of them")
@@ -126,7 +126,7 @@ def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str,
 
 
 def shown(point: Point) -> Callable[[float, float], None]:
-    """What shows both bounds of a point as they improve."""
+    """Return a callback that shows both bounds of a point as they improve."""
 
     def show(lower: float, upper: float) -> None:
         point.note(f"point {point.number}: {lower:.5g} to {_upper(upper)}")
@@ -146,7 +146,7 @@ def radius_row(point: Point, result: Radius) -> dict[str, Any]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """One point for a reader."""
+    """Return the result at one point as a line of text."""
     from fgp_vnn.report.radius_set import read_row
 
     point = read_row(row)
@@ -174,12 +174,12 @@ def finish(
     run: PointRun,
     settings: dict[str, Any],
 ) -> None:
-    """The summary, and the files that are made of all points."""
-    from fgp_vnn.report.radius_set import describe, read_row, summarise
+    """Print the summary and write the files about all points."""
+    from fgp_vnn.report.radius_set import describe_radii, read_row, summarise_radii
 
     radii = [read_row(row) for row in rows]
-    summary = summarise(radii, args.max)
-    print(json.dumps(summary) if args.json else describe(summary), flush=True)
+    summary = summarise_radii(radii, args.max)
+    print(json.dumps(summary) if args.json else describe_radii(summary), flush=True)
     if rows and (args.plot is not None or args.report is not None):
         from fgp_vnn.cli.radius_pages import write_pages
 

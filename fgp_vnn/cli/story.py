@@ -1,4 +1,4 @@
-"""What a command tells on standard error while it works."""
+"""Progress messages of a command on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLEAR = "\r\x1b[K"
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """How much to tell."""
+    """Add --verbose."""
     parser.add_argument(
         "-v",
         "--verbose",
@@ -53,7 +53,7 @@ def _show(stage: Stage) -> None:
 
 
 def clear() -> None:
-    """Take the line away, if there is one."""
+    """Erase the progress line, if there is one."""
     if sys.stderr.isatty():
         with suppress(OSError):
             sys.stderr.write(_CLEAR)

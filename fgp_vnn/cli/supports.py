@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read both files and say whether they can be verified, or only attacked; the exit code, which
-    is 2 for what is refused."""
+    """Read both files and print whether the property can be verified or only attacked; return the
+    exit code, 2 if a file is refused."""
     try:
         return _run(args)
     except InputError as error:

@@ -110,8 +110,11 @@ def run(args: argparse.Namespace) -> int:
 def _ways_to_end(
     args: argparse.Namespace, begin: float
 ) -> tuple[Callable[[Verdict], None], Callable[[str, int], int]]:
-    """What writes and prints a verdict, and what does so with one of its own and gives the exit
-    code, for a reason; all that they import is imported here, before anything can end the run."""
+    """Return what writes and prints a verdict, and what does so with a `timeout` for a reason and
+    returns the exit code; their imports come first, before anything can end the run.
+
+    Everything that they import is imported here, before anything can end the run.
+    """
     from fgp_vnn.base.verdict import Verdict
     from fgp_vnn.property import load_property
     from fgp_vnn.property.results import write_results
@@ -156,7 +159,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line now, so that a full disk is an error of one line."""
+    """Print a line and flush it, so that a full disk is reported here, in one line."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -188,8 +191,8 @@ def _report_certificate(verdict: Verdict) -> int:
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the status, what decided it, seconds, or why nothing was decided; why there is no
-    certificate is said apart."""
+    """Return one line: the status, what decided it and the time, or the reason why nothing was
+    decided; without the reason for a missing certificate."""
     parts: list[str] = [verdict.status]
     if verdict.decided_by:
         parts.append(f"by {verdict.decided_by}")

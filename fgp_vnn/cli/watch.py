@@ -34,7 +34,7 @@ class Watch:
         start_watching("deadline", self._wait)
 
     def conclude(self) -> None:
-        """From here on the process ends by itself: its verdict is on its way out."""
+        """Mark that the verdict is being printed: from now on the process ends by itself."""
         if not self._concluded:
             self._ending.acquire()  # for ever, if the thread was first: it ends the process
             self._concluded = True

@@ -1,4 +1,4 @@
-"""The part of a ball that linear bounds leave to counterexamples.
+"""The part of a ball in which counterexamples can still lie, given a linear bound.
 
 Where a counterexample needs w . (x - c) + v <= 0, it lies in the half-space n . (x - c) >= t with
 n = -w / |w| and t = v / |w|, the norm being the dual one: so it is no nearer to c than t, and what
@@ -145,8 +145,9 @@ def dual_norm(domain: Domain, rows: Tensor) -> Tensor:
 
 
 def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Normal [batch, inputs] and level [batch, 1] of what weight . t + value <= 0 leaves of a ball
-    around 0, for weight [batch, inputs], value [batch]; the level of t in the norm, rounded down.
+    """Normal [batch, inputs] and level [batch, 1] of the half-space weight . t + value <= 0 of a
+    ball around 0, for weight [batch, inputs], value [batch]; the level, in the ball's norm, is
+    rounded down. Without a finite bound or a known direction there is none.
 
     What is not finite, or too small for its direction to be known, is no bound.
     """
@@ -155,8 +156,8 @@ def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, T
 
 
 def left_of(domain: Domain, weight: Tensor, value: Tensor) -> Caps:
-    """What weight . (x - center) + value <= 0 leaves of a domain: of its centre too, where the
-    level is below 0; all of it where nothing is known."""
+    """The part of a domain where weight . (x - center) + value <= 0; the centre belongs to it where
+    the level is below 0, and without a known half-space it is the whole domain."""
     normal, level, known = _scaled(domain, weight, value)
     # A length below 1 makes a level that is negative lower still.
     level = level - unit(weight.dtype).share(2 * weight.shape[-1] + 24) * level.abs()
@@ -180,7 +181,7 @@ def _scaled(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tens
 
 
 def both(caps: Caps, normal: Tensor, level: Tensor) -> Caps:
-    """The caps cut once more, by half-spaces normal [batch, inputs], level [batch, 1].
+    """The caps cut by further half-spaces normal [batch, inputs], level [batch, 1].
 
     In l2 the half-space at the point nearest to c of the two half-spaces' intersection holds it:
     a n1 + b n2 with a, b >= 0. Otherwise the higher of the two is kept.

@@ -72,7 +72,7 @@ class Clipped(Domain):
 
 
 def _l1_level(size: Tensor, room: Tensor, radius: float) -> Tensor:
-    """The |row_i| [..., 1] at which the ball is used up by larger ones, each with all its room."""
+    """The |row_i| [..., 1] down to which inputs use their whole room within the radius."""
     size, order = size.sort(dim=-1, descending=True)
     used = room.gather(-1, order).cumsum(-1) >= radius
     return torch.where(used, size, torch.zeros_like(size)).amax(-1, keepdim=True)

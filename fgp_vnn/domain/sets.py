@@ -36,7 +36,7 @@ class Domain(ABC):
         """A point of the domain at which row . x is greatest, [..., rows, inputs]."""
 
     def farthest(self, rows: Tensor) -> Tensor:
-        """That point less the centre."""
+        """The maximiser minus the centre."""
         return self.maximiser(rows) - self.center.unsqueeze(-2)
 
     @abstractmethod
@@ -56,7 +56,7 @@ class Domain(ABC):
         """The same set on another device or in another precision."""
 
     def sharp_support(self, rows: Tensor) -> Tensor:
-        """The support where it is worth more work: up to rounding the least upper bound."""
+        """The support computed with more work: up to rounding, the least upper bound."""
         return self.support(rows)
 
     def outer_support(self, rows: Tensor) -> Tensor:
@@ -162,7 +162,7 @@ class Box(Domain):
         return Box(self.lower[index], self.upper[index])
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Box:
-        """Rounded outwards where the precision is lower, and where a bound is not normal."""
+        """Rounded outwards if the precision is lower or a bound is not a normal number."""
         return Box(
             rounded_down(self.lower.to(device), dtype), -rounded_down(-self.upper.to(device), dtype)
         )
@@ -194,7 +194,7 @@ class L2Ball(Domain):
         return _around(self.center, self.radius)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L2Ball:
-        """Around the rounded centre, by as much larger as that has moved."""
+        """Rounded to another precision: the radius grows by as much as the centre moves."""
         center, moved = moved_center(self.center, device, dtype)
         length = float(norm_of(moved))
         if bool(moved.any()):
@@ -237,6 +237,6 @@ class L1Ball(Domain):
         return _around(self.center, self.radius)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> L1Ball:
-        """Around the rounded centre, by as much larger as that has moved."""
+        """Rounded to another precision: the radius grows by as much as the centre moves."""
         center, moved = moved_center(self.center, device, dtype)
         return L1Ball(center, larger_radius(self.radius, float(moved.sum()), len(moved), dtype))

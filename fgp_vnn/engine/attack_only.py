@@ -1,4 +1,4 @@
-"""A network that is not understood: attacked, and never proved anything of."""
+"""Networks that cannot be verified: they are only attacked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fgp_vnn.strategy import Strategy
 
 @dataclass(eq=False)
 class AttackProblem:
-    """Whether an output in one of the conjunctions is reached from the domain, by a program."""
+    """The question whether an output in one of the conjunctions can be reached, for a program."""
 
     program: BlackBox
     outputs: int

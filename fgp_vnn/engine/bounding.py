@@ -1,4 +1,4 @@
-"""Linear bounds of a problem: of all neurons and outputs once, and then tighter ones.
+"""Linear bounds of a problem: first plain bounds of all neurons and outputs, then tighter ones.
 
 The first bounds come in two ways. A chain of matrices, or a network of which few inputs move, is
 bounded and condensed to its unstable neurons in one pass forward; any other network by a backward
@@ -61,7 +61,7 @@ def bound_root(problem: Problem) -> Tensor:
 
 
 def _few_columns(problem: Problem) -> bool:
-    """Whether forms are carried forward through operators, of which backward rows cost more."""
+    """Whether forms are carried forward through operators: backward rows would cost more."""
     network, most = problem.query.network, problem.strategy.shrinking.columns
     exact = network.dtype == torch.float64 and not problem.log.wanted
     programs = any(not isinstance(layer, Dense) for layer in network.layers)
@@ -251,7 +251,7 @@ def by_inputs(problem: Problem) -> bool:
 
 
 def _seen_inputs(network: Network) -> float:
-    """How many inputs a neuron that reads the input sees, on average."""
+    """Average number of inputs that a neuron of the first layer reads."""
     seen = [
         (m.weights[m.sources.index(0)] != 0).sum(-1).double()
         for m in network.layers

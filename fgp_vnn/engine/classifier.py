@@ -122,7 +122,7 @@ class Classifier:
         return problem
 
     def judge(self, center: Center, radius: float) -> BallJudge:
-        """What has the last word on points of the ball."""
+        """The judge that confirms counterexamples in the ball."""
         ball = center.x, center.reach(radius), center.norm, *center.box(radius)
         return BallJudge(*ball, self.run, center.label, center.targets)
 

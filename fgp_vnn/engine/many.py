@@ -1,4 +1,4 @@
-"""The boxes of a property bounded together, where it has many: most are often proved by that."""
+"""Many boxes of one property, bounded together: often most of them are proved by that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the neurons, inputs and disjuncts that are left of a query were called at first."""
+"""The original numbers of the neurons, inputs and disjuncts that are left in a reduced query."""
 
 from __future__ import annotations
 

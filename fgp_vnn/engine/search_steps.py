@@ -136,7 +136,9 @@ def split_shortly(problem: Problem) -> Verdict | None:
     """Splits of neurons and, if that does not end, of inputs: neither way is always the better one,
     so each gets its turn."""
     inputs = problem.strategy.inputs
-    outcome, verdict = _search_shortly(problem, problem.budget)
+    search = _short_splits(problem, problem.budget)
+    outcome = run_shared(problem, search)
+    verdict = _kept(problem, search, outcome)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
     if isinstance(problem.query.domain, Box) and problem.query.network.inputs <= inputs.some:
@@ -145,15 +147,17 @@ def split_shortly(problem: Problem) -> Verdict | None:
     return verdict if verdict.status in ("sat", "unsat") else None
 
 
-def _search_shortly(problem: Problem, budget: Budget) -> tuple[Outcome, Verdict]:
-    """Splits of neurons, with a part of the time, as long as they promise to end; what is open then
-    can be resumed."""
+def _short_splits(problem: Problem, budget: Budget) -> NeuronSplits:
+    """Splits of neurons, with a part of the time, as long as they promise to end."""
     short = problem.strategy.short
-    search = _neuron_splits(problem, short, budget.share(short.short_share))
-    outcome = run_shared(problem, search)
+    return _neuron_splits(problem, short, budget.share(short.short_share))
+
+
+def _kept(problem: Problem, search: NeuronSplits, outcome: Outcome) -> Verdict:
+    """The verdict of a short search, which is kept to be resumed if it is unfinished."""
     # What a log names are neurons of the query as it is now.
     problem.unfinished = search if outcome.unfinished and not problem.log.wanted else None
-    return outcome, problem.report("split", outcome)
+    return problem.report("split", outcome)
 
 
 def sharpen(problem: Problem) -> Verdict | None:
@@ -182,7 +186,9 @@ def sharpen(problem: Problem) -> Verdict | None:
         problem.only(left)
         if not problem.tightened:
             break
-        outcome, verdict = _search_shortly(problem, patience)
+        search = _short_splits(problem, patience)
+        outcome = run_shared(problem, search)
+        verdict = _kept(problem, search, outcome)
         if not outcome.unfinished:
             return verdict
         turn = Turn(2 * turn.rounds, paid)

@@ -39,7 +39,7 @@ class Space:
 
 
 class Condition:
-    """What comparisons say together: of all of them, unless `.any()` asks for one."""
+    """A conjunction of comparisons; `.any()` makes it a disjunction."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -55,7 +55,7 @@ class Condition:
         return Condition(self.space, (Or(self.parts),))
 
     def all(self) -> Condition:
-        """All of them do, as without saying so."""
+        """The conjunction of the comparisons, which is the default."""
         return self
 
     def __and__(self, other: Condition) -> Condition:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.conditions import Condition, Space
-from fgp_vnn.property.formula import Bound, Formula, Linear, Names, compare
+from fgp_vnn.property.formula import Bound, Formula, Linear, Names, comparison
 from fgp_vnn.property.numbers import Numbers, exact_numbers, objects, to_numpy
 from fgp_vnn.property.shown import show_sum
 
 
-def variables(space: Space) -> tuple[Expression, Expression]:
+def space_variables(space: Space) -> tuple[Expression, Expression]:
     """The inputs and the outputs of a network, as arrays of its own shapes."""
     x = np.arange(math.prod(space.input_shape)).reshape(space.input_shape)
     y = x.size + np.arange(math.prod(space.output_shape)).reshape(space.output_shape)
@@ -197,10 +197,10 @@ class Expression:
             return Condition(self.space, quick)
         left, right = _broadcast(self.entries, self._entries_of(other))
         pairs = zip(left.ravel(), right.ravel(), strict=True)
-        return Condition(self.space, tuple(compare(sign, a, b, names, 0) for a, b in pairs))
+        return Condition(self.space, tuple(comparison(sign, a, b, names, 0) for a, b in pairs))
 
     def _bounds(self, sign: str, other: Any, names: Names) -> tuple[Formula, ...] | None:
-        """Inputs compared with floats, nearly all there is in a property: no fractions needed."""
+        """Bounds for inputs compared with floats, the most common case, without fractions."""
         if self._numbers is None or sign in ("==", "!=") or isinstance(other, Expression):
             return None
         try:

@@ -106,7 +106,7 @@ def number(literal: str) -> float | None:
     return float(literal) if _NUMBER.fullmatch(literal) else None
 
 
-def finite(value: float, literal: str) -> float:
+def finite_literal(value: float, literal: str) -> float:
     """The value of a literal; raises InputError if it overflows."""
     if math.isinf(value):
         raise InputError(f"{plain(literal, 60)} is too large for a float64")
@@ -139,13 +139,13 @@ def compare_variable(
     return Row(((variable - names.inputs, sign),), sign * value, strict)
 
 
-def compare(operator: str, left: Linear, right: Linear, names: Names, line: int) -> Formula:
+def comparison(operator: str, left: Linear, right: Linear, names: Names, line: int) -> Formula:
     """left OPERATOR right, for <=, <, >=, >, ==, = and !=."""
     if operator in ("==", "="):
-        both = (compare(sign, left, right, names, line) for sign in ("<=", ">="))
+        both = (comparison(sign, left, right, names, line) for sign in ("<=", ">="))
         return And(tuple(both))
     if operator == "!=":
-        either = (compare(sign, left, right, names, line) for sign in ("<", ">"))
+        either = (comparison(sign, left, right, names, line) for sign in ("<", ">"))
         return Or(tuple(either))
     if operator not in ("<=", "<", ">=", ">"):
         raise UnsupportedError(f"comparison '{operator}' is not supported")
@@ -216,7 +216,7 @@ def outward(value: Fraction, *, up: bool) -> tuple[float, bool]:
         return nearest, True
     if (exact > value) != up:
         nearest = math.nextafter(nearest, math.inf if up else -math.inf)
-    return finite(nearest, "a constant"), False
+    return finite_literal(nearest, "a constant"), False
 
 
 def _checked(value: Fraction) -> Fraction:

@@ -231,7 +231,7 @@ def _opposed(rows: tuple[Row, ...]) -> bool:
 
 
 def _written(formula: Formula) -> tuple[int, int]:
-    """The number of constraints in a formula, and of alternatives to choose from."""
+    """The number of constraints in a formula, and the number of its disjunctions."""
     if isinstance(formula, (Bound, Row)):
         return 1, 0
     parts = formula.any if isinstance(formula, Or) else formula.all

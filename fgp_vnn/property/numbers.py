@@ -1,4 +1,4 @@
-"""Numbers as people have them, as arrays and exactly."""
+"""Conversion of user numbers to arrays and exact fractions."""
 
 from __future__ import annotations
 

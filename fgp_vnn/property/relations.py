@@ -15,7 +15,7 @@ _LARGEST = Fraction(sys.float_info.max)
 _NO_ENDS = (-math.inf, math.inf)
 
 
-class Interval(Protocol):
+class HasEnds(Protocol):
     """The values that an input may have."""
 
     @property
@@ -43,7 +43,7 @@ def shared(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(numbers[i] for i in roots)
 
 
-def implied(box: Mapping[int, Interval], rows: Iterable[Row], names: Names) -> list[Bound]:
+def implied(box: Mapping[int, HasEnds], rows: Iterable[Row], names: Names) -> list[Bound]:
     """Bounds on single inputs that follow from rows about inputs alone and the others' bounds.
 
     In sum c_j x_j <= limit, c_i x_i is at most the limit less the least that the others can be;

@@ -54,7 +54,7 @@ def text_lines(data: bytes, memory: int = MEMORY) -> list[str]:
 
 
 def _uncommented(number: int, line: str) -> str:
-    """What stands before the comment of a line."""
+    """The part of a line before its comment."""
     kept, _, comment = line.partition(";")
     if end := _LINE_END.search(comment.rstrip()):
         where = f"line {number}, column {len(kept) + end.start() + 2}"
@@ -95,7 +95,7 @@ def read_expressions(lines: list[str]) -> list[ListExpression]:
 
 
 def quoted(expression: object) -> str:
-    """A short rendering for an error message."""
+    """A shortened text of an expression, for error messages."""
     text = _render(expression)
     return f"'{text[:57]}...'" if len(text) > 60 else f"'{text}'"
 

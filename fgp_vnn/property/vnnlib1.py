@@ -13,9 +13,9 @@ from fgp_vnn.property.formula import (
     Linear,
     Names,
     Or,
-    compare,
     compare_variable,
-    finite,
+    comparison,
+    finite_literal,
     number,
     product,
 )
@@ -58,16 +58,16 @@ class Vnnlib1Reader:
                 simple = self._simple(line, operator, left, right)
                 if simple is not None:
                     return simple
-            return compare(operator, self._linear(left), self._linear(right), self.names, line)
+            return comparison(operator, self._linear(left), self._linear(right), self.names, line)
         except InputError as error:
             raise located(error, line) from None
 
     def _simple(self, line: int, operator: str, left: str, right: str) -> Formula | None:
-        """variable <= literal and its like, nearly all there is in a file: no fractions needed."""
+        """The bound of `variable <= literal` and its like, the usual case, without fractions."""
         variable, value = self.variables.get(left), number(right)
         if variable is None or value is None or operator in ("=", "=="):
             return None
-        finite(value, right)
+        finite_literal(value, right)
         return compare_variable(operator, variable, value, self.names, line)
 
     def _linear(self, expression: Expression) -> Linear:
@@ -99,7 +99,7 @@ class Vnnlib1Reader:
             return Linear({variable: Fraction(1)})
         value = number(symbol)
         if value is not None:
-            return Linear(constant=Fraction(finite(value, symbol)))
+            return Linear(constant=Fraction(finite_literal(value, symbol)))
         if _VARIABLE.fullmatch(symbol):
             raise InputError(f"variable {symbol} is not declared")
         raise InputError(f"{quoted(symbol)} is neither a declared variable nor a number")

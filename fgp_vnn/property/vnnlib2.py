@@ -16,9 +16,9 @@ from fgp_vnn.property.formula import (
     Linear,
     Names,
     Or,
-    compare,
     compare_variable,
-    finite,
+    comparison,
+    finite_literal,
     product,
 )
 from fgp_vnn.property.model import Declared, Variable
@@ -80,18 +80,18 @@ class Vnnlib2Reader:
             if simple is not None:
                 return simple
             left, right = self._linear(left), self._linear(right)
-            return compare(_OPERATORS[kind], left, right, self.names, line)
+            return comparison(_OPERATORS[kind], left, right, self.names, line)
         except InputError as error:
             raise located(error, line) from None
 
     def _simple(self, kind: str, left: Any, right: Any, line: int) -> Formula | None:
-        """variable <= literal and its like, nearly all there is in a file: no fractions needed."""
+        """The bound of `variable <= literal` and its like, the usual case, without fractions."""
         if type(left).__name__ != "Var" or type(right).__name__ not in ("Float", "Int"):
             return None
         operator = _OPERATORS[kind]
         if operator in ("==", "!="):
             return None
-        variable, value = self._index(left), finite(float(right.lexeme), right.lexeme)
+        variable, value = self._index(left), finite_literal(float(right.lexeme), right.lexeme)
         return compare_variable(operator, variable, value, self.names, line)
 
     def _linear(self, node: Any) -> Linear:
@@ -99,7 +99,7 @@ class Vnnlib2Reader:
         if kind == "Var":
             return Linear({self._index(node): Fraction(1)})
         if kind in ("Float", "Int"):
-            return Linear(constant=Fraction(finite(float(node.lexeme), node.lexeme)))
+            return Linear(constant=Fraction(finite_literal(float(node.lexeme), node.lexeme)))
         if kind == "Multiply":
             return product([self._linear(factor) for factor in node.args])
         result = Linear()

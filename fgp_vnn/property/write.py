@@ -42,7 +42,7 @@ def format_property(prop: Property, *, version: Version = "1.0", title: str = ""
 
 
 class _Writer:
-    """The names that a version gives the variables, and the text of what is said of them."""
+    """The variable names of a VNN-LIB version, and the text of formulas over them."""
 
     def __init__(self, prop: Property, version: Version) -> None:
         if prop.joint is not None:

@@ -18,7 +18,7 @@ from fgp_vnn.domain.sets import Domain
 from fgp_vnn.network.model import AffineMap, Network
 
 
-class Forms(NamedTuple):
+class MapForms(NamedTuple):
     """The affine forms of one map in each region."""
 
     columns: Tensor  # [regions or 1, inputs, n_k] the transpose of A_k
@@ -35,7 +35,7 @@ def input_columns(domain: Domain) -> Tensor:
     return torch.cat([eye, center.unsqueeze(0)]).unsqueeze(0)
 
 
-def affine_forms(network: Network, domain: Domain, pattern: Sequence[Tensor]) -> list[Forms]:
+def affine_forms(network: Network, domain: Domain, pattern: Sequence[Tensor]) -> list[MapForms]:
     """The forms of z_1, ..., z_K and g in the regions with these on/off patterns [regions, n_k]."""
     if not network.piecewise_linear:
         raise AssertionError("only a piecewise-linear network has regions")
@@ -45,7 +45,7 @@ def affine_forms(network: Network, domain: Domain, pattern: Sequence[Tensor]) ->
     columns: list[Tensor] = [source]
     sizes: list[Tensor] = [size]  # |v| + h: what the terms of the next map are made of
     errors: list[Tensor] = [torch.zeros_like(size)]
-    result: list[Forms] = []
+    result: list[MapForms] = []
     for k, affine in enumerate(network.maps):
         forms = _apply(affine, domain, columns, sizes, errors)
         result.append(forms)
@@ -64,7 +64,7 @@ def _apply(
     columns: list[Tensor],
     sizes: list[Tensor],
     errors: list[Tensor],
-) -> Forms:
+) -> MapForms:
     """One map applied to the forms that it reads, with a running bound on its rounding error.
 
     What a form's own terms add up to in the domain is bounded by its outer support, which |W|
@@ -91,10 +91,10 @@ def _apply(
     gone = affine.lost([sizes[s] + errors[s] for s in affine.sources]).forward
     error = error + size_of.lost * (gone + 8) * moves
     # What overflowed is no form: the difference with itself is 0, or not a number.
-    return Forms(forms, values, reach, error + (values - values), terms)
+    return MapForms(forms, values, reach, error + (values - values), terms)
 
 
-def empty(forms: Sequence[Forms], pattern: Sequence[Tensor]) -> Tensor:
+def empty(forms: Sequence[MapForms], pattern: Sequence[Tensor]) -> Tensor:
     """Which regions [regions] hold no point of the domain, by a single constraint.
 
     A neuron that is on needs v + h >= 0 and one that is off v - h <= 0.

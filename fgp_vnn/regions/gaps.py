@@ -1,4 +1,4 @@
-"""How near a region that stays open came to being decided, and what that says of the reason.
+"""How close an undecided region came to being decided, and the reason this suggests.
 
 All numbers are those of constraints scaled to be at most 1 in the domain.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Gap(NamedTuple):
-    """What is known of the least value that the greatest constraint of a region takes."""
+    """Bounds on the least value of the greatest constraint of a region."""
 
     least: float  # it is no less than this, but for rounding
     most: float  # and no more than this: all constraints are below it at some point
@@ -36,8 +36,9 @@ class Gap(NamedTuple):
 FAILED = Gap(-math.inf, math.inf, 0.0)
 
 
-def describe(gaps: Sequence[Gap]) -> str:
-    """Why these regions stay open: a phrase for each kind of gap, with the widest of them."""
+def describe_gaps(gaps: Sequence[Gap]) -> str:
+    """The reason why these regions are undecided: a phrase for each kind of gap, with the widest
+    gap."""
     phrases = []
     for kind, say in _PHRASES.items():
         mine = [gap for gap in gaps if gap.kind == kind]

@@ -67,7 +67,7 @@ def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
 
 
 def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """What rounding may have added to the weighted sum of the constraints on the domain [cases].
+    """Upper bound [cases] on the rounding error of the constraints' weighted sum.
 
     A term is rounded in its product, in the sum over the constraints, in the support that is taken
     off afterwards, and in two sums; rows that were scaled once more. What a row's coefficient loses

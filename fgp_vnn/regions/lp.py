@@ -26,7 +26,7 @@ from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.regions.gaps import FAILED, Gap
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction, doubt, nominal
-from fgp_vnn.regions.programs import Doubles, Norm, Optimum, RegionProgram, solve
+from fgp_vnn.regions.programs import Doubles, Norm, Optimum, RegionProgram, solve_program
 from fgp_vnn.strategy import Programs
 
 NOTHING = -5000  # an exponent below that of any number
@@ -122,7 +122,7 @@ class _Region:
         margin = self._goal if goals_only else np.ones_like(self._limits)
         sides = (self._low, self._high, self._share, self._norm)
         program = RegionProgram(self._rows, self._limits, margin, *sides)
-        return solve(program, self._end, self._how)
+        return solve_program(program, self._end, self._how)
 
     def proof(self, multipliers: Doubles, proves: Callable[[Tensor], bool]) -> Tensor | None:
         """The multipliers [constraints] of the case, if they hold in our own arithmetic."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.query import Query
-from fgp_vnn.regions.forms import Forms, affine_forms
+from fgp_vnn.regions.forms import MapForms, affine_forms
 from fgp_vnn.regions.halfspaces import HalfSpaces, binding
 from fgp_vnn.regions.triangular import RegionForms, Triangular
 
@@ -26,7 +26,7 @@ def region_spaces(query: Query, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
 
 
 def layer_spaces(
-    query: Query, forms: Sequence[Forms], signs: Tensor, disjunct: Tensor, at: Tensor
+    query: Query, forms: Sequence[MapForms], signs: Tensor, disjunct: Tensor, at: Tensor
 ) -> HalfSpaces:
     """The same for the regions numbered `at`, from the forms of each layer and of the output."""
 

@@ -48,7 +48,7 @@ class Optimum(NamedTuple):
     multipliers: Doubles  # [constraints] at least 0
 
 
-def solve(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
+def solve_program(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
     """What the solver proposes before the monotonic clock shows `end`, if it is a number."""
     with np.errstate(invalid="ignore"):
         solver = _clarabel if program.norm == "l2" else _highs

@@ -18,7 +18,7 @@ from fgp_vnn.query import Query
 
 
 class Refuter:
-    """The second opinion of one search; bounds of the layers are computed when first needed."""
+    """A second proof attempt with less rounding; bounds of layers are made on first use."""
 
     def __init__(self, query: Query, budget: Budget, bounds: LayerBounds | None = None) -> None:
         self._query, self._budget, self._bounds = query, budget, bounds

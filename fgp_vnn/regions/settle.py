@@ -12,7 +12,7 @@ from torch import Tensor
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain
-from fgp_vnn.regions.gaps import Gap, describe
+from fgp_vnn.regions.gaps import Gap, describe_gaps
 from fgp_vnn.regions.halfspaces import HalfSpaces
 from fgp_vnn.regions.projections import Settled, alternate
 from fgp_vnn.strategy import Projections
@@ -20,7 +20,7 @@ from fgp_vnn.strategy import Projections
 
 @dataclass(frozen=True)
 class Effort:
-    """What may be spent on cases that are open."""
+    """Limits on the work for undecided cases."""
 
     steps: int  # of alternating projections
     lp: bool = False  # hand what is left to a solver
@@ -28,8 +28,8 @@ class Effort:
 
 
 def why_open(what: str, gaps: Sequence[Gap], lp: bool) -> str:
-    """The reason of an `unknown` that is left with cases open."""
-    how = f"an LP: {describe(gaps)}" if lp else "projections (try --lp)"
+    """The reason given for `unknown` when cases stay undecided."""
+    how = f"an LP: {describe_gaps(gaps)}" if lp else "projections (try --lp)"
     return f"{what} could not be settled by {how}"
 
 

@@ -11,7 +11,7 @@ from fgp_vnn.report.figures import PAGE, plots_section
 from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, number_cell
 from fgp_vnn.report.point_page import POINT_TITLES, PointReport, point_cells
 from fgp_vnn.report.radius_plots import Radii, curve, histogram
-from fgp_vnn.report.radius_set import PointRadius, percent, summarise
+from fgp_vnn.report.radius_set import PointRadius, percent, summarise_radii
 
 TITLES = (*POINT_TITLES, "lower", "upper", "gap", "ended", "engine", "seconds")
 
@@ -42,7 +42,7 @@ class RadiusReport(PointReport):
 
 
 def _summary(radii: Radii) -> Section:
-    summary = summarise(radii.rows, radii.maximum)
+    summary = summarise_radii(radii.rows, radii.maximum)
     bounds = {
         "points": summary["points"],
         "tight": summary["tight"],

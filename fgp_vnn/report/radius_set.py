@@ -107,7 +107,7 @@ def round_radii(rows: Iterable[PointRadius], maximum: float, *, count: int = 5) 
     return [radius for radius in radii if radius <= maximum]
 
 
-def summarise(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
+def summarise_radii(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
     """Return counts, means and medians; with true classes also accuracy at a few radii.
 
     Gaps are relative to the upper bound, times in seconds; None where there is no value.
@@ -136,7 +136,7 @@ def summarise(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
     return summary
 
 
-def describe(summary: Mapping[str, Any]) -> str:
+def describe_radii(summary: Mapping[str, Any]) -> str:
     """Return a summary as a few lines of text."""
     if not summary["points"]:
         return "0 points"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
-from fgp_vnn.search.bundles import Bounded, Bundles, Cut, Setting, cut, halves
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Cut, Setting, cut, halves
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.pace import Pace
@@ -29,7 +29,7 @@ Keep = Callable[[Bundles], None]
 
 
 def forget(*proved: object) -> None:
-    """Keep nothing."""
+    """Discard the bundles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +48,16 @@ class Batch:
 
 
 class Visited(NamedTuple):
-    """What a goal makes of a batch of bundles."""
+    """A batch of bundles after a goal has bounded and judged it."""
 
-    bounded: Bounded
+    bounded: BoundedBundles
     level: Tensor  # [bundles]
     closed: Tensor  # [bundles] bounds show that nothing in them matters
     held: Held  # to be remembered of those that stay open
 
 
 class Goal(ABC):
-    """What a search of bundles is after."""
+    """The purpose of a search over bundles: what a level is, and when a bundle is closed."""
 
     setting: Setting
     over: bool = False  # the answer is known, whatever is still open
@@ -72,11 +72,11 @@ class Goal(ABC):
         returned is kept with those that bounds have closed."""
 
     def take(self, frontier: Frontier, count: int) -> Held:
-        """The bundles to split next, about `count` of them; none if that would lead nowhere."""
+        """The bundles to split next, about `count` of them; none if splitting would not help."""
         return frontier.pop(count)
 
     def done(self, batch: Batch) -> Tensor | None:
-        """Which bundles [bundles] have become closed while they waited; None if none can have."""
+        """Which bundles [bundles] were closed while they waited; None if none can be."""
         return None
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.boxes import BoundedBoxes, Subdivision
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, halves, set_out
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
@@ -41,7 +41,7 @@ _BYTES = 32  # of a bundle for a neuron: a sign, a slope and a multiplier, and r
 
 
 class Boxes(NamedTuple):
-    """Boxes that get a turn."""
+    """Boxes whose neurons are split."""
 
     lower: Tensor  # [boxes, inputs]
     upper: Tensor  # [boxes, inputs]
@@ -139,7 +139,7 @@ class BoxNeurons:
         return done
 
     def _learn(self, bundles: int, decided: float) -> None:
-        """Choose what is few by what a turn has cost."""
+        """Adjust which number of unstable neurons counts as few, by what the last turn has cost."""
         numbers, each = self.strategy.inputs.turn, bundles / max(decided, 1)
         self.few *= numbers.more if each < numbers.cheap else 1.0
         self.few /= numbers.less if each > numbers.dear else 1.0
@@ -185,7 +185,7 @@ class BoxNeurons:
         neuron = self._neurons(boxes, asked.owner[at], bounded, at)
         return _Open(bounded.bundles.at(at), asked.owner[at], neuron)
 
-    def _neurons(self, boxes: Boxes, owner: Tensor, bounded: Bounded, at: Tensor) -> Tensor:
+    def _neurons(self, boxes: Boxes, owner: Tensor, bounded: BoundedBundles, at: Tensor) -> Tensor:
         """Where to split each of the bundles numbered `at`."""
         if not len(at):
             return at

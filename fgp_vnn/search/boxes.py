@@ -20,7 +20,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search import input_rules
-from fgp_vnn.search.clipping import clip
+from fgp_vnn.search.clipping import clip_boxes
 from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.search.last_boxes import Parts
 from fgp_vnn.search.rules import find_rule
@@ -81,7 +81,7 @@ def bound_boxes(
         points = torch.cat([points, combined.points], dim=1)
     left, closed = box, combined.closed
     if subdivision.clip:
-        left, closed = clip(query, box, passed, closed)
+        left, closed = clip_boxes(query, box, passed, closed)
     rule: Pull = find_rule(input_rules, numbers.rule)
     pull = rule(query, box, bounds, seen, combined.weights, numbers)
     signs = bounds.signs(len(parts.signs)) if network.layers else parts.signs
@@ -116,7 +116,7 @@ def _whole(passed: Backward, count: int) -> Backward:
 
 
 def only_rounding(query: Query, bounded: BoundedBoxes) -> Tensor:
-    """Which boxes [boxes] are open by rounding, or by the range of float32, alone."""
+    """Which boxes [boxes] stay open only because of rounding or the range of float32."""
     shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
     return ~bounded.closed & shut
 

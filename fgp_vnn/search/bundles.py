@@ -28,7 +28,7 @@ from fgp_vnn.search.split_points import divisible, split_points
 from fgp_vnn.strategy import Ascent, Neurons
 
 # A split rule: scores [at, neurons] of the neurons of the bundles numbered `at`, the best highest.
-Score = Callable[["Setting", "Bounded", Tensor], Tensor]
+Score = Callable[["Setting", "BoundedBundles", Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +142,8 @@ def set_out(
 
 
 def rounding_of(setting: Setting) -> Rounding | None:
-    """What rounding does to backward passes over the whole domain, and to those of any bundle; None
-    where lines of a bundle may be steeper than those of the whole."""
+    """Rounding errors of backward passes over the whole domain, valid for every bundle; None where
+    the lines of a bundle can be steeper than those of the whole domain."""
     query = setting.query
     linear = all(activation is RELU for activation in query.network.activations)
     return Rounding(query.network, query.domain, setting.bounds) if linear else None
@@ -169,13 +169,13 @@ def halves(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
 
 
 class Cut(NamedTuple):
-    """Where the neurons at which bundles are split are split, if there are smooth ones."""
+    """The points at which smooth neurons are split; only for networks that have such neurons."""
 
     point: Tensor  # [bundles] numbers of float32; 0 for a ReLU
     column: Tensor  # [bundles] the number of a smooth neuron's value, -1 if it has none of its own
 
 
-def cut(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> Cut | None:
+def cut(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron: Tensor) -> Cut | None:
     """Where the neurons [at] of the bundles numbered `at` are split; None if all are ReLUs."""
     if setting.query.network.piecewise_linear:
         return None
@@ -183,7 +183,7 @@ def cut(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> Cut |
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class BoundedBundles:
     """A batch of bundles with its bounds."""
 
     bundles: Bundles  # with the multipliers that were found
@@ -200,7 +200,7 @@ class Bounded:
         return torch.where(signs == 0, stable, signs)
 
 
-def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) -> Bounded:
+def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) -> BoundedBundles:
     """Optimised bounds of each bundle's rows; `rounding` is that of the whole domain, if it is
     there."""
     query, widths = setting.query, setting.widths
@@ -224,12 +224,12 @@ def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) 
     none = torch.zeros_like(bundles.signs[:, :0], dtype=torch.bool)
     masks = (mask.expand(len(none), -1) for mask in divisible(bounds))
     crossing = torch.cat([none, *masks], -1)
-    return Bounded(found, bounds, result, crossing)
+    return BoundedBundles(found, bounds, result, crossing)
 
 
 def _for_depth(ascent: Ascent, bundles: Bundles) -> Ascent:
-    """An ascent with the fewer steps, the fewer neurons are closed: multipliers matter where many
-    are, and elsewhere bundles are split soon anyway."""
+    """The ascent with fewer steps where few neurons are closed: multipliers matter little there,
+    and such bundles are split soon."""
     if not ascent.looks or ascent.steps <= ascent.few or not bundles.signs.numel():
         return ascent
     part = float(bundles.signs.count_nonzero()) / bundles.signs.numel()

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from fgp_vnn.bounds.backward import Lines, backward
 from fgp_vnn.bounds.slopes import Rows
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, cut, halves
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, cut, halves
 
 
-def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
+def choose(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
     """The neuron to split in each of the bundles numbered `at`; the bounds of the setting are those
     of all their halves, or the same for all."""
     # What overflows is still preferred to a neuron that is not open.
@@ -37,7 +37,7 @@ def choose(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
     return top.indices.gather(-1, outlook.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-def _of_intervals(setting: Setting, bounded: Bounded, at: Tensor, neuron: Tensor) -> Tensor:
+def _of_intervals(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron: Tensor) -> Tensor:
     """The bounds [2 at] that both halves start with, of which smooth neurons have new lines."""
     network, domain = setting.coarse or (setting.query.network, setting.query.domain)
     widths, dtype = setting.widths, network.dtype

@@ -1,4 +1,4 @@
-"""Tighter bounds of hidden neurons, over what a bundle's own linear bound leaves of the domain.
+"""Tighter bounds of hidden neurons where a bundle's counterexamples can lie.
 
 A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space that
 is the thinner, the nearer the bundle is to being closed. The neurons that cost the bound most are
@@ -18,14 +18,18 @@ from fgp_vnn.base.rounding import unit
 from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward_neurons
 from fgp_vnn.budget.capacity import parts, rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of
-from fgp_vnn.search.bundles import Bounded, Setting
+from fgp_vnn.search.bundles import BoundedBundles, Setting
 
 _HARDLY = 0.01  # part of what chords cost that has to be gained
 _COPIES = 2  # as many as in a backward pass that a support over a cut domain makes
 
 
 def clip_neurons(
-    setting: Setting, bounded: Bounded, at: Tensor, most: int, rounding: Rounding | None = None
+    setting: Setting,
+    bounded: BoundedBundles,
+    at: Tensor,
+    most: int,
+    rounding: Rounding | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
     `at`, with those of `most` neurons of each made anew; lower > upper where there are none."""
@@ -85,7 +89,7 @@ def _lines_of(lines: Lines, some: slice) -> Lines:
     return Lines(low, chord, intercept)
 
 
-def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
+def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
     """What each neuron of a layer [at, n_k] costs the linear bound: how far its chord is above 0,
     times its coefficient, where that is negative."""
     coefficient = bounded.result.coefficients.get(layer + 1)
@@ -95,7 +99,7 @@ def _loss(bounded: Bounded, at: Tensor, layer: int) -> Tensor:
     return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
 
 
-def promised(bounded: Bounded, after: LayerBounds, at: Tensor) -> Tensor:
+def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:
     """How far the linear bounds of the bundles numbered `at` [at] would rise with narrower bounds
     of hidden neurons, by chords that are lower; 0 where these cost hardly less than before, so that
     nothing is bounded again and again."""
@@ -111,13 +115,13 @@ def promised(bounded: Bounded, after: LayerBounds, at: Tensor) -> Tensor:
     return torch.where(rise > _HARDLY * cost, rise, 0.0).nan_to_num(0.0, 0.0, 0.0)
 
 
-def _caps(setting: Setting, bounded: Bounded, at: Tensor) -> Caps:
+def _caps(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Caps:
     """What the bundles' linear bounds leave of the domain."""
     weight, value = lowered(linear_of(bounded))
     return left_of(setting.query.domain, weight[at], value[at])
 
 
-def linear_of(bounded: Bounded) -> Backward:
+def linear_of(bounded: BoundedBundles) -> Backward:
     """The proved linear bounds of bundles."""
     if bounded.result.linear is None:
         raise AssertionError("a proved bound has its linear function")
@@ -133,8 +137,8 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
     return weight, constant - slack - 8 * size_of.lost
 
 
-def near(setting: Setting, bounded: Bounded, part: float) -> Tensor:
-    """Which bundles [batch] lack no more than that part of the range of their linear bound."""
+def near(setting: Setting, bounded: BoundedBundles, part: float) -> Tensor:
+    """Which bundles [batch] lack at most this part of the range of their linear bound."""
     linear = linear_of(bounded)
     domain, weight = setting.query.domain, linear.weight
     width = (domain.support(weight) + domain.support(-weight)).squeeze(-1)

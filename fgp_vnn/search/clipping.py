@@ -19,8 +19,8 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 
 
-def clip(query: Query, box: Box, passed: Backward, closed: Tensor) -> tuple[Box, Tensor]:
-    """The smallest boxes that hold what each box leaves to its open disjuncts.
+def clip_boxes(query: Query, box: Box, passed: Backward, closed: Tensor) -> tuple[Box, Tensor]:
+    """The smallest boxes around the points at which open disjuncts can be met.
 
     `closed` [boxes, disjuncts] comes back with the disjuncts for which nothing is left.
     """

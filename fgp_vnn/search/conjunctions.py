@@ -21,7 +21,7 @@ from fgp_vnn.strategy import Inputs
 
 
 class Combined(NamedTuple):
-    """What the rows of each disjunct give together."""
+    """Bounds that the rows of each disjunct give together."""
 
     closed: Tensor  # [batch, disjuncts] proved not to be met
     weights: Tensor  # [batch, rows] of the rows within their disjunct

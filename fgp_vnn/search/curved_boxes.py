@@ -20,7 +20,7 @@ from fgp_vnn.bounds.second_order import Carried, SecondOrder
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.boxes import BoundedBoxes
-from fgp_vnn.search.clipping import clip
+from fgp_vnn.search.clipping import clip_boxes
 from fgp_vnn.search.last_boxes import Parts
 from fgp_vnn.strategy import Inputs
 
@@ -68,7 +68,7 @@ def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> BoundedBoxes:
     bound = alone[:, rows.place]
     left, closed = box, query.closed(bound)
     if cut:
-        left, closed = clip(query, box, tangents, closed)
+        left, closed = clip_boxes(query, box, tangents, closed)
     mixed = _mix(rows, carried, alone, closed)
     point = box.center + reach(box) * mixed.point
     point = torch.minimum(torch.maximum(point, box.lower), box.upper).unsqueeze(1)

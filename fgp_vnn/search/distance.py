@@ -25,7 +25,7 @@ from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.regions.polyhedra import region_spaces
 from fgp_vnn.search.ball import Reporter, SearchBall, distances
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Held, Visited
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, set_out
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, set_out
 from fgp_vnn.search.choice import choose
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.rebound import empty_ones, over_caps
@@ -33,7 +33,7 @@ from fgp_vnn.strategy import Strategy
 
 
 class Distance(Goal):
-    """How near the nearest counterexample is, as far as the goal of a reporter.
+    """The goal of finding the distance of the nearest counterexample, up to the goal of a reporter.
 
     Of each bundle it remembers its cap's normal, the bounds of its neurons, and `based`, the level
     of the cap that these bounds were made for.
@@ -130,7 +130,7 @@ class Distance(Goal):
             return torch.zeros_like(level, dtype=torch.bool)
         return level - based >= self._rise
 
-    def _cut(self, caps: Caps, bounded: Bounded) -> Caps:
+    def _cut(self, caps: Caps, bounded: BoundedBundles) -> Caps:
         """The caps after the bundles' own linear bounds have cut them."""
         linear = bounded.result.linear
         if linear is None:
@@ -148,7 +148,7 @@ class Distance(Goal):
         value = constant + moved.sum(-1) - slack
         return both(caps, *half_space(caps.whole, weight, value))
 
-    def _look(self, bounded: Bounded, alive: Tensor) -> None:
+    def _look(self, bounded: BoundedBundles, alive: Tensor) -> None:
         """Offer the points at which bounds are least, where they have another class."""
         points = bounded.result.points.flatten(0, 1)[alive]
         values = self.setting.query.network(points)
@@ -192,7 +192,7 @@ class Distances:
 
     @property
     def stuck(self) -> float:
-        """The lowest level of a region that nothing raises."""
+        """The lowest level of a region whose distance could not be bounded any better."""
         return self._goal.stuck
 
     @property

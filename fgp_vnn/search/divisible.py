@@ -52,7 +52,7 @@ class Divisible(ABC):
 
     @abstractmethod
     def extend(self, budget: Budget) -> None:
-        """Go on within another budget, and without a limit on the work."""
+        """Continue with another budget, and without a limit on the work."""
 
     @property
     def open(self) -> int:
@@ -78,4 +78,4 @@ class Divisible(ABC):
 
     @abstractmethod
     def outcome(self) -> Outcome:
-        """What the search has come to."""
+        """The result of the search."""

@@ -15,7 +15,7 @@ from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query
-from fgp_vnn.regions.forms import Forms, affine_forms, empty
+from fgp_vnn.regions.forms import MapForms, affine_forms, empty
 from fgp_vnn.regions.gaps import Gap
 from fgp_vnn.regions.polyhedra import layer_spaces
 from fgp_vnn.regions.projections import Settled
@@ -87,7 +87,7 @@ def settle_regions(
     network, domain = query.network, query.domain
     pattern = torch.split(signs > 0, list(network.widths), -1)
     forms = affine_forms(network, domain, pattern)
-    output = Forms(*(part.expand(len(signs), *part.shape[1:]) for part in forms[-1]))
+    output = MapForms(*(part.expand(len(signs), *part.shape[1:]) for part in forms[-1]))
     gone = empty(forms[:-1], pattern).expand(len(signs))
     least = output.values - domain.support(-output.columns.transpose(-1, -2)) - output.error
     shut = query.closed(least).gather(-1, disjunct.unsqueeze(-1)).squeeze(-1)

@@ -162,7 +162,7 @@ class _Work(ChainForms):
         return BoundedForms(pushed.T, error, size)
 
     def _forget(self) -> None:
-        """Drop the forms that no map is going to read."""
+        """Drop the forms that no later map reads."""
         self._maps += 1
         for s in range(len(self._read)):
             if self._last_read.get(s, -1) < self._maps:

@@ -17,7 +17,7 @@ from fgp_vnn.query import Query
 
 @dataclass(frozen=True, eq=False)
 class Lift:
-    """The way back from a reduced input t to the network's own input x."""
+    """The map from a reduced input t back to the network's own input x."""
 
     origin: Tensor  # [inputs]
     basis: Tensor | None = None  # [inputs, reduced]: x = origin + basis @ t
@@ -36,7 +36,7 @@ class Lift:
 
 
 def reduce_inputs(query: Query) -> tuple[Query, Lift]:
-    """Drop what the network does not see, or the domain does not move.
+    """The query without inputs that the network does not read or the domain does not move.
 
     A box loses its coordinates of width zero. An l2 ball is turned into the row space of the maps
     that read the input: with the columns of Q an orthonormal basis of it, W(x - c) depends on

@@ -124,8 +124,8 @@ def left_over(query: Query, bounds: LayerBounds) -> list[Tensor]:
 
 
 def undecided(bounds: LayerBounds) -> list[Tensor]:
-    """The neurons of each layer [n_k] that are left: their signs are open by more than rounding, or
-    they are no ReLUs."""
+    """The neurons of each layer [n_k] that are kept: ReLUs whose sign is open by more than
+    rounding, and neurons of other activations."""
     return [~(sign.on | sign.off) for sign in _signs(bounds)]
 
 
@@ -135,7 +135,7 @@ def _signs(bounds: LayerBounds) -> list[_Signs]:
 
 
 class _Signs:
-    """Which neurons of a layer are on and which off, and how far relu(z) may be from z and 0."""
+    """Which neurons are on or off, and bounds on |relu(z) - z| and |relu(z)| for these."""
 
     def __init__(self, lower: Tensor, upper: Tensor, is_relu: bool) -> None:
         if not is_relu:

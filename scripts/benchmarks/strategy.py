@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.api.cases import asked_about
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.errors import InputError
@@ -193,7 +193,7 @@ def _verify(instance: Instance, engine: str) -> Ask:
 
     def ask(strategy: Strategy) -> str:
         budget, settings = Budget.of(instance.timeout, None), Settings(engine=engine)
-        boxes = Boxes(settings, strategy=strategy)
+        boxes = BoxProblems(settings, strategy=strategy)
         for problem in boxes.of_network(loaded, prop, budget):
             boxes.add(run(problem, "verify"))
         verdict = boxes.verdict()

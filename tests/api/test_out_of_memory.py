@@ -39,14 +39,12 @@ def points(folder: Path, network: int = 4) -> Path:
 
 
 @pytest.mark.slow
-@GREEDY
 def test_verify_says_unknown_and_names_the_option(
-    greedy: Greedy,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("fgp_vnn.api.verify.run", greedy)
+    monkeypatch.setattr("fgp_vnn.api.verify.run", ask_torch)
     model, prop, results = small_model(tmp_path), small_property(tmp_path), tmp_path / "out.txt"
     assert main(["verify", str(model), str(prop), "--results", str(results)]) == 0
     said = capsys.readouterr().out
@@ -102,7 +100,7 @@ def test_a_network_that_does_not_fit_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("fgp_vnn.network.onnx.load.normal_form", greedy)
-    monkeypatch.setattr("fgp_vnn.network.onnx.load.compare", greedy)
+    monkeypatch.setattr("fgp_vnn.network.onnx.load.check_against_runtime", greedy)
     other = small_property(tmp_path) if command == "supports" else points(tmp_path)
     more = {"supports": [], "certify": ["--epsilon", "0.1"], "radius": ["--max", "1"]}[command]
     assert main([command, str(small_model(tmp_path)), str(other), *more]) == 2

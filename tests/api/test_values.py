@@ -23,7 +23,7 @@ METHODS = ("plain", "optimised", "split")
 
 
 # All shapes in small boxes, and small ones in larger boxes: the others take the oracle too long.
-NUMBERS = (*range(12), 12, 13, 18, 19, 20, 24, 25, 30, 31, 36, 37, 38)
+NUMBERS = (*range(12), 12, 18, 24, 30, 36)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -35,8 +35,15 @@ def test_maxima_and_ranges_agree_with_the_exact_oracle(number: int) -> None:
     assert not faults and tight
 
 
-@pytest.mark.parametrize("ball", [("l2", 0.5), ("l1", 0.9), ("linf", 0.3)])
-@pytest.mark.parametrize("clip", [None, (0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("ball", "clip"),
+    [
+        (("l2", 0.5), None),
+        (("l2", 0.5), (0.0, 1.0)),
+        (("l1", 0.9), (0.0, 1.0)),
+        (("linf", 0.3), None),
+    ],
+)
 def test_ranges_over_balls_hold_at_their_points_and_narrow_with_the_method(
     ball: tuple[str, float], clip: tuple[float, float] | None
 ) -> None:

@@ -11,7 +11,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Combination, Dense, Network
 from fgp_vnn.query import Query
-from fgp_vnn.regions.forms import Forms, affine_forms
+from fgp_vnn.regions.forms import MapForms, affine_forms
 from fgp_vnn.regions.triangular import triangular
 
 
@@ -41,7 +41,7 @@ def test_what_underflows_counts_times_what_it_is_multiplied_by(
     assert -1e38 < float(passed.least) <= -value * 0.999
 
 
-def all_on(network: Network, box: Box) -> Forms:
+def all_on(network: Network, box: Box) -> MapForms:
     """The forms of the output in the region in which all neurons are on."""
     pattern = [torch.ones(1, width, dtype=torch.bool) for width in network.widths]
     return affine_forms(network, box, pattern)[-1]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ import pytest
 from fgp_vnn.bench.journal import read_records
 from fgp_vnn.cli.main import main
 from fgp_vnn.report.run_page import write_report
-from tests.bench.commands import environment
 from tests.helpers.bench_folders import make_folder
 from tests.helpers.places import BENCHMARK, ROOT
 
@@ -45,9 +42,10 @@ def stand_in(tmp_path: Path, words: list[str], *arguments: str) -> int:
 
 
 @pytest.fixture(autouse=True)
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+def importable(monkeypatch: pytest.MonkeyPatch, warm_python: str) -> None:
     """The stand-ins can be imported by workers."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    monkeypatch.setattr("sys.executable", warm_python)  # that of workers
 
 
 def test_every_unsat_has_a_proof_that_the_checker_accepts_by_itself(
@@ -134,15 +132,3 @@ def test_a_run_without_certificates_is_not_resumed_with_them(
     assert main([*fixed, "--out", str(out), "--certificates"]) == 2
     assert "certificates" in capsys.readouterr().err
     assert "certificates" not in json.loads((out / "run.json").read_text())
-
-
-@pytest.mark.slow
-def test_certificates_come_back_from_a_cluster(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
-    words = bundled(tmp_path / "out", "--cluster", "--jobs", "1", "--limit", "2")
-    run = subprocess.run([sys.executable, "-m", "fgp_vnn", *words], env=environment(), timeout=300)
-    assert run.returncode == 0
-    for record in read_records(tmp_path / "out"):
-        assert record.certified
-        size = (tmp_path / "out" / record.certificate).stat().st_size
-        assert size == record.statistics["certificate_bytes"]

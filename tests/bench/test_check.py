@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.bench.check import OnnxFile, fault, load_judged
+from fgp_vnn.bench.check import OnnxFile, counterexample_fault, load_judged
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 from tests.helpers.bench_folders import PROPERTY, identity
@@ -46,7 +46,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_point_is_judged_in_float32_with_no_tolerance(
     files: tuple[Path, Path], point: list[float], message: str
 ) -> None:
-    found = fault(np.array(point), OnnxFile(files[0]), load_property(files[1]))
+    found = counterexample_fault(np.array(point), OnnxFile(files[0]), load_property(files[1]))
     assert message in found
     assert bool(message) == bool(found)
 
@@ -82,7 +82,7 @@ def test_constraints_between_inputs_and_others_are_judged(
     network, prop = tmp_path / "net.onnx", tmp_path / "prop.vnnlib"
     network.write_bytes(identity())
     prop.write_text(text)
-    found = fault(np.array(point), OnnxFile(network), load_judged(prop))
+    found = counterexample_fault(np.array(point), OnnxFile(network), load_judged(prop))
     assert message in found
     assert bool(message) == bool(found)
 
@@ -121,9 +121,9 @@ def test_a_point_has_to_be_unsafe_in_a_box_that_contains_it(tmp_path: Path) -> N
         " (and (>= X_0 2.0) (<= X_0 3.0) (<= Y_0 0.0))))\n"
     )
     onnx, loaded = OnnxFile(network), load_property(prop)
-    assert fault(np.array([0.75]), onnx, loaded) == ""
-    assert "is not unsafe" in fault(np.array([2.5]), onnx, loaded)
-    assert "outside the box by 0.5" in fault(np.array([1.5]), onnx, loaded)
+    assert counterexample_fault(np.array([0.75]), onnx, loaded) == ""
+    assert "is not unsafe" in counterexample_fault(np.array([2.5]), onnx, loaded)
+    assert "outside the box by 0.5" in counterexample_fault(np.array([1.5]), onnx, loaded)
 
 
 def test_dimensions_without_a_number_are_one(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from fgp_vnn.bench.journal import read_records
 from fgp_vnn.cli.main import main
 from tests.bench.commands import command, environment
-from tests.helpers.bench_folders import make_folder
+from tests.helpers.bench_folders import identity, make_folder
 from tests.helpers.places import ROOT
 
 
@@ -23,11 +24,13 @@ def test_a_worker_that_is_killed_costs_its_instance_and_the_rest_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
-    words = ["unsat", "sat", "orphan", "ports", "raise", "hang", "liar", "sat", "unsat"]
+    words = ["unsat", "sat", "orphan", "ports", "raise", "hang", "liar", "proved", "unsat"]
     folder = make_folder(tmp_path / "cat", words, timeout=3.0)
-    run = command(
-        folder, tmp_path / "out", "--cluster", "--jobs", "2", "--grace", "0.5", "--memory", "2"
-    )
+    (folder / "onnx" / "7-proved.onnx").write_bytes(identity(offset=(-2.0, 0.0)))
+    table = folder / "instances.csv"  # the one that is really verified may take its time
+    table.write_text(re.sub("(7-proved.*),3.0", r"\1,120", table.read_text()))
+    limits = ["--jobs", "2", "--grace", "0.5", "--memory", "4"]
+    run = command(folder, tmp_path / "out", "--cluster", "--certificates", *limits)
     temporary = Path(tempfile.mkdtemp(dir="/tmp"))  # names of sockets must be short
     first = subprocess.run(
         [*run, "--limit", "8"],
@@ -53,11 +56,15 @@ def test_a_worker_that_is_killed_costs_its_instance_and_the_rest_is_done(
         "raise": "error",
         "hang": "error",
         "liar": "sat",
+        "proved": "unsat",
     }
     assert "the node's worker was lost" in results["orphan"].reason
     assert results["hang"].reason == "no answer 0.5 s after its limit: killed"
     assert results["sat"].confirmed and not results["liar"].confirmed
     assert (tmp_path / "out" / results["sat"].counterexample).is_file()
+    proof = tmp_path / "out" / results["proved"].certificate  # back from the node, and checked
+    assert results["proved"].certified
+    assert proof.stat().st_size == results["proved"].statistics["certificate_bytes"]
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     alone = [word for word in run[3:] if word != "--cluster"]  # resumed on this machine
     assert main(alone) == 1

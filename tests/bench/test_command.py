@@ -20,9 +20,10 @@ Bench = Callable[..., int]
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: str) -> Bench:
     """Runs the command into tmp_path/out, with the stand-ins in place of the verifier."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    monkeypatch.setattr("sys.executable", warm_python)  # that of workers
 
     def bench(folder: Path, *arguments: str) -> int:
         fixed = ["--verifier", VERIFIER, "--out", str(tmp_path / "out"), "--grace", "0.2"]

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,26 +20,47 @@ from tests.helpers.places import ROOT
 Make = Callable[..., GuardedWorker]
 
 
+def guarded(log: Path, verifier: str, grace: float, memory: int) -> GuardedWorker:
+    return GuardedWorker(WorkerSpec(verifier, {"device": "cpu"}, Limits(grace, memory)), log)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def importable() -> Iterator[None]:
+    """The stand-ins can be imported by workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        yield
+
+
 @pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+def make(tmp_path: Path) -> Iterator[Make]:
     """Makes workers that call the stand-ins; closes them afterwards."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     made = []
 
     def make(verifier: str = VERIFIER, grace: float = 0.2, memory: int = 1 << 30) -> GuardedWorker:
-        worker = GuardedWorker(
-            WorkerSpec(verifier, {"device": "cpu"}, Limits(grace, memory)), tmp_path / "log"
-        )
-        made.append(worker)
-        return worker
+        made.append(guarded(tmp_path / "log", verifier, grace, memory))
+        return made[-1]
 
     yield make
     for worker in made:
         worker.close()
 
 
-def test_a_verdict_comes_with_its_versions_and_machine(make: Make, tmp_path: Path) -> None:
-    answer = make().run(make_instance(tmp_path, "unsat"))
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedWorker]:
+    """One worker for all tests that leave it alive."""
+    worker = guarded(tmp_path_factory.mktemp("steady") / "log", VERIFIER, 0.2, 1 << 30)
+    worker.start()
+    process = worker.pid
+    yield worker
+    assert worker.pid == process
+    worker.close()
+
+
+def test_a_verdict_comes_with_its_versions_and_machine(
+    steady: GuardedWorker, tmp_path: Path
+) -> None:
+    answer = steady.run(make_instance(tmp_path, "unsat"))
     assert (answer.status, answer.decided_by) == ("unsat", "bounds")
     assert answer.seconds == {"bounds": 0.5}
     assert answer.statistics == {"bundles": 1}
@@ -46,14 +68,18 @@ def test_a_verdict_comes_with_its_versions_and_machine(make: Make, tmp_path: Pat
     assert answer.machine["device"] == "cpu"
 
 
-def test_a_counterexample_is_confirmed_and_comes_as_text(make: Make, tmp_path: Path) -> None:
-    answer = make().run(make_instance(tmp_path, "sat"))
+def test_a_counterexample_is_confirmed_and_comes_as_text(
+    steady: GuardedWorker, tmp_path: Path
+) -> None:
+    answer = steady.run(make_instance(tmp_path, "sat"))
     assert (answer.status, answer.confirmed) == ("sat", True)
     assert answer.counterexample.splitlines()[:2] == ["sat", "((X_0 1)"]
 
 
-def test_a_counterexample_that_is_none_is_not_confirmed(make: Make, tmp_path: Path) -> None:
-    answer = make().run(make_instance(tmp_path, "liar"))
+def test_a_counterexample_that_is_none_is_not_confirmed(
+    steady: GuardedWorker, tmp_path: Path
+) -> None:
+    answer = steady.run(make_instance(tmp_path, "liar"))
     assert (answer.status, answer.confirmed) == ("sat", False)
     assert "is not unsafe" in answer.reason
 
@@ -69,37 +95,35 @@ def test_a_counterexample_that_is_none_is_not_confirmed(make: Make, tmp_path: Pa
     ],
 )
 def test_what_goes_wrong_inside_costs_an_answer_but_not_the_worker(
-    make: Make, tmp_path: Path, word: str, status: str, reason: str
+    steady: GuardedWorker, tmp_path: Path, word: str, status: str, reason: str
 ) -> None:
-    worker = make()
-    worker.start()
-    process = worker.pid
-    answer = worker.run(make_instance(tmp_path, word))
+    process = steady.pid
+    answer = steady.run(make_instance(tmp_path, word))
     assert (answer.status, answer.reason) == (status, reason)
-    assert worker.run(make_instance(tmp_path, "unsat")).status == "unsat"
-    assert worker.pid == process
+    assert steady.run(make_instance(tmp_path, "unsat")).status == "unsat"
+    assert steady.pid == process
 
 
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("die", "the worker ended by SIGKILL"),
-        ("exit", "the worker ended with exit code 7: the library gave up"),
-        ("hang", "no answer 0.2 s after its limit: killed"),
-        ("greedy", "out of memory: an allocation failed"),
-    ],
-)
+LOST = {
+    "die": "the worker ended by SIGKILL",
+    "exit": "the worker ended with exit code 7: the library gave up",
+    "hang": "no answer 0.2 s after its limit: killed",
+    "greedy": "out of memory: an allocation failed",
+    "unsat": "",
+}
+
+
 def test_a_worker_that_is_lost_costs_its_instance_and_is_replaced(
-    make: Make, tmp_path: Path, word: str, reason: str
+    make: Make, tmp_path: Path
 ) -> None:
-    worker = make()
-    worker.start()
-    process = worker.pid
-    answer = worker.run(make_instance(tmp_path, word, timeout=0.3 if word == "hang" else 60))
-    assert answer.status == "error"
-    assert answer.reason == reason or (word == "greedy" and answer.reason.startswith(reason))
-    assert worker.run(make_instance(tmp_path, "unsat")).status == "unsat"
-    assert worker.pid != process
+    worker, seen = make(), set()
+    for word, reason in LOST.items():
+        worker.start()
+        seen.add(worker.pid)
+        answer = worker.run(make_instance(tmp_path, word, timeout=0.3 if word == "hang" else 60))
+        assert answer.status == ("error" if reason else "unsat")
+        assert answer.reason == reason or (word == "greedy" and answer.reason.startswith(reason))
+    assert len(seen) == len(LOST)
 
 
 def test_memory_that_the_kernel_does_not_limit_is_watched(make: Make, tmp_path: Path) -> None:
@@ -136,11 +160,9 @@ def test_a_memory_limit_below_what_a_worker_needs_is_refused(make: Make, tmp_pat
         make(memory=1 << 20).run(make_instance(tmp_path, "unsat"))
 
 
-def test_a_property_of_several_networks_is_declined(make: Make, tmp_path: Path) -> None:
-    from dataclasses import replace
-
+def test_a_property_of_several_networks_is_declined(steady: GuardedWorker, tmp_path: Path) -> None:
     instance = make_instance(tmp_path, "unsat")
-    answer = make().run(replace(instance, network_files=instance.network_files * 2))
+    answer = steady.run(replace(instance, network_files=instance.network_files * 2))
     assert (answer.status, answer.reason) == (
         "unknown",
         "unsupported: a property of 2 networks",

@@ -16,7 +16,7 @@ from tests.helpers.bench_folders import make_folder
 
 
 @pytest.mark.slow
-def test_eight_kills_leave_the_table_of_an_undisturbed_run(tmp_path: Path) -> None:
+def test_kills_leave_the_table_of_an_undisturbed_run(tmp_path: Path) -> None:
     words = ["nap", "nap", "sat", "unknown", "raise"] * 8
     folder = make_folder(tmp_path / "cat", words)
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
@@ -25,7 +25,7 @@ def test_eight_kills_leave_the_table_of_an_undisturbed_run(tmp_path: Path) -> No
     )
     chance = random.Random(7)
     kills = 0
-    for done in sorted(chance.sample(range(24), 8)):
+    for done in sorted(chance.sample(range(24), 5)):
         process = subprocess.Popen(
             command(folder, killed, "--jobs", "2", "--quiet"), env=environment()
         )
@@ -35,7 +35,7 @@ def test_eight_kills_leave_the_table_of_an_undisturbed_run(tmp_path: Path) -> No
         kills += process.poll() is None
         process.kill()
         process.wait()
-    assert kills > 4, "most runs ended before they were killed"
+    assert kills > 2, "most runs ended before they were killed"
     subprocess.run(command(folder, killed, "--jobs", "2", "--quiet"), env=environment(), check=True)
     assert table(killed) == table(undisturbed)
     assert len(table(killed)) == 40

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import psutil
 
+import fgp_vnn
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.verdict import Counterexample, Verdict
 
@@ -22,6 +23,8 @@ from fgp_vnn.base.verdict import Counterexample, Verdict
 def by_name(onnx: str, vnnlib: str, *, timeout: float, **settings: Any) -> Verdict:
     """For a file such as 3-sat.onnx, 4-hang.onnx.gz: do what the word says."""
     word = Path(onnx).name.partition(".")[0].rpartition("-")[2]
+    if word == "proved":
+        return fgp_vnn.verify(onnx, vnnlib, timeout=timeout, certificate=settings["certificate"])
     return _DEEDS[word](timeout)
 
 

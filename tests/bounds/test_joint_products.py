@@ -69,7 +69,7 @@ def check_samples(network: Network, box: Box, count: int, seed: int) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("size", [1e-6, 0.05, 0.5, 3.0])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_sampled_value_is_below_the_linear_bounds(
     seed: int, size: float, dtype: torch.dtype
 ) -> None:
@@ -77,7 +77,7 @@ def test_no_sampled_value_is_below_the_linear_bounds(
 
 
 @pytest.mark.parametrize("size", [0.2, 0.5])
-@pytest.mark.parametrize("seed", range(15, 39))
+@pytest.mark.parametrize("seed", range(15, 27))
 def test_no_sampled_value_is_below_where_factors_bend(seed: int, size: float) -> None:
     check_samples(products_of_relus(seed), boxes(seed, size, torch.float64), 3000, seed)
 

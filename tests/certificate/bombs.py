@@ -8,8 +8,10 @@ from __future__ import annotations
 import io
 import json
 import resource
+import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +56,32 @@ def archive(name: str, content: bytes, compression: int = zipfile.ZIP_DEFLATED) 
     return file.getvalue()
 
 
+def zeros(count: int) -> bytes:
+    """An archive with so many zeros, and 128 bytes before them: packed once, and repeated."""
+    start, part = npy(np.zeros(1 << 20, np.uint8), f"({count},)")[:128], bytes(1 << 20)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    data = packer.compress(start) + packer.flush(zlib.Z_FULL_FLUSH)
+    repeated = packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH)
+    data += repeated * (count >> 20) + packer.compress(bytes(count % (1 << 20))) + packer.flush()
+    check = zlib.crc32(start)
+    for _ in range(count >> 20):
+        check = zlib.crc32(part, check)
+    check = zlib.crc32(bytes(count % (1 << 20)), check)
+    stored = archive("header.npy", data, zipfile.ZIP_STORED)
+    sizes = struct.pack("<III", zlib.crc32(data), len(data), len(data))
+    packed = struct.pack("<III", check, len(data), count + len(start))
+    for place, method in ((stored.find(b"PK\x03\x04"), 8), (stored.rfind(b"PK\x01\x02"), 10)):
+        at = stored.index(sizes, place)
+        stored = (
+            stored[: place + method]
+            + b"\x08\0"
+            + stored[place + method + 2 : at]
+            + packed
+            + stored[at + 12 :]
+        )
+    return stored
+
+
 def npy(array: Any, shape: str = "") -> bytes:
     """An array as bytes, perhaps with another shape in its description."""
     file = io.BytesIO()
@@ -78,7 +106,7 @@ def chain(numbers: range) -> list[int]:
 BOMBS: dict[str, Callable[[], bytes]] = {
     "a shape of a terabyte": lambda: archive("header.npy", npy([1], "(10**12,)")),
     "a shape of 2^40": lambda: archive("header.npy", npy([1], "(1099511627776,)")),
-    "unpacks to much": lambda: archive("header.npy", npy(np.zeros((1 << 30) + 1, np.uint8))),
+    "unpacks to much": lambda: zeros((1 << 30) + 1),
     "packed by lzma": lambda: archive("header.npy", npy([1]), zipfile.ZIP_LZMA),
     "a long header": lambda: header(b" " * (9 << 20)),
     "a deep header": lambda: header(b"[" * 1_000_000),

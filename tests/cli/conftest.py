@@ -21,6 +21,10 @@ def usual(tmp_path: Path) -> dict[str, list[str]]:
     table.write_text("cat,onnx/0-unsat.onnx,vnnlib/prop.vnnlib,0.0,unsat,0.1\n")
     results = tmp_path / "sat.txt"
     results.write_text("sat\n")
+    known = tmp_path / "known"
+    known.mkdir()
+    row = "../cat/onnx/0-unsat.onnx,../cat/vnnlib/prop.vnnlib,60,sat"
+    (known / "ground_truth.csv").write_text(f"onnx,vnnlib,timeout,result\n{row}\n")
     pair, out = [str(MODEL), str(SAFE)], str(tmp_path / "out")
     return {
         "verify": pair,
@@ -33,7 +37,7 @@ def usual(tmp_path: Path) -> dict[str, list[str]]:
         "report": [out],
         "check": [str(results), *pair],
         "check-certificate": [str(points), *pair],
-        "demo": [],
+        "demo": ["--benchmark", str(known)],
         "bounds": [*pair, "--method", "plain"],
         "property": [str(MODEL), str(points), "--epsilon", "0.01", "--first", "1", "--out", out],
         "completion": ["bash"],

@@ -109,16 +109,8 @@ def results_is_a_directory(folder: Path) -> list[str | Path]:
     return [MODEL, SAFE, "--results", folder]
 
 
-def timeout_of(text: str) -> Damage:
-    return lambda folder: [MODEL, SAFE, "--timeout", text]
-
-
-def seed_too_large(folder: Path) -> list[str | Path]:
-    return [MODEL, SAFE, "--seed", "9" * 40]
-
-
-def negative_seed(folder: Path) -> list[str | Path]:
-    return [MODEL, SAFE, "--seed", "-1"]
+def negative_timeout(folder: Path) -> list[str | Path]:
+    return [MODEL, SAFE, "--timeout", "-5"]
 
 
 BAD: list[tuple[Damage, tuple[str, ...]]] = [
@@ -139,14 +131,7 @@ BAD: list[tuple[Damage, tuple[str, ...]]] = [
     (open_parenthesis, ("open.vnnlib",)),
     (results_in_no_folder, ("none", "does not exist")),
     (results_is_a_directory, ("directory",)),
-    (timeout_of("-5"), ("--timeout", "-5", "positive")),
-    (timeout_of("0"), ("--timeout", "positive")),
-    (timeout_of("nan"), ("--timeout", "nan", "positive")),
-    (timeout_of("inf"), ("--timeout", "inf", "positive")),
-    (timeout_of("soon"), ("--timeout", "soon", "positive")),
-    (timeout_of(""), ("--timeout", "positive")),
-    (seed_too_large, ("seed",)),
-    (negative_seed, ("seed", "-1")),
+    (negative_timeout, ("--timeout", "-5", "positive")),
 ]
 
 
@@ -227,7 +212,9 @@ def test_a_name_that_begins_as_a_list_of_networks_is_a_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    warm_python: str,
 ) -> None:
+    monkeypatch.setattr("sys.executable", warm_python)  # that of workers
     monkeypatch.chdir(tmp_path)
     Path("[odd]").mkdir()
     Path("[odd]", "[a].onnx").write_bytes(MODEL.read_bytes())

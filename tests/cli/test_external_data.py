@@ -9,7 +9,7 @@ import numpy as np
 
 from fgp_vnn import verify
 from fgp_vnn.bench.instances import read_benchmark
-from fgp_vnn.bench.tools import unpacked
+from fgp_vnn.bench.tools import unpacked_files
 from fgp_vnn.network import load_network
 from tests.helpers.bench_folders import PROPERTY
 from tests.helpers.command_line import MODEL, SAFE, UNSAFE, run
@@ -62,5 +62,5 @@ def test_bench_and_compare_run_networks_whose_weights_lie_beside_them(
     )
     assert ",sat," in (tmp_path / "run" / "results.csv").read_text()
     (instance,) = read_benchmark(folder).instances
-    with unpacked(instance, tmp_path / "unpacked") as files:  # what another tool is given
+    with unpacked_files(instance, tmp_path / "unpacked") as files:  # what another tool is given
         assert load_network(files.onnx).network.outputs == 2

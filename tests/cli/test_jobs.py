@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from fgp_vnn.cli.main import main
-from tests.helpers.command_line import COMMAND, ENVIRONMENT, hard_instance
+from tests.helpers.command_line import COMMAND, ENVIRONMENT, copy_of, hard_instance
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -22,24 +24,28 @@ def verify_hard(folder: Path, *options: str) -> list[str]:
     return ["verify", str(model), str(prop), "--no-attack", *options]
 
 
-def start(command: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*COMMAND, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
+Start = Callable[[list[str]], subprocess.Popen[str]]
 
 
-def workers(process: subprocess.Popen[str], count: int) -> list[psutil.Process]:
-    """The processes of a search, once there are so many."""
+@pytest.fixture
+def start(warm_command: list[str]) -> Start:
+    """What starts a command and pipes its output."""
+
+    def start(command: list[str]) -> subprocess.Popen[str]:
+        words, pipe = [*warm_command, *command], subprocess.PIPE
+        return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT)
+
+    return start
+
+
+def workers(number: int, count: int) -> list[psutil.Process]:
+    """The processes of a search by the process of this number, once there are so many."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        found = psutil.Process(process.pid).children()
+        found = psutil.Process(number).children()
         if len(found) >= count:
             return list(found)
-        time.sleep(0.05)
+        time.sleep(0.02)
     raise AssertionError(f"there are no {count} processes")
 
 
@@ -48,10 +54,10 @@ def workers(process: subprocess.Popen[str], count: int) -> list[psutil.Process]:
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
 )
 def test_a_signal_to_the_first_process_ends_all(
-    number: signal.Signals, code: int, tmp_path: Path
+    number: signal.Signals, code: int, tmp_path: Path, start: Start
 ) -> None:
     with start(verify_hard(tmp_path, "--jobs", "3", "--timeout", "100")) as process:
-        found = workers(process, 3)
+        found = workers(copy_of(process), 3)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
         gone, alive = psutil.wait_procs(found, timeout=20)
@@ -69,29 +75,32 @@ def test_ctrl_c_on_a_terminal_reaches_all_and_is_told_once(tmp_path: Path) -> No
         env=ENVIRONMENT,
         start_new_session=True,
     ) as process:
-        found = workers(process, 2)
+        found = workers(process.pid, 2)
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
         _, alive = psutil.wait_procs(found, timeout=20)
     assert (process.returncode, err, alive) == (130, "fgp-vnn: interrupted\n", [])
 
 
-def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced(tmp_path: Path, start: Start) -> None:
     with start(verify_hard(tmp_path, "--jobs", "2", "--timeout", "100", "-v")) as process:
-        first = workers(process, 2)
+        number = copy_of(process)
+        first = workers(number, 2)
         first[0].kill()
         psutil.wait_procs(first[:1], timeout=20)
-        assert len({child.pid for child in workers(process, 2)} - {first[0].pid}) == 2
+        assert len({child.pid for child in workers(number, 2)} - {first[0].pid}) == 2
         process.terminate()
         _, err = process.communicate(timeout=60)
     assert "a process of the search has died" in err
 
 
-def test_one_job_is_one_process(tmp_path: Path) -> None:
-    with start(verify_hard(tmp_path, "--jobs", "1", "--timeout", "5")) as process:
-        while process.poll() is None:
-            assert not psutil.Process(process.pid).children()
-            time.sleep(0.1)
+def test_one_job_is_one_process(tmp_path: Path, start: Start) -> None:
+    with start(verify_hard(tmp_path, "--jobs", "1", "--timeout", "2")) as process:
+        number = copy_of(process)
+        with suppress(psutil.NoSuchProcess):
+            while True:
+                assert not psutil.Process(number).children()
+                time.sleep(0.05)
     assert process.returncode == 0
 
 

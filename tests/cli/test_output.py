@@ -92,7 +92,7 @@ def test_a_process_whose_output_goes_nowhere_ends_without_a_traceback(
     usual: dict[str, list[str]], full: int, unread: int, warm_command: list[str]
 ) -> None:
     command = ["verify", *usual["verify"]]
-    code, err = redirected([*COMMAND, *command], full)
+    code, err = redirected([*warm_command, *command], full)
     assert (code, err.count("\n")) == (2, 1)
     assert redirected([*warm_command, *command], unread) == (141, "")
 
@@ -101,7 +101,7 @@ def test_help_on_a_full_disk_and_a_closed_output_are_no_tracebacks(full: int) ->
     code, err = redirected([*COMMAND, "verify", "--help"], full)
     assert (code, err.count("\n")) == (2, 1)
     shell = '"$@" >&-; test $? = 0'
-    words = ["sh", "-c", shell, "-", *COMMAND, "supports", str(MODEL), str(SAFE)]
+    words = ["sh", "-c", shell, "-", *COMMAND, "completion", "bash"]
     done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +11,13 @@ import pytest
 
 from fgp_vnn.cli.main import main
 from tests.helpers.command_line import COMMAND, ENVIRONMENT, MODEL, SAFE, hard_instance, loaded, run
+
+NO_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+from fgp_vnn.cli.main import main
+sys.exit(main())
+"""
 
 # A search that has forgotten the time, in Python and in one long kernel.
 ASLEEP = "time.sleep(600)"
@@ -28,9 +33,9 @@ sys.exit(main())
 """
 
 
-def stuck(body: str, *arguments: str | Path) -> list[str]:
+def stuck(python: str, body: str, *arguments: str | Path) -> list[str]:
     code = STUCK.format(body=body)
-    return [sys.executable, "-c", code, "verify", str(MODEL), str(SAFE), *map(str, arguments)]
+    return [python, "-c", code, "verify", str(MODEL), str(SAFE), *map(str, arguments)]
 
 
 def start(command: list[str]) -> subprocess.Popen[str]:
@@ -60,9 +65,9 @@ def test_a_stopped_run_says_timeout(tmp_path: Path, library: str) -> None:
     assert clean(tmp_path)
 
 
-def test_a_run_is_stopped_inside_a_kernel(tmp_path: Path) -> None:
+def test_a_run_is_stopped_inside_a_kernel(tmp_path: Path, warm_python: str) -> None:
     results = tmp_path / "out.txt"
-    with start(stuck(KERNEL, "--results", results)) as process:
+    with start(stuck(warm_python, KERNEL, "--results", results)) as process:
         assert process.stdout is not None and process.stdout.readline() == "\n"
         process.terminate()
         process.communicate(timeout=20)
@@ -70,9 +75,10 @@ def test_a_run_is_stopped_inside_a_kernel(tmp_path: Path) -> None:
     assert results.read_text() == "timeout\n"
 
 
-def test_a_search_that_forgets_the_time_ends_all_the_same(tmp_path: Path) -> None:
+def test_a_search_that_forgets_the_time_ends_all_the_same(tmp_path: Path, warm_python: str) -> None:
     results = tmp_path / "out.txt"
-    with start(stuck(ASLEEP, "--results", results, "--timeout", "1", "--json")) as process:
+    command = stuck(warm_python, ASLEEP, "--results", results, "--timeout", "1", "--json")
+    with start(command) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert '"status": "timeout"' in out and '"reason": "time is up"' in out
@@ -86,23 +92,12 @@ def test_a_process_that_is_not_ours_is_left_as_it_was() -> None:
     assert signal.set_wakeup_fd(-1) == -1
 
 
-def test_a_disk_that_takes_nothing_keeps_the_old_file_and_loses_no_verdict(tmp_path: Path) -> None:
+def test_a_disk_that_takes_nothing_keeps_the_old_file_and_loses_no_verdict(
+    tmp_path: Path, warm_python: str
+) -> None:
     results = tmp_path / "out.txt"
     results.write_text("unknown\n")
-
-    def no_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-    command = [*COMMAND, "verify", str(MODEL), str(SAFE), "--results", str(results)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env={**ENVIRONMENT, "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=no_files,
-        timeout=120,
-        check=False,
-    )
+    done = run([warm_python, "-c", NO_FILES], "verify", MODEL, SAFE, "--results", results)
     assert (done.returncode, done.stdout.split()[0]) == (2, "unsat")
     assert done.stderr == f"fgp-vnn: results file {results} cannot be written: File too large\n"
     assert results.read_text() == "unknown\n"

@@ -1,7 +1,7 @@
 """Questions that are no ties, with known answers, and all that decides them.
 
 As a program: the decisions of the machine that it runs on, as JSON. Its arguments are the exact
-radii of `RADII`, by norm, and which half of the cases is decided: 0 or 1.
+radii of `RADII`, by norm, and which third of the cases is decided: 0, 1 or 2.
 """
 
 from __future__ import annotations
@@ -110,16 +110,16 @@ def suits(engine: str, query: Query) -> bool:
     return engine != "inputs" or isinstance(query.domain, Box)
 
 
-def decisions(radii: Mapping[Norm, float], half: int) -> dict[str, str]:
-    """What the engines say of half of the cases, of balls a little smaller and larger than half of
-    the exact radii, and of these radii."""
+def decisions(radii: Mapping[Norm, float], third: int) -> dict[str, str]:
+    """What the engines say of a third of the cases, of balls a little smaller and larger than a
+    third of the exact radii, and of these radii."""
     said: dict[str, str] = {}
-    for case, which in [*CASES.items()][half::2]:
+    for case, which in [*CASES.items()][third::3]:
         query = make_query(*which)
         for name in ON_EVERY_MACHINE:
             if suits(name, query):
                 said[f"{case}, {name}"] = ENGINES[name](query).status
-    for norm, exact in [*radii.items()][half::2]:
+    for norm, exact in [*radii.items()][third::3]:
         widths = SHAPES[RADII[norm] % len(SHAPES)]
         network, x = float32_network(widths, RADII[norm]), random_point(widths[0], RADII[norm])
         certifier = Certifier.of(network, lp=True)

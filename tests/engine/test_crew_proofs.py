@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.certificate.checker.check import check_files
 from fgp_vnn.certificate.prove import prove
@@ -55,7 +55,7 @@ def test_proofs_of_several_processes_are_whole(
         prop.write_text(box([(-reach, reach)] * inputs, 2, f"(>= Y_0 {most + above * size})"))
         loaded, asked = load_network(model), load_property(prop)
         settings = Settings(jobs=2, attack=False, engine="split")
-        boxes = Boxes(settings, proof=True, strategy=SHARED)
+        boxes = BoxProblems(settings, proof=True, strategy=SHARED)
         verdict = solve_boxes(boxes, loaded, asked, Budget.of(20, None))
         if verdict.status == "unsat":
             steps = [step for log in boxes.logs for step in log.steps]

@@ -25,12 +25,12 @@ from radius_check import case as radius_case
 from tests.engine.decisions import CASES, DOMAINS, ENGINES, RADII, make_query, suits, truth
 from tests.helpers.random_networks import generator
 
-VARIANTS = 12  # of each case: every engine gets two
+VARIANTS = 6  # of each case: every engine gets one
 # MKL_CBWR, ATEN_CPU_CAPABILITY, threads; what is empty is not set. Every value of each is there:
 # one chooses how matrices are multiplied, one how all else is computed, and neither sees the other.
 MACHINES = [
     ("", "default", 2),
-    ("COMPATIBLE", "", 2),
+    ("COMPATIBLE", "", 1),
     ("AVX2", "default", 1),
     ("AVX512", "", 1),
 ]
@@ -56,7 +56,7 @@ def exact_radii() -> str:
     "number", range(len(MACHINES)), ids=lambda n: "-".join(map(str, MACHINES[n]))
 )
 def test_every_machine_decides_alike(number: int) -> None:
-    """Each case is decided by two of them."""
+    """Each case is decided by one of the first three."""
     machine = MACHINES[number]
     if machine[0] == "AVX512" and torch.backends.cpu.get_cpu_capability() != "AVX512":
         pytest.skip("the processor has no AVX-512")
@@ -65,14 +65,14 @@ def test_every_machine_decides_alike(number: int) -> None:
     environment |= {name: value for name, value in switches.items() if value}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.decisions", exact_radii(), str(number % 2)],
+        [sys.executable, "-m", "tests.engine.decisions", exact_radii(), str(number % 3)],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
     said = json.loads(run.stdout)
-    assert said == {name: expected(name) for name in said} and len(said) > 40
+    assert said == {name: expected(name) for name in said} and len(said) > 24
 
 
 def shaken(query: Query, seed: int) -> Query:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.api.verify import verify
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.certificate.checker.check import check_files
@@ -122,7 +122,7 @@ def test_the_verdict_is_that_of_the_cases_one_by_one(tmp_path: Path, slack: floa
     loaded = load_network(small_model(tmp_path))
     prop = Property(cases_of(loaded.network, slack), 4, 2)
     found = [
-        solve_boxes(Boxes(Settings(), strategy=strategy), loaded, prop, UNLIMITED)
+        solve_boxes(BoxProblems(Settings(), strategy=strategy), loaded, prop, UNLIMITED)
         for strategy in (Strategy(), APART)
     ]
     assert found[0].status == found[1].status == ("unsat" if slack > 0 else "sat")
@@ -135,7 +135,7 @@ def test_the_verdict_is_that_of_the_cases_one_by_one(tmp_path: Path, slack: floa
 def test_boxes_that_time_does_not_reach_are_not_proved(tmp_path: Path) -> None:
     loaded = load_network(small_model(tmp_path))
     prop = Property(cases_of(loaded.network, 1.0), 4, 2)
-    boxes = Boxes(Settings(), strategy=APART)
+    boxes = BoxProblems(Settings(), strategy=APART)
     verdict = solve_boxes(boxes, loaded, prop, Budget(0.0, 1 << 30))
     assert verdict.status == "timeout" and "time is up" in verdict.reason
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -35,6 +37,13 @@ def random_query(seed: int, domain_kind: str = "box") -> Query:
     return ask(network, random_domain(seed, domain_kind, inputs=3, size=0.7), moved)
 
 
+@cache
+def exact_least(seed: int) -> float:
+    """The exact answer to a random query about a box."""
+    query = random_query(seed)
+    return least_worst(query, polytope(query.domain))
+
+
 def decide(query: Query, **settings: object) -> Verdict:
     return solve(query, confirm_in(query), Settings(**settings), UNLIMITED)  # type: ignore[arg-type]
 
@@ -55,9 +64,9 @@ def test_every_engine_agrees_with_the_oracle(settings: dict[str, object]) -> Non
     complete = settings.get("engine") != "bounds" and "variant" not in settings
     complete = complete and settings.get("alternate", True) is True
     seen: set[str] = set()
-    for seed in range(24):
+    for seed in range(16):
         query = random_query(seed)
-        exact = least_worst(query, polytope(query.domain))
+        exact = exact_least(seed)
         verdict = decide(query, **settings)
         if exact > TOLERANCE:
             assert verdict.status in (("unsat",) if complete else ("unsat", "unknown"))
@@ -76,18 +85,18 @@ def test_every_engine_agrees_with_the_oracle(settings: dict[str, object]) -> Non
 def test_no_engine_contradicts_an_exact_answer(engine: str) -> None:
     """Ties, slivers, thin boxes, layers of very different size, boundaries through the centre."""
     decided = 0
-    for seed in range(2000, 2040):
+    for seed in range(2000, 2024):
         case = random_case(seed)
         settings = Settings(engine=engine, attack=False)
         verdict = solve(case.query, exact_confirm(case.query), settings, Ticking(50))
         assert not wrong(verdict.status, case.truth)
         decided += verdict.status in ("sat", "unsat")
-    assert decided > 10
+    assert decided > 6
 
 
 @pytest.mark.parametrize("engine", ["auto", "split", "walk"])
 def test_a_counterexample_that_is_hidden_and_refused_is_never_proved_away(engine: str) -> None:
-    for seed in range(8):
+    for seed in range(5):
         settings = Settings(engine=engine, attack=False)
         verdict = solve(sliver(seed * 8), lambda p: None, settings, Ticking(50))
         assert verdict.status in ("unknown", "timeout")
@@ -96,7 +105,7 @@ def test_a_counterexample_that_is_hidden_and_refused_is_never_proved_away(engine
 @pytest.mark.parametrize("domain_kind", ["l2", "l1", "clipped l2", "clipped l1", "thin box"])
 def test_other_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
     seen: set[str] = set()
-    for seed in range(24):
+    for seed in range(12):
         query = random_query(seed, domain_kind)
         verdict = decide(query, attack=False)
         broken = bool(is_met(query, query.network(sample(query.domain, 300, seed))).any())
@@ -111,16 +120,16 @@ def test_other_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: 
 
 def test_single_precision_proves_nothing_false() -> None:
     proved = 0
-    for seed in range(24):
+    for seed in range(16):
         query = random_query(seed)
-        exact = least_worst(query, polytope(query.domain))
+        exact = exact_least(seed)
         single = query.to("cpu", torch.float32)
         verdict = solve(
             single, lambda points: None, Settings(attack=False, alternate=False), UNLIMITED
         )
         assert not (verdict.status == "unsat" and exact < -TOLERANCE)
         proved += verdict.status == "unsat"
-    assert proved > 5
+    assert proved > 3
 
 
 def test_inputs_that_do_not_move_are_lifted_back() -> None:
@@ -159,7 +168,7 @@ def test_an_expired_deadline_is_a_timeout_or_a_proof() -> None:
     for seed in range(12):
         query = random_query(seed)
         verdict = solve(query, confirm_in(query), Settings(attack=False), Budget.of(0.0, None))
-        exact = least_worst(query, polytope(query.domain))
+        exact = exact_least(seed)
         assert verdict.status == "timeout" or (verdict.status == "unsat" and exact > -TOLERANCE)
         seen.add(verdict.status)
     assert "timeout" in seen
@@ -168,10 +177,10 @@ def test_an_expired_deadline_is_a_timeout_or_a_proof() -> None:
 @pytest.mark.slow
 def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
     seen: set[str] = set()
-    for seed in range(12):
+    for seed in range(6):
         query = random_query(seed)
         verdict = solve(query, lambda points: None, Settings(), UNLIMITED)
-        exact = least_worst(query, polytope(query.domain))
+        exact = exact_least(seed)
         assert abs(exact) > TOLERANCE
         assert verdict.status == ("unsat" if exact > 0 else "unknown")
         seen.add(verdict.status)

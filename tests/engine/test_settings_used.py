@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fgp_vnn
-from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.instances import read_benchmark
@@ -95,7 +95,7 @@ def read_by_verify(engine: str) -> set[str]:
         model, prop = instance(name)
         loaded, asked, now = load_network(model), load_property(prop), set[str]()
         settings = watched(Settings(engine=engine, attack=attack), now)
-        solve_boxes(Boxes(settings), loaded, asked, Ticking(80))
+        solve_boxes(BoxProblems(settings), loaded, asked, Ticking(80))
         seen |= now
     return seen
 

@@ -24,7 +24,7 @@ def _never(least: torch.Tensor) -> bool:
     return False
 
 
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(6))
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_bounds_of_smooth_networks_hold_at_sampled_points(part: int, dtype: torch.dtype) -> None:
     for number in range(20 * part, 20 * part + 10):
@@ -53,20 +53,20 @@ def test_bounds_of_smooth_networks_hold_at_sampled_points(part: int, dtype: torc
 @pytest.mark.parametrize("part", range(4))
 def test_no_verdict_on_a_smooth_network_contradicts_a_sample(part: int) -> None:
     proved = 0
-    for number in range(1000 + 20 * part, 1000 + 20 * part + 20):
+    for number in range(1000 + 20 * part, 1000 + 20 * part + 10):
         case = smooth_case(number)
         for engine in ("auto", "bounds"):
             settings = Settings(engine=engine, attack=False)
             verdict = solve(case.query, lambda points: None, settings, Ticking(20))
             assert not (verdict.status == "unsat" and case.seen < -1e-9), (number, case.names)
             proved += verdict.status == "unsat"
-    assert proved > 3
+    assert proved > 1
 
 
 @pytest.mark.slow
 def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
     raised = 0
-    for number in range(40):
+    for number in range(20):
         network, box, _ = smooth_network(number)
         bounds = root_bounds(network, box, budget=UNLIMITED)
         rows = torch.ones(1, 1, 1, dtype=torch.float64)
@@ -77,7 +77,7 @@ def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
         if bool(plain.isfinite()):
             assert float(best.least) >= float(plain) - 1e-6 * (1 + abs(float(plain)))
             raised += float(best.least) > float(plain) + 1e-6
-    assert raised > 5
+    assert raised > 2
 
 
 def _classifier() -> Network:

@@ -27,8 +27,10 @@ PROPERTY = """; X_0 >= X_1
 """
 
 
-def identity(size: int = 2, shape: Sequence[int | str] | None = None) -> bytes:
-    """An ONNX file that gives back its input, through one Gemm."""
+def identity(
+    size: int = 2, shape: Sequence[int | str] | None = None, offset: Sequence[float] | None = None
+) -> bytes:
+    """An ONNX file that gives back its input, plus an offset if there is one, through one Gemm."""
     dims = [1, size] if shape is None else list(shape)
     nodes = [
         helper.make_node("Flatten", ["x"], ["flat"]),
@@ -41,7 +43,7 @@ def identity(size: int = 2, shape: Sequence[int | str] | None = None) -> bytes:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, size])],
         [
             numpy_helper.from_array(np.eye(size, dtype=np.float32), "w"),
-            numpy_helper.from_array(np.zeros(size, dtype=np.float32), "b"),
+            numpy_helper.from_array(np.array(offset or [0.0] * size, dtype=np.float32), "b"),
         ],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)

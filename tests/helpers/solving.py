@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fgp_vnn.api.boxes import Boxes
+from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bounds.backward import LayerBounds
@@ -34,7 +34,9 @@ def solve(
     return run(Problem(query, confirm, settings, budget, strategy, NullLog(query)), "verify")
 
 
-def solve_boxes(boxes: Boxes, loaded: LoadedNetwork, prop: Property, budget: Budget) -> Verdict:
+def solve_boxes(
+    boxes: BoxProblems, loaded: LoadedNetwork, prop: Property, budget: Budget
+) -> Verdict:
     """The verdict on all boxes of a property."""
     for problem in boxes.of_network(loaded, prop, budget):
         boxes.add(run(problem, "verify"))

@@ -5,7 +5,8 @@
 
 Most of a short command's time is the import of torch. A test of what a command does, and not of
 how it starts, need not pay for that: a copy has its own arguments, folder, environment, input and
-output, starts processes in the same way, and its exit code comes back.
+output, starts processes in the same way, gets the signals of the one who asks (SIGINT and SIGTERM
+as they are, its death as SIGKILL), and its exit code, or the signal that ended it, comes back.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -32,7 +34,21 @@ def ask(folder: str, arguments: list[str]) -> int:
         wanted = json.dumps([arguments, str(Path.cwd()), dict(os.environ)]).encode()
         socket.send_fds(line, [len(wanted).to_bytes(4, "big")], [0, 1, 2])
         line.sendall(wanted)
-        return int(line.recv(16))
+        copy = int(line.recv(16))
+
+        def pass_on(number: int, _: object) -> None:
+            with suppress(ProcessLookupError):
+                os.kill(copy, number)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, pass_on)
+        Path(folder, str(os.getpid())).write_text(f"{copy}\n")
+        code = int(line.recv(16))
+    if code < 0:
+        with suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
 
 
 def listen(folder: str) -> None:
@@ -49,6 +65,9 @@ def listen(folder: str) -> None:
     for module in pkgutil.walk_packages(fgp_vnn.__path__, "fgp_vnn."):
         if module.name != "fgp_vnn.__main__":
             import_module(module.name)
+    for name in ("jinja2", "matplotlib.figure", "matplotlib.backends.backend_svg"):
+        with suppress(ImportError):
+            import_module(name)
     python = Path(folder, PYTHON)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{__file__}" "{folder}" "$@"\n')
     python.chmod(0o755)
@@ -79,6 +98,7 @@ def _answer(line: socket.socket) -> None:
     if number == 0:
         line.close()
         _become(ends, *wanted)
+    line.send(b"%-16d" % number)
     for end in ends:
         os.close(end)
     while (found := os.waitpid(number, os.WNOHANG)) == (0, 0):

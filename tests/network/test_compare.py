@@ -15,7 +15,7 @@ import torch
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network import load_network
 from fgp_vnn.network.model import Dense
-from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
+from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
 from fgp_vnn.network.onnx.roundings import Loss
 from fgp_vnn.strategy import Loading
 from tests.helpers.network_models import Builder
@@ -97,10 +97,10 @@ def test_what_lies_far_from_zero_is_compared_at_the_points_given(
     identity = Dense((0,), (torch.eye(INPUTS).double(),), torch.zeros(INPUTS).double())
     misread = replace(loaded.network, layers=(), output=identity, activations=())
     reading = Reading(misread, ("",), (Loss(),), None)
-    compare(reading, loaded.runtime, {}, sample(INPUTS), how)
+    check_against_runtime(reading, loaded.runtime, {}, sample(INPUTS), how)
     for x in (far, [*sample(INPUTS), *far], [*far, *sample(INPUTS)]):
         with pytest.raises(UnsupportedError, match="differs"):
-            compare(reading, loaded.runtime, {}, np.asarray(x), how)
+            check_against_runtime(reading, loaded.runtime, {}, np.asarray(x), how)
     load_network(path, points=far)
 
 
@@ -136,7 +136,9 @@ def test_points_are_found_on_both_sides_of_every_layer(bias: float, tmp_path: Pa
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LOAD, "compare", lambda *asked: seen.append((asked[2], asked[3])))
+        patch.setattr(
+            LOAD, "check_against_runtime", lambda *asked: seen.append((asked[2], asked[3]))
+        )
         load_network(path)
     ((inside, x),) = seen
     assert len(inside) == 3 and len(x) <= 3 + 2 * Loading().turns

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.conditions import Condition, Space, any_of, property_of
-from fgp_vnn.property.expressions import Expression, variables
+from fgp_vnn.property.expressions import Expression, space_variables
 from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Property
 from fgp_vnn.property.write import VERSIONS, Version, format_property
 
 SHAPE = (1, 2)
 SPACE = Space(SHAPE, (3,))
-X, Y = variables(SPACE)
+X, Y = space_variables(SPACE)
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     "<": operator.lt,
@@ -157,7 +157,7 @@ class Standard:
 
 @pytest.mark.slow
 @given(formulas, st.lists(points, min_size=1, max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_a_written_property_is_the_same_set_to_every_reader(
     formula: Any, tried: list[Point]
 ) -> None:
@@ -214,7 +214,7 @@ def test_sums_and_matrix_products_are_exact() -> None:
         (lambda: property_of(in_box(), X[0, 0] <= Y[0]), "relates inputs to outputs"),
         (lambda: np.zeros(3) >= X, "do not fit together"),
         (lambda: float("nan") >= X, "finite"),
-        (lambda: variables(Space((2,), (1,)))[0][0] + Y[0], "different networks"),
+        (lambda: space_variables(Space((2,), (1,)))[0][0] + Y[0], "different networks"),
         (lambda: property_of(in_box(), cast(Condition, True)), "a condition on variables"),
     ],
 )

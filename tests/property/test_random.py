@@ -102,7 +102,7 @@ def file_text(asserts: list[Formula], version: int) -> str:
 
 @pytest.mark.slow
 @given(st.lists(formulas, max_size=4), st.lists(points, min_size=1, max_size=20))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_a_property_is_broken_exactly_where_all_asserts_hold(
     asserts: list[Formula], tried: list[dict[str, list[Fraction]]]
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_property_is_broken_exactly_where_all_asserts_hold(
 
 
 @given(st.lists(formulas, max_size=4))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 def test_boxes_are_distinct_bounded_and_not_empty(asserts: list[Formula]) -> None:
     prop = parse_property(file_text(asserts, 1).encode())
     keys = set()
@@ -134,7 +134,7 @@ words = st.sampled_from([*WORDS.split(), "\n"])
 
 
 @given(st.integers(1, 2), st.lists(words, max_size=30), st.integers(0, 6))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_random_words_give_a_property_or_an_input_error(
     version: int, chosen: list[str], closing: int
 ) -> None:
@@ -148,7 +148,7 @@ def test_random_words_give_a_property_or_an_input_error(
 
 
 @given(st.integers(1, 2), st.integers(0, 400), st.integers(0, 8), st.binary(max_size=6))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_damaged_files_give_a_property_or_an_input_error(
     version: int, position: int, removed: int, inserted: bytes
 ) -> None:

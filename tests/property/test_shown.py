@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fgp_vnn.property.conditions import Condition, Space
-from fgp_vnn.property.expressions import variables
+from fgp_vnn.property.expressions import space_variables
 
-X, Y = variables(Space((100,), (3,)))
+X, Y = space_variables(Space((100,), (3,)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from torch import Tensor
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask
-from fgp_vnn.regions.forms import Forms, affine_forms, empty, gradient, input_columns
+from fgp_vnn.regions.forms import MapForms, affine_forms, empty, gradient, input_columns
 from tests.helpers.random_networks import (
     DOMAINS,
     KINDS,
@@ -33,7 +33,7 @@ def patterns_at(network: Network, points: Tensor) -> list[Tensor]:
     return [z >= 0 for z in network.preactivations(points)[:-1]]
 
 
-def values_at(forms: Forms, domain: Domain, points: Tensor) -> Tensor:
+def values_at(forms: MapForms, domain: Domain, points: Tensor) -> Tensor:
     """Each point [points, inputs] in the forms of its own region; [points, n_k]."""
     moved = ((points - domain.center).unsqueeze(1) @ forms.columns).squeeze(1)
     return moved + forms.values

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fgp_vnn.regions.gaps import FAILED, Gap, describe
+from fgp_vnn.regions.gaps import FAILED, Gap, describe_gaps
 from fgp_vnn.regions.lp import solve_region
 from tests.helpers.half_spaces import met_nowhere, met_somewhere
 from tests.helpers.random_networks import DOMAINS
@@ -27,11 +27,11 @@ from tests.helpers.random_networks import DOMAINS
 )
 def test_a_gap_is_a_tie_only_within_rounding(gap: Gap, kind: str) -> None:
     assert gap.kind == kind
-    assert ("a tie" in describe([gap])) == (kind == "tie")
+    assert ("a tie" in describe_gaps([gap])) == (kind == "tie")
 
 
 def test_a_reason_has_the_widest_gap_of_each_kind() -> None:
-    said = describe([Gap(0.0, 0.0, 5e-17), Gap(-3e-17, 0.0, 5e-17), FAILED])
+    said = describe_gaps([Gap(0.0, 0.0, 5e-17), Gap(-3e-17, 0.0, 5e-17), FAILED])
     assert said == (
         "2 times a tie: the region and the unsafe set are within 3.0e-17 of touching, "
         "the rounding error is 5.0e-17; 1 times the solver failed"

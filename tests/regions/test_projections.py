@@ -49,7 +49,7 @@ def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None,
 def test_what_is_proved_not_to_be_met_in_a_region_is_not(domain_kind: str) -> None:
     """Against the exact least value of the worst row within the region."""
     proved = found_one = 0
-    for seed in range(30):
+    for seed in range(18):
         network = random_network(seed, KINDS[seed % 3])
         domain = random_domain(seed, domain_kind)
         query = ask(network, domain, random_rows(seed, 2, 1 + seed % 2))
@@ -67,12 +67,12 @@ def test_what_is_proved_not_to_be_met_in_a_region_is_not(domain_kind: str) -> No
             assert closed
         proved += closed
         found_one += found is not None
-    assert proved >= 5 and found_one >= 5
+    assert proved >= 3 and found_one >= 3
 
 
 @pytest.mark.parametrize("domain_kind", ["l2", "clipped l2", "clipped l1"])
 def test_nothing_is_closed_in_which_a_sample_is_unsafe(domain_kind: str) -> None:
-    for seed in range(30):
+    for seed in range(18):
         network = random_network(seed, KINDS[seed % 3])
         domain = random_domain(seed, domain_kind)
         points = sample(domain, 200, seed)

@@ -13,10 +13,10 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.report.radius_set import (
     PointRadius,
     certified_curve,
-    describe,
+    describe_radii,
     read_row,
     round_radii,
-    summarise,
+    summarise_radii,
 )
 
 MAXIMUM = 1.0
@@ -92,7 +92,7 @@ def test_a_few_radii_have_short_names_and_cover_the_bounds(points: list[PointRad
 
 def test_the_summary_counts_and_takes_medians() -> None:
     points = [row(0.5, 0.502), row(0.2, 0.4, y=1), row(1.0)]
-    summary = summarise(points, MAXIMUM)
+    summary = summarise_radii(points, MAXIMUM)
     assert summary["points"] == 3 and summary["tight"] == 1
     assert summary["counterexamples"] == 2 and summary["at_maximum"] == 1
     assert summary["mean_lower"] == pytest.approx(1.7 / 3)
@@ -101,20 +101,20 @@ def test_the_summary_counts_and_takes_medians() -> None:
     shares = {entry["radius"]: entry for entry in summary["certified_accuracy"]}
     assert shares[0.4]["lower"] == shares[0.4]["upper"] == pytest.approx(2 / 3)
     assert shares[1.0]["lower"] == shares[1.0]["upper"] == pytest.approx(1 / 3)
-    assert "1 tight, 1 certified up to 1, 2 with" in describe(summary)
-    assert "0.667  0.667" in describe(summary)
+    assert "1 tight, 1 certified up to 1, 2 with" in describe_radii(summary)
+    assert "0.667  0.667" in describe_radii(summary)
 
 
 def test_without_classes_there_is_no_accuracy() -> None:
-    summary = summarise([row(0.5, 0.6, y=None)], MAXIMUM)
+    summary = summarise_radii([row(0.5, 0.6, y=None)], MAXIMUM)
     assert "accuracy" not in summary and "certified_accuracy" not in summary
-    assert describe(summarise([], MAXIMUM)) == "0 points"
+    assert describe_radii(summarise_radii([], MAXIMUM)) == "0 points"
 
 
 def test_a_point_without_a_counterexample_has_no_gap() -> None:
     assert math.isinf(row(0.5).gap)
     assert row(0.0, 0.0).gap == 0
-    assert summarise([row(0.5)], MAXIMUM)["median_gap"] is None
+    assert summarise_radii([row(0.5)], MAXIMUM)["median_gap"] is None
 
 
 def test_a_row_reads_the_same_from_csv_and_from_json() -> None:

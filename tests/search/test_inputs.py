@@ -53,7 +53,7 @@ def split(query: Query, budget: Budget | None = None, batch: int = 256) -> Outco
 @pytest.mark.parametrize("batch", [2, 256])
 def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, batch: int) -> None:
     seen: set[str] = set()
-    for seed in range(25):
+    for seed in range(16):
         query = random_query(seed, domain_kind)
         exact = least_worst(query, polytope(query.domain))
         outcome = split(query, batch=batch)
@@ -69,7 +69,7 @@ def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, batch: int) -> 
 
 def test_a_deadline_in_the_past_is_a_timeout_or_a_decision_at_the_root() -> None:
     seen: set[str] = set()
-    for seed in range(12):
+    for seed in range(6):
         network = random_network(seed, inputs=3, widths=(8, 8))
         domain = random_domain(seed, inputs=3, size=2.0)
         low = float(network(sample(domain, 2000, seed))[:, 0].min()) - 0.05
@@ -117,7 +117,7 @@ def test_other_domains_are_refused() -> None:
 @pytest.mark.parametrize("coarse", [True, False])
 def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> None:
     decided = 0
-    cases = [random_case(seed) for seed in range(1000, 1060)]
+    cases = [random_case(seed) for seed in range(1000, 1032)]
     for case in cases:
         if not isinstance(case.query.domain, Box):
             continue
@@ -129,12 +129,12 @@ def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> Non
         )
         assert not wrong(outcome.status, case.truth)
         decided += outcome.status in ("sat", "unsat")
-    assert decided > 15
+    assert decided > 8
 
 
 @pytest.mark.slow
 def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
-    for seed in range(12):
+    for seed in range(6):
         query = sliver(seed * 8)
         assert split(query, Ticking(50), 64).status != "unsat"
         refused = split_inputs(query, lambda p: None, Ticking(50), SMALL)
@@ -143,7 +143,7 @@ def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
 
 @pytest.mark.slow
 def test_a_conjunction_met_with_equality_is_never_proved() -> None:
-    for seed in range(12):
+    for seed in range(6):
         query = tie(seed * 8)
         refused = split_inputs(query, lambda p: None, Ticking(50), SMALL)
         assert refused.status in ("timeout", "unknown")
@@ -155,7 +155,7 @@ def test_boxes_that_single_precision_cannot_tell_apart_are_never_proved_wrongly(
 ) -> None:
     """A box far from 0, narrower than the steps of float32 there, one of whose corners is bad."""
     proved = 0
-    for seed in range(12):
+    for seed in range(8):
         network = random_network(seed, widths=(4, 3))
         box = random_domain(seed, size=1e-3).box()
         domain = Box(box.lower + offset, box.upper + offset)

@@ -54,14 +54,14 @@ def hard_query(seed: int, *counts: int) -> Query:
 @pytest.mark.parametrize("part", range(len(FAMILIES)), ids=FAMILIES)
 def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
     decided = 0
-    for turn in range(12):
+    for turn in range(8):
         case = random_case(part + turn * len(FAMILIES))
         outcome = split(case.query)
         assert not wrong(outcome.status, case.truth)
         assert (outcome.counterexample is not None) == (outcome.status == "sat")
         assert bool(outcome.reason) == (outcome.status in ("unknown", "timeout"))
         decided += outcome.status in ("sat", "unsat")
-    assert decided >= 4 or FAMILIES[part] in ("strict tie", "sliver")
+    assert decided >= 3 or FAMILIES[part] in ("strict tie", "sliver")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_verdicts_are_those_of_an_exact_oracle(part: int) -> None:
     ids=["no steps", "one at a time", "depth first", "wild steps"],
 )
 def test_every_way_to_search_ends_with_the_same_verdict(how: Strategy, memory: int) -> None:
-    for seed in range(5):
+    for seed in range(3):
         query = hard_query(seed, *((1,), (2,), (1, 2))[seed % 3])
         assert split(query, how, replace(UNLIMITED, memory=memory)).status == oracle(query)
 
@@ -94,12 +94,12 @@ def test_a_counterexample_that_is_refused_is_never_proved_away() -> None:
 
 
 def test_a_counterexample_in_a_sliver_is_never_missed() -> None:
-    for seed in range(10):
+    for seed in range(6):
         assert split(sliver(seed * 8)).status != "unsat"
 
 
 def test_a_conjunction_met_with_equality_is_never_proved() -> None:
-    for seed in range(20):
+    for seed in range(12):
         assert split(tie(seed * 8)).status != "unsat"
 
 
@@ -149,7 +149,7 @@ def test_a_deadline_in_the_past_is_a_timeout_or_a_decision_at_the_root() -> None
 @pytest.mark.parametrize("domain_kind", ["l2", "clipped l2", "clipped l1"])
 def test_round_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
     proved = 0
-    for seed in range(10):
+    for seed in range(6):
         network = random_network(seed, ("chain", "residual")[seed % 2], inputs=3, widths=(5, 4))
         domain = random_domain(seed, domain_kind, inputs=3)
         y = network(sample(domain, 400, seed)).numpy()
@@ -160,7 +160,7 @@ def test_round_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: 
             status = split(query).status
             assert margin < 0 or status != "unsat"
             proved += status == "unsat"
-    assert proved > 3
+    assert proved > 1
 
 
 def test_a_network_without_hidden_layers_is_decided() -> None:
@@ -178,7 +178,7 @@ def test_a_network_without_hidden_layers_is_decided() -> None:
 
 def test_single_precision_proves_nothing_false() -> None:
     proved = 0
-    for seed in range(32):
+    for seed in range(24):
         case = random_case(seed)
         if case.family in ("scaled", "tie", "strict tie"):
             continue

@@ -11,7 +11,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.bundles import bound, halves, set_out
 from fgp_vnn.search.choice import choose
-from fgp_vnn.search.clipping import clip
+from fgp_vnn.search.clipping import clip_boxes
 from fgp_vnn.search.conjunctions import weigh_rows
 from fgp_vnn.strategy import Ascent, Inputs
 from tests.helpers.random_networks import KINDS, normal, random_domain, random_network, random_rows
@@ -70,6 +70,6 @@ def test_of_boxes(kind: str, inputs: int, counts: tuple[int, ...], boxes: int) -
     several = sum(count > 1 for count in counts)
     assert (combined.points is None) == (not several)
     assert combined.points is None or combined.points.shape == (boxes, several, inputs)
-    left, closed = clip(query, box, passed, combined.closed)
+    left, closed = clip_boxes(query, box, passed, combined.closed)
     assert left.lower.shape == left.upper.shape == (boxes, inputs)
     assert closed.shape == (boxes, len(counts))

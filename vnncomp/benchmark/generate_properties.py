@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 
 from fgp_vnn.api.folders import Folder
 from fgp_vnn.property.conditions import Condition, Space, property_of
-from fgp_vnn.property.expressions import variables
+from fgp_vnn.property.expressions import space_variables
 
 TIMEOUT = 30
 TEST_FRACTION = 0.2
@@ -57,7 +57,7 @@ SPECIAL = {
 }
 
 PIXELS = 64
-X, Y = variables(Space((PIXELS,), (CLASSES,)))
+X, Y = space_variables(Space((PIXELS,), (CLASSES,)))
 Asked = tuple[str, Condition, Condition]  # a title, the inputs, and the unsafe outputs
 
 

@@ -29,7 +29,6 @@ from fgp_vnn.certificate.checker.forms import Array
 from fgp_vnn.certificate.checker.rounding import SMALL, UNIT
 
 VALUE, SLOPE, SUM = 128 * UNIT, 512 * UNIT, 16 * UNIT
-CURVES = ("Sigmoid", "Tanh")
 PRODUCT = "Mul"
 
 _LN2 = 0.6931471805599453  # roughly: it chooses k

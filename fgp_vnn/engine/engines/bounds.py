@@ -8,7 +8,7 @@ SETTINGS: dict[Question, tuple[str, ...]] = {"verify": ("attack",), "certify": (
 
 
 def steps() -> Steps:
-    """What they leave open stays so."""
+    """Bounds, and no search for what they leave open."""
     from fgp_vnn.engine.radius_search import bound_finely
     from fgp_vnn.engine.radius_stages import attack_nearest
     from fgp_vnn.engine.steps import BEGIN, TIGHTEN, bound_for_walk, leave_open, watch_time

@@ -202,7 +202,7 @@ class Crew:
             )
 
     def _judge(self, member: Member, number: int, points: Tensor) -> None:
-        """Look at points that might be counterexamples."""
+        """Check points that may be counterexamples."""
         search = self._searches[number]
         found = search.confirm(points)
         if found is not None:
@@ -211,7 +211,7 @@ class Crew:
         self._send(member, ("no",))
 
     def _leave_stopped(self) -> None:
-        """Go on without processes that were stopped a while ago."""
+        """Continue without processes that were stopped a while ago."""
         for member in list(self._tasks):
             if not member.stopped:
                 self._stopped.pop(member, None)
@@ -221,7 +221,7 @@ class Crew:
                 self._lose(member, "stopped")
 
     def _lose(self, member: Member, how: str) -> None:
-        """Go on without a process, or with a new one in its place."""
+        """Continue without a process, or replace it by a new one."""
         if member not in self._tasks:
             return
         LOG.warning("a process of the search has %s", how.strip())

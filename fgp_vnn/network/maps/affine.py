@@ -13,14 +13,14 @@ from fgp_vnn.base.rounding import unit
 
 
 class Lost(NamedTuple):
-    """What underflow may take from the results of a map, in units of what an operation loses."""
+    """Upper bound on what underflow takes from the results of a map, in units of `Unit.lost`."""
 
     forward: Tensor  # [..., outputs or 1] from each result
     backward: Tensor  # [..., 1] from a row's value, besides |row| . forward, when it is pulled back
 
 
 class Charge(NamedTuple):
-    """What rounding may do in a map, by the theorem in `base.rounding`."""
+    """Upper bound on the rounding error of a map, by the theorem in `base.rounding`."""
 
     terms: Tensor  # [..., outputs] to each result
     floor: Tensor  # [..., 1] to a row's value when it is pulled back, besides |row| . terms

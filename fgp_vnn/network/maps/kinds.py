@@ -1,4 +1,4 @@
-"""Which ONNX operator each node of a torch graph computes: what the rules of this room go by."""
+"""The ONNX operator of each node of a torch graph, by which the rules here are chosen."""
 
 from __future__ import annotations
 

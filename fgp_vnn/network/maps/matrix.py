@@ -1,4 +1,4 @@
-"""Matrices that are mostly zero: products with them in compressed rows.
+"""Sparse matrices: products with matrices in compressed rows.
 
 What is left of a convolution's rows reads a patch of the input only. A product with such a matrix
 in compressed form is several times faster on a CPU; it adds the same terms, fewer of them.
@@ -42,7 +42,7 @@ def compressed(matrix: Tensor) -> Compressed | None:
 
 
 def _times(matrix: Tensor, values: Tensor) -> Tensor:
-    """values [..., n] @ matrix.T, a few at a time: more of them would not fit into the cache."""
+    """values [..., n] @ matrix.T, computed in pieces that fit into the cache."""
     flat = values.reshape(-1, values.shape[-1])
     result = flat.new_empty(flat.shape[0], matrix.shape[0])
     for start in range(0, len(flat), COMMON.sparse_vectors):

@@ -92,7 +92,7 @@ def _examples(inputs: list[ValueInfoProto], example: Example | None) -> dict[str
 
 
 def _open(value: ValueInfoProto) -> bool:
-    """Whether a size besides the number of inputs at once is not said."""
+    """Whether a dimension other than the batch has no fixed size."""
     tensor = value.type.tensor_type
     return not tensor.HasField("shape") or any(d.dim_value <= 0 for d in tensor.shape.dim[1:])
 

@@ -1,4 +1,4 @@
-"""The last net below the reading of a file: the normal form against onnxruntime, at a few points.
+"""Final check of a loaded network: its normal form against onnxruntime, at a few points.
 
 Each map is compared on its own, at what onnxruntime gives it to read, with the error that float32
 can make in it; then all of them together, with the errors that add up on the way. So nothing that
@@ -71,7 +71,7 @@ def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
     return np.stack([mixed, size * random.normal(size=x.shape[1])]).astype(np.float32)
 
 
-def compare(
+def check_against_runtime(
     reading: Reading,
     runtime: Runtime,
     inside: Mapping[str, Floats],
@@ -150,7 +150,7 @@ def _check(
 
 
 def _activated(activation: Activation, z: Tensor, error: Tensor) -> tuple[Tensor, Tensor]:
-    """An activation's values, and how far float32 may be from them if z is off by an error.
+    """Values of an activation, and a bound on the float32 error if z is off by a given error.
 
     How well onnxruntime's own approximations of smooth functions agree with these is not
     documented. Seen were differences of at most 2^-22 (1 + |a|), for 17 functions at 100,000 points

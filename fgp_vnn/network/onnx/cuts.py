@@ -14,8 +14,8 @@ from fgp_vnn.network.activations.base import RELU, Activation
 
 
 @dataclass(frozen=True)
-class Cut:
-    """An affine map's place in the torch graph."""
+class AffinePart:
+    """The part of the torch graph that is one affine map."""
 
     end: fx.Node
     sources: tuple[int, ...]
@@ -69,7 +69,7 @@ class CutGraph:
         self.activations.append(activation)
         return len(self.ends)
 
-    def cut(self, end: fx.Node) -> Cut:
+    def cut(self, end: fx.Node) -> AffinePart:
         """The map that ends in a node."""
         inside: set[fx.Node] = set()
         found: set[int] = set()
@@ -82,9 +82,9 @@ class CutGraph:
                 inside.add(node)
                 todo.extend(node.all_input_nodes)
         ordered = tuple(node for node in self.module.graph.nodes if node in inside)
-        return Cut(end, tuple(sorted(found)), ordered)
+        return AffinePart(end, tuple(sorted(found)), ordered)
 
-    def extract(self, module: fx.GraphModule, cut: Cut) -> fx.GraphModule:
+    def extract(self, module: fx.GraphModule, cut: AffinePart) -> fx.GraphModule:
         """The part of a module between a cut's sources and its end.
 
         The module has the same nodes as this graph's, in the same order.
@@ -98,7 +98,7 @@ class CutGraph:
         graph.output(copies[twins[cut.end]])
         return fx.GraphModule(module, graph)
 
-    def at_zero(self, module: fx.GraphModule, cut: Cut) -> Tensor:
+    def at_zero(self, module: fx.GraphModule, cut: AffinePart) -> Tensor:
         """What a map gives [outputs] if all that it reads is 0."""
         twins = self._twins(module)
         runner = fx.Interpreter(module)
@@ -108,7 +108,7 @@ class CutGraph:
             runner.env[twins[node]] = runner.run_node(twins[node])
         return cast(Tensor, runner.env[twins[cut.end]]).reshape(-1).clone()
 
-    def _sources(self, cut: Cut) -> Iterator[tuple[fx.Node, int]]:
+    def _sources(self, cut: AffinePart) -> Iterator[tuple[fx.Node, int]]:
         return ((node, s) for node, s in self.stops.items() if s in cut.sources)
 
     def _twins(self, module: fx.GraphModule) -> dict[fx.Node, fx.Node]:

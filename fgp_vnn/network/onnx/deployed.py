@@ -21,7 +21,7 @@ from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.graph import Graph, attributes, label
 from fgp_vnn.network.onnx.normal_form import Absolute, absolute_maps
 from fgp_vnn.network.onnx.read import read_graph
-from fgp_vnn.network.onnx.roundings import LARGEST, PRODUCTS, SUMS, Loss, deviations, losses
+from fgp_vnn.network.onnx.roundings import LARGEST, PRODUCTS, SUMS, Loss, deviations, losses_of
 
 LEAST = 1e-30  # of a factor that does not underflow when it is multiplied by another
 
@@ -65,7 +65,7 @@ def read_deployment(path: Path | str) -> Deployment:
         raise UnsupportedError("float32 semantics do not cover a softmax, which can make ties")
     maps = absolute_maps(graph)
     _check_factors(graph)
-    lost = losses(graph)
+    lost = losses_of(graph)
     return Deployment(tuple(maps), tuple(lost[m.end] for m in maps))
 
 

@@ -108,7 +108,7 @@ def _known(graph: Graph, node: NodeProto, known: Mapping[str, _Known]) -> _Known
 
 
 def _small(values: Array) -> bool:
-    """Whether these are small whole numbers."""
+    """Whether all values are small whole numbers."""
     return bool(((values == np.rint(values)) & (np.abs(values) <= _WHOLE)).all())
 
 

@@ -24,14 +24,14 @@ from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
-from fgp_vnn.network.onnx.compare import Reading, compare, exercise, sample
+from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
 from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.read import read_graph
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
-from fgp_vnn.network.onnx.roundings import losses
+from fgp_vnn.network.onnx.roundings import losses_of
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
 from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
@@ -120,7 +120,7 @@ def _load(
     x = sample(network.inputs)
     if points is not None and points.shape[1] == network.inputs:
         x = np.concatenate([x, points])
-    lost = losses(graph)
+    lost = losses_of(graph)
     reading = Reading(network, tuple(ends), tuple(lost[end] for end in ends), softmax)
     names = [name for name in dict.fromkeys(ends) if name in given.made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
@@ -135,7 +135,7 @@ def _load(
     inside.clear()
     runtime = Runtime(chosen, graph.input_shape)
     seen = dict(zip(names, values, strict=True))
-    compare(reading, runtime, seen, _settled(x, bound), how, watch)
+    check_against_runtime(reading, runtime, seen, _settled(x, bound), how, watch)
     return LoadedNetwork(
         network,
         runtime,
@@ -150,7 +150,7 @@ def _load(
 
 
 class _Given(NamedTuple):
-    """What is kept of a model without its weights."""
+    """What is kept of a model after its weights are released."""
 
     made: frozenset[str]  # the tensors that its nodes compute
     outputs: tuple[str, ...]
@@ -174,7 +174,7 @@ def _read(data: bytes, choice: Choice) -> tuple[bytes, Graph, _Given]:
 
 
 def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
-    """The points x [points, inputs] with the values that some inputs are bound to."""
+    """The points x [points, inputs] with fixed inputs set to their values."""
     result: Floats = x.copy()
     result[:, list(bound)] = list(bound.values())
     return result

@@ -20,7 +20,7 @@ from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.onnx.affinity import absolute_part, linear_part
 from fgp_vnn.network.onnx.convert import convert
-from fgp_vnn.network.onnx.cuts import Cut, CutGraph
+from fgp_vnn.network.onnx.cuts import AffinePart, CutGraph
 from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.products import PRODUCTS, RESHAPES, composed, factors_of, sizes
 from fgp_vnn.network.onnx.smooth import activation_of, stand_in
@@ -156,10 +156,10 @@ class _Reader:
         linear, absolute = (self._cuts.extract(m, cut) for m in (self._linear, self._absolute))
         return Operator(cut.sources, linear, absolute, shapes, self._bias(cut))
 
-    def _bias(self, cut: Cut) -> Tensor:
+    def _bias(self, cut: AffinePart) -> Tensor:
         return self._cuts.at_zero(self._cuts.module, cut)
 
-    def _offset_terms(self, cut: Cut, *, copies: bool) -> Tensor | None:
+    def _offset_terms(self, cut: AffinePart, *, copies: bool) -> Tensor | None:
         """The sizes of what the offsets are made of; None where they, and all entries, are copies
         of the file's numbers."""
         adding = [n for n in cut.inside if kind(n) in ("Add", "Sub", "Gemm", "Conv")]
@@ -167,7 +167,7 @@ class _Reader:
             return None
         return self._cuts.at_zero(self._absolute, cut)
 
-    def _dense_limit(self, cut: Cut) -> int:
+    def _dense_limit(self, cut: AffinePart) -> int:
         types = {kind(node) for node in cut.inside}
         products = types & PRODUCTS and types <= PRODUCTS | RESHAPES | _ELEMENTWISE | {None}
         return self._dense_entries * (_PRODUCT_FACTOR if products else 1)

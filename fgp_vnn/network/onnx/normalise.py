@@ -1,4 +1,4 @@
-"""A network behind a normalisation of its input: what it is to somebody who has pixels."""
+"""A network with a normalisation of its input in front, for users who have pixels."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelPro
 
 
 def check_normalisation(mean: Array, std: Array) -> None:
-    """Refuse what nothing can be divided by."""
+    """Refuse a standard deviation that cannot be divided by."""
     finite = np.isfinite(mean).all() and np.isfinite(std).all()
     if not finite or not (np.asarray(std, dtype=np.float32) > 0).all():
         raise InputError("mean and std must be finite numbers, and std positive")

@@ -1,4 +1,4 @@
-"""A network that is only run: where an operator is not understood, or its matrices do not fit.
+"""A network that can only be run: some operator is not supported, or its matrices do not fit.
 
 Nothing can be proved of it. What can be had are its outputs and, where torch has all of its
 operators, gradients: functions that are flat almost everywhere, such as Sign, get the slope of a

@@ -9,13 +9,13 @@ from torch import Tensor, fx, nn
 
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.network.maps.kinds import kind
-from fgp_vnn.network.onnx.cuts import Cut, CutGraph
+from fgp_vnn.network.onnx.cuts import AffinePart, CutGraph
 
 PRODUCTS = {"Gemm", "MatMul"}
 RESHAPES = {"Identity", "Reshape"}
 
 
-def factors_of(graph: CutGraph, cut: Cut) -> list[Tensor]:
+def factors_of(graph: CutGraph, cut: AffinePart) -> list[Tensor]:
     """The matrices of a chain of products of vectors, the last one first; [] if it is none."""
     factors: list[Tensor] = []
     for node in cut.inside:

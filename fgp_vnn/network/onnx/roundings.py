@@ -56,7 +56,7 @@ class Loss(NamedTuple):
         return unit(terms.dtype).grow(operations + 8) * (share * terms + small)
 
 
-def losses(graph: Graph) -> dict[str, Loss]:
+def losses_of(graph: Graph) -> dict[str, Loss]:
     """What each tensor that depends on the input may have lost."""
     found = {graph.input: Loss()}
     for node in graph.nodes:

@@ -124,7 +124,7 @@ def flat(result: Any, name: str = "") -> list[tuple[str, Tensor]]:
 
 @contextmanager
 def _watched(module: nn.Module) -> Iterator[tuple[list[str], list[str]]]:
-    """The layers that were entered and not left, the innermost last, and all that were entered."""
+    """The layers entered and not yet left, innermost last, and all that were entered."""
     inside: list[str] = []
     entered: list[str] = []
     handles = []

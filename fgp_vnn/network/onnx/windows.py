@@ -20,7 +20,7 @@ def extents(given: dict[str, Any], rank: int) -> tuple[list[int], list[int]]:
 def check_pool(
     node: NodeProto, given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]
 ) -> None:
-    """Refuse the pools whose automatic padding onnxruntime computes in a way of its own."""
+    """Refuse pools for which onnxruntime computes automatic padding differently from ONNX."""
     strides, dilations = extents(given, len(image))
     if given.get("auto_pad", b"NOTSET").startswith(b"SAME") and any(
         d > 1 or (n - 1) % s >= k

@@ -8,10 +8,10 @@ from torch import Tensor
 from fgp_vnn.bounds.lines import gap
 from fgp_vnn.bounds.slopes import carry
 from fgp_vnn.network.activations.base import RELU
-from fgp_vnn.search.bundles import Bounded, Setting
+from fgp_vnn.search.bundles import BoundedBundles, Setting
 
 
-def gains(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
+def gains(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
     """What both children of each neuron would gain at the point where the bound is least.
 
     With z the value that arrives at a neuron there, A the coefficient of its output and L the line

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from fgp_vnn.bounds.lines import gap
 from fgp_vnn.network.activations.base import RELU
-from fgp_vnn.search.bundles import Bounded, Setting
+from fgp_vnn.search.bundles import BoundedBundles, Setting
 
 
-def heights(setting: Setting, bounded: Bounded, at: Tensor) -> Tensor:
+def heights(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
     """|A| (-l u) / (u - l) of each neuron [at, neurons], with A the coefficient of its output and
     l, u the bounds of its input; of a smooth one |A| times the distance of its lines in the middle.
     [at, 0] of a network without neurons."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -47,6 +49,13 @@ def random_query(seed: int, domain_kind: str, *, shift: float = 0.0) -> Query:
     return ask(network, random_domain(seed, domain_kind), moved)
 
 
+@cache
+def exact_least(seed: int, domain_kind: str, shift: float) -> float:
+    """The exact answer to a random query."""
+    query = random_query(seed, domain_kind, shift=shift)
+    return least_worst(query, polytope(query.domain))
+
+
 def check(query: Query, outcome: Outcome, exact: float) -> None:
     """The verdict is the oracle's wherever the oracle is sure of itself."""
     if exact > TOLERANCE:
@@ -67,10 +76,10 @@ def confirmed(query: Query, outcome: Outcome) -> None:
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -> None:
     seen: set[str] = set()
-    for seed in range(24):
+    for seed in range(16):
         query = random_query(seed, domain_kind, shift=shift)
         outcome = walk(query)
-        check(query, outcome, least_worst(query, polytope(query.domain)))
+        check(query, outcome, exact_least(seed, domain_kind, shift))
         seen.add(outcome.status)
     assert {"sat", "unsat"} <= seen
 
@@ -79,7 +88,7 @@ def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -
 def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> None:
     """Unsafe in a polygon inside of the disc is unsafe, safe in one around it is safe."""
     seen: set[str] = set()
-    for seed in range(24):
+    for seed in range(14):
         query = random_query(seed, "l2", shift=shift)
         assert isinstance(query.domain, L2Ball)
         outcome = walk(query)
@@ -96,7 +105,7 @@ def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> 
 @pytest.mark.parametrize("domain_kind", ["clipped l2", "clipped l1"])
 def test_clipped_balls_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
     seen: set[str] = set()
-    for seed in range(24):
+    for seed in range(16):
         query = random_query(seed, domain_kind, shift=0.5)
         outcome = walk(query)
         broken = is_met(query, query.network(sample(query.domain, 400, seed))).any()
@@ -134,22 +143,22 @@ def test_a_clipped_ball_around_a_corner_is_walked_to_its_far_side() -> None:
 )
 def test_no_variant_says_the_opposite_of_the_oracle(options: WalkOptions) -> None:
     decided = 0
-    for seed in range(16):
+    for seed in range(12):
         query = random_query(seed, "box", shift=0.5)
         outcome = walk(query, options)
-        exact = least_worst(query, polytope(query.domain))
+        exact = exact_least(seed, "box", 0.5)
         assert outcome.status in ("sat", "unsat", "unknown")
         assert not (outcome.status == "unsat" and exact < -TOLERANCE)
         assert not (outcome.status == "sat" and exact > TOLERANCE)
         decided += outcome.status != "unknown"
-    assert decided >= 5
+    assert decided >= 4
 
 
 @pytest.mark.parametrize(
     "options", [WalkOptions(signed=False), WalkOptions(cache_first=False), WalkOptions(batch=1)]
 )
 def test_heuristics_change_the_cost_and_not_the_verdict(options: WalkOptions) -> None:
-    for seed in range(20):
+    for seed in range(12):
         query = random_query(seed, "box", shift=1.0)
         plain, other = walk(query), walk(query, options)
         assert plain.status == other.status
@@ -159,7 +168,7 @@ def test_heuristics_change_the_cost_and_not_the_verdict(options: WalkOptions) ->
 
 def test_a_planted_counterexample_is_never_overlooked() -> None:
     """The unsafe set is a small neighbourhood of the output at a point of the domain."""
-    for seed in range(60):
+    for seed in range(30):
         kind = ("box", "l1", "l2")[seed % 3]
         network = random_network(seed, KINDS[seed % 3], inputs=3, widths=(5, 4))
         domain = random_domain(seed, kind, inputs=3)
@@ -175,7 +184,7 @@ def test_a_planted_counterexample_is_never_overlooked() -> None:
 
 def test_a_neighbourhood_that_no_output_reaches_is_proved() -> None:
     proved = 0
-    for seed in range(20):
+    for seed in range(12):
         network = random_network(seed, widths=(4, 3))
         domain = random_domain(seed)
         high = float(network(sample(domain, 2000, seed))[:, 0].max()) + 0.05
@@ -184,7 +193,7 @@ def test_a_neighbourhood_that_no_output_reaches_is_proved() -> None:
         outcome = walk(query)
         check(query, outcome, least_worst(query, polytope(domain)))
         proved += outcome.status == "unsat"
-    assert proved > 10
+    assert proved > 6
 
 
 def test_a_deadline_in_the_past_is_a_timeout() -> None:
@@ -231,17 +240,17 @@ def test_a_confirmation_that_refuses_everything_is_never_sat() -> None:
     def refuse(points: Tensor) -> Counterexample | None:
         return None
 
-    for seed in range(5):
+    for seed in range(3):
         query = random_query(seed, "box")
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
         outcome = walk_regions(query, bounds, refuse, UNLIMITED, WalkOptions())
-        exact = least_worst(query, polytope(query.domain))
+        exact = exact_least(seed, "box", 0.0)
         assert outcome.status == ("unsat" if exact > 0 else "unknown")
         assert bool(outcome.reason) == (outcome.status == "unknown")
 
 
 def test_looser_bounds_of_the_layers_cost_time_and_nothing_else() -> None:
-    for seed in range(15):
+    for seed in range(10):
         query = random_query(seed, "box", shift=0.5)
         wide = [torch.full((1, n), 1e6).double() for n in query.network.widths]
         loose = LayerBounds(tuple(-w for w in wide), tuple(wide))
