@@ -55,11 +55,13 @@ def _erf(x: Wide) -> Wide:
     for n in range(1, int(2 * float(np.max(square, initial=0))) + 60):
         term *= 2 * square / (2 * n + 1)
         total += term
-    return total * np.exp(-square) * (2 / _SQRT_PI)
+    result: Wide = total * np.exp(-square) * (2 / _SQRT_PI)
+    return result
 
 
 def _gelu(z: Wide) -> Wide:
-    return z * (1 + _erf(z / np.sqrt(np.longdouble(2)))) / 2
+    result: Wide = z * (1 + _erf(z / np.sqrt(np.longdouble(2)))) / 2
+    return result
 
 
 def _elu(z: Wide) -> Wide:
@@ -67,7 +69,7 @@ def _elu(z: Wide) -> Wide:
 
 
 def _selu(z: Wide) -> Wide:
-    return _GAMMA * np.where(z > 0, z, _ALPHA * np.expm1(np.minimum(z, 0)))
+    return np.where(z > 0, _GAMMA * z, _GAMMA * _ALPHA * np.expm1(np.minimum(z, 0)))
 
 
 def _sigmoid(z: Wide) -> Wide:
