@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 from torch import Tensor
 
 from fgp_vnn.network.activations.base import Activation
-from fgp_vnn.network.activations.powers import power
+from fgp_vnn.network.activations.powers import exponential, power
 from fgp_vnn.network.activations.table import ACTIVATIONS
 from tests.helpers.wide_functions import TINY, UNIT, WIDE, WideFunction
 
@@ -23,13 +23,21 @@ _SAMPLES = 33
 _PARABOLAS = 4
 
 EXACT: dict[str, Callable[[Any], Any]] = {
+    "Acos": mpmath.acos,
+    "Acosh": mpmath.acosh,
+    "Asin": mpmath.asin,
+    "Asinh": mpmath.asinh,
     "Atan": mpmath.atan,
+    "Atanh": mpmath.atanh,
     "Ceil": mpmath.ceil,
     "Celu": lambda z: z if z > 0 else mpmath.expm1(z),
     "Cos": mpmath.cos,
+    "Cosh": mpmath.cosh,
     "Elu": lambda z: z if z > 0 else mpmath.expm1(z),
     "Erf": mpmath.erf,
     "Exp": mpmath.exp,
+    "Exponential 2": lambda z: mpf(2) ** z,
+    "Exponential 0.3": lambda z: mpf(0.3) ** z,
     "Floor": mpmath.floor,
     "Gelu": lambda z: z * mpmath.erfc(-z / mpmath.sqrt(2)) / 2,
     "HardSwish": lambda z: z * min(max(z + 3, 0), 6) / 6,
@@ -45,11 +53,25 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "Sign": mpmath.sign,
     "SiLU": lambda z: z / (1 + mpmath.exp(-z)),
     "Sin": mpmath.sin,
+    "Sinh": mpmath.sinh,
     "Softplus": lambda z: mpmath.log1p(mpmath.exp(-abs(z))) + max(z, 0),
     "Softsign": lambda z: z / (1 + abs(z)),
     "Sqrt": mpmath.sqrt,
     "Square": lambda z: z * z,
+    "Step": lambda z: mpf(z > 0),
+    "Tan": mpmath.tan,
     "Tanh": mpmath.tanh,
+}
+WITHIN = {
+    "Acos": (-1.0, 1.0),
+    "Acosh": (1.0, 1e9),
+    "Asin": (-1.0, 1.0),
+    "Atanh": (-0.999, 0.999),
+    "Cosh": (-600.0, 600.0),
+    "Exponential 0.3": (-900.0, 900.0),
+    "Exponential 2": (-900.0, 900.0),
+    "Sinh": (-600.0, 600.0),
+    "Tan": (-1.5, 1.5),
 }
 POSITIVE = {"Log", "Sqrt", "Pow -0.5", "Pow 1.5"}
 _PLACES = (0.0, 0.0, 1.0, -1.0, sqrt(2), -sqrt(2), 2.39935728, -2.39935728, 3.0, -3.0, pi, -pi / 2)
@@ -58,6 +80,7 @@ _PLACES = (0.0, 0.0, 1.0, -1.0, sqrt(2), -sqrt(2), 2.39935728, -2.39935728, 3.0,
 def curves() -> dict[str, Activation]:
     """Every activation of the table, and some powers."""
     found = {name: make({}) for name, make in ACTIVATIONS.items()}
+    found |= {f"Exponential {base:g}": exponential(base) for base in (2.0, 0.3)}
     return found | {f"Pow {p:g}": power(p) for p in (3, 4, -0.5, 1.5)}
 
 
@@ -78,6 +101,9 @@ def intervals(name: str, count: int, seed: int) -> tuple[Tensor, Tensor]:
     radius = torch.where(usual, spread(-2, 0.7), spread(-12, 3)).abs()
     radius = torch.where(torch.rand(count, generator=random) < 0.05, 0.0, radius)
     lower, upper = middle - radius, middle + radius
+    if name in WITHIN:
+        low, high = WITHIN[name]
+        lower, upper = (end.clamp(low, high) for end in (lower, upper))
     if name in POSITIVE:
         lower, upper = (
             torch.minimum(lower.abs(), upper.abs()),

@@ -69,7 +69,8 @@ def _elu(z: Wide) -> Wide:
 
 
 def _selu(z: Wide) -> Wide:
-    return np.where(z > 0, _GAMMA * z, _GAMMA * _ALPHA * np.expm1(np.minimum(z, 0)))
+    result: Wide = _GAMMA * np.where(z > 0, z, _ALPHA * np.expm1(np.minimum(z, 0)))
+    return result
 
 
 def _sigmoid(z: Wide) -> Wide:
@@ -81,13 +82,21 @@ def _softplus(z: Wide) -> Wide:
 
 
 WIDE: dict[str, WideFunction] = {
+    "Acos": WideFunction(np.arccos),
+    "Acosh": WideFunction(np.arccosh),
+    "Asin": WideFunction(np.arcsin),
+    "Asinh": WideFunction(np.arcsinh),
     "Atan": WideFunction(np.arctan),
+    "Atanh": WideFunction(np.arctanh),
     "Ceil": _exact(np.ceil),
     "Celu": WideFunction(_elu),
     "Cos": WideFunction(np.cos, range=(-1, 1)),
+    "Cosh": WideFunction(np.cosh),
     "Elu": WideFunction(_elu),
     "Erf": WideFunction(_erf, lambda z: np.full_like(z, 8), (-1, 1)),
     "Exp": WideFunction(np.exp),
+    "Exponential 2": WideFunction(lambda z: np.power(np.longdouble(2), z)),
+    "Exponential 0.3": WideFunction(lambda z: np.power(np.longdouble(0.3), z)),
     "Floor": _exact(np.floor),
     "Gelu": WideFunction(_gelu, lambda z: 8 * np.abs(z)),
     "HardSwish": WideFunction(lambda z: z * np.clip(z + 3, 0, 6) / 6, range=(-0.375, inf)),
@@ -103,9 +112,12 @@ WIDE: dict[str, WideFunction] = {
     "Sign": _exact(np.sign),
     "SiLU": WideFunction(lambda z: z * _sigmoid(z)),
     "Sin": WideFunction(np.sin, range=(-1, 1)),
+    "Sinh": WideFunction(np.sinh),
     "Softplus": WideFunction(_softplus),
     "Softsign": WideFunction(lambda z: z / (1 + np.abs(z))),
     "Sqrt": WideFunction(np.sqrt),
     "Square": WideFunction(lambda z: z * z, range=(0, inf)),
+    "Step": _exact(lambda z: (z > 0).astype(z.dtype)),
+    "Tan": WideFunction(np.tan),
     "Tanh": WideFunction(np.tanh, range=(-1, 1)),
 }

@@ -18,15 +18,24 @@ from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.base import RELU, Activation
-from fgp_vnn.network.activations.powers import power
+from fgp_vnn.network.activations.powers import exponential, power
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.activations.table import ACTIVATIONS
 from fgp_vnn.network.onnx.clean import axes_of
 from fgp_vnn.network.onnx.graph import Graph, attributes, label, make_node
 from fgp_vnn.network.onnx.quadratic import squares_of
+from fgp_vnn.network.onnx.quantised import dequantise, quantise
+from fgp_vnn.network.onnx.sums import (
+    einsum,
+    log_sum,
+    reduced_product,
+    running_sum,
+    sum_of_sizes,
+)
 from fgp_vnn.network.onnx.writer import Writer
 
-_OWN = {"Power", "Product"}  # that no ONNX file has: z^p, and products of pairs of entries
+# That no ONNX file has: z^p, p^z, and products of pairs of entries.
+_OWN = {"Exponential", "Power", "Product"}
 SMOOTH = frozenset({*ACTIVATIONS, *_OWN})
 _PAIRWISE = 64  # entries of a softmax up to which each is compared with each
 
@@ -37,6 +46,8 @@ def activation_of(graph: Graph, node: NodeProto) -> Activation | None:
         return RELU
     if node.op_type == "Power":
         return power(attributes(node)["exponent"])
+    if node.op_type == "Exponential":
+        return exponential(attributes(node)["base"])
     if node.op_type == "Product":
         left, right = (torch.from_numpy(graph.constants[name]) for name in node.input[1:])
         return Product(left, right)
@@ -118,12 +129,20 @@ def _div(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
 
 
 def _pow(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    exponent = _uniform(w, node.input[1], node.input[0])
+    a, b = node.input
+    if _varies(w, b):
+        base = _uniform(w, a, b)
+        if base is not None and base > 0 and base != 1:
+            return w.curve("Exponential", b, base=base)
+        if not _varies(w, a):
+            raise UnsupportedError(f"{label(node)} has more than one base, or one that is not > 0")
+        return w.curve("Exp", w.multiply(b, w.curve("Log", a)))
+    exponent = _uniform(w, b, a)
     if exponent is None:
         raise UnsupportedError(f"{label(node)} has more than one exponent, or enlarges its input")
     if exponent == 0:
         raise UnsupportedError(f"{label(node)} has the exponent 0")
-    return w.power(node.input[0], exponent)
+    return w.power(a, exponent)
 
 
 def _matmul(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
@@ -234,7 +253,10 @@ def _root_of_squares(w: Writer, node: NodeProto, given: dict[str, Any]) -> str |
 
 
 _RULES: dict[str, Rule] = {
+    "CumSum": running_sum,
+    "DequantizeLinear": dequantise,
     "Div": _div,
+    "Einsum": einsum,
     "Gelu": _gelu,
     "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
@@ -243,12 +265,17 @@ _RULES: dict[str, Rule] = {
     "Mish": _mish,
     "Mul": _mul,
     "Pow": _pow,
+    "QuantizeLinear": quantise,
+    "ReduceL1": sum_of_sizes,
     "ReduceL2": _root_of_squares,
+    "ReduceLogSum": log_sum,
+    "ReduceLogSumExp": log_sum,
+    "ReduceProd": reduced_product,
     "ReduceSum": _reduce_sum,
     "ReduceSumSquare": _root_of_squares,
     "Softmax": _softmax,
 }
-WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU"}
+WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU", "Step"}
 
 
 def write_out(graph: Graph) -> None:
