@@ -91,7 +91,7 @@ WIDE: dict[str, WideFunction] = {
     "Ceil": _exact(np.ceil),
     "Celu": WideFunction(_elu),
     "Cos": WideFunction(np.cos, range=(-1, 1)),
-    "Cosh": WideFunction(np.cosh),
+    "Cosh": WideFunction(np.cosh, range=(1, inf)),
     "Elu": WideFunction(_elu),
     "Erf": WideFunction(_erf, lambda z: np.full_like(z, 8), (-1, 1)),
     "Exp": WideFunction(np.exp),

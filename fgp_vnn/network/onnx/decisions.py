@@ -14,10 +14,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
-from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import Graph, label, make_node
+from fgp_vnn.network.onnx.graph import Graph, attributes, make_node
 from fgp_vnn.network.onnx.writer import Writer
 
 # Which operand is subtracted from which, and whether equality counts.
@@ -39,6 +38,8 @@ def write_decisions(graph: Graph) -> None:
         writer = Writer(graph)
         if node.op_type == "Where":
             result = _chosen(writer, node, lines)
+        elif node.op_type == "Cast" and attributes(node)["to"] == TensorProto.BOOL:
+            result = _holds(writer, node.input[0], lines)
         elif node.op_type in _RULES:
             result = _RULES[node.op_type](writer, node)
         else:
@@ -84,6 +85,14 @@ def _never(w: Writer, node: NodeProto) -> str:
     return w.graph.constant(np.zeros(w.shape(node.input[0]), dtype=bool), "never")
 
 
+def _holds(w: Writer, name: str, lines: _Lines) -> str:
+    """A condition, or whether a number is not 0."""
+    if lines.is_condition(name):
+        return name
+    above, below = (w.curve("Step", w.add(name, sign, "Mul")) for sign in (1.0, -1.0))
+    return w.add(above, below)
+
+
 _RULES: dict[str, Callable[[Writer, NodeProto], str]] = {
     **dict.fromkeys(_COMPARISONS, _compared),
     "And": _and,
@@ -103,13 +112,13 @@ def _number(w: Writer, name: str) -> str | Any:
 
 
 def _chosen(w: Writer, node: NodeProto, lines: _Lines) -> str:
+    condition, *names = map(str, node.input)
+    if lines.never(condition) and w.shape(names[1]) == w.shape(node.output[0]):
+        return names[1]
     written = lines.write(w, node)
     if written is not None:
         return written
-    condition, *names = node.input
     a, b = (_number(w, name) for name in names)
-    if not all(isinstance(o, str) or bool(np.isfinite(o).all()) for o in (a, b)):
-        raise UnsupportedError(f"{label(node)} chooses a value that is not finite")
     if isinstance(a, str) or isinstance(b, str):
         moved = w.multiply(condition, w.add(a, b, "Sub"))
     else:
@@ -133,6 +142,24 @@ class _Lines:
 
     def __init__(self, graph: Graph, makers: Mapping[str, NodeProto]) -> None:
         self._graph, self._makers = graph, makers
+
+    def is_condition(self, name: str) -> bool:
+        """Whether a tensor holds truth values."""
+        made = self._makers.get(name)
+        if made is not None and made.op_type == "Cast":
+            return bool(attributes(made)["to"] == TensorProto.BOOL)
+        return made is not None and made.op_type in _RULES
+
+    def never(self, name: str) -> bool:
+        """Whether a condition holds for no real number."""
+        made = self._makers.get(name)
+        if made is None:
+            return False
+        if made.op_type == "Cast":
+            return self.never(made.input[0])
+        if made.op_type == "And":
+            return any(self.never(operand) for operand in made.input)
+        return made.op_type in ("IsInf", "IsNaN")
 
     def write(self, w: Writer, node: NodeProto) -> str | None:
         """A choice as lines, ReLUs and steps; None where it is none between lines, or where a

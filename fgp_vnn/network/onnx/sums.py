@@ -105,7 +105,8 @@ def _places(w: Writer, name: str, term: str, order: list[str], space: tuple[int,
     grid = dict(zip(order, np.indices(space, sparse=True), strict=True))
     shape = w.shape(name)
     places = [grid[c] if size > 1 else 0 for c, size in zip(term, shape, strict=True)]
-    return np.broadcast_to(np.ravel_multi_index(np.broadcast_arrays(*places), shape), space)
+    flat = np.ravel_multi_index(np.broadcast_arrays(*places), shape)
+    return np.array(np.broadcast_to(flat, space))  # torch reads no shared memory
 
 
 def _multiplied(w: Writer, names: list[str], taken: list[Array], space: tuple[int, ...]) -> str:
