@@ -73,6 +73,7 @@ WITHIN = {
     "Sinh": (-600.0, 600.0),
     "Tan": (-1.5, 1.5),
 }
+JUMPS = {"Ceil", "Floor", "Round", "Sign", "Step"}
 POSITIVE = {"Log", "Sqrt", "Pow -0.5", "Pow 1.5"}
 _PLACES = (0.0, 0.0, 1.0, -1.0, sqrt(2), -sqrt(2), 2.39935728, -2.39935728, 3.0, -3.0, pi, -pi / 2)
 
@@ -137,7 +138,7 @@ def violations(
     below = torch.cat([fan.low[:, 0], flat]), torch.cat([fan.floor[:, 0], fan.least])
     above = torch.cat([fan.high[:, 0], flat]), torch.cat([fan.ceiling[:, 0], fan.greatest])
     low, up = lower[0].double(), upper[0].double()
-    points = _places(low, up)
+    points = _places(low, up, jumps=name in JUMPS)
     values = curve.value(points)
     bad: list[Line] = []
     undecided = 0
@@ -160,14 +161,16 @@ def violations(
     return bad, undecided
 
 
-def _places(low: Tensor, up: Tensor) -> Tensor:
+def _places(low: Tensor, up: Tensor, *, jumps: bool) -> Tensor:
     """Places [samples, n] of intervals: evenly spread, where functions bend, around jumps."""
     share = torch.linspace(0, 1, _SAMPLES, dtype=torch.float64).unsqueeze(-1)
     even = low + share * (up - low)
-    special = torch.tensor(_PLACES, dtype=torch.float64).unsqueeze(-1).expand(-1, len(low))
-    whole = torch.cat([even[::8].floor(), even[::8].floor() + 0.5])
-    jumps = torch.cat([whole, torch.nextafter(whole, whole - 1), torch.nextafter(whole, whole + 1)])
-    return torch.minimum(torch.maximum(torch.cat([even, special, jumps]), low), up)
+    special = torch.tensor(sorted({*_PLACES}), dtype=torch.float64).unsqueeze(-1)
+    places = [even, special.expand(-1, len(low))]
+    if jumps:
+        whole = torch.cat([even[::8].floor(), even[::8].floor() + 0.5])
+        places += [whole, torch.nextafter(whole, whole - 1), torch.nextafter(whole, whole + 1)]
+    return torch.minimum(torch.maximum(torch.cat(places), low), up)
 
 
 def _nearest(
