@@ -11,6 +11,7 @@ _GATES = tested("network/activations/gates.py", _HOLD)
 _POWERS = tested("network/activations/powers.py", _HOLD)
 _WAVES = tested("network/activations/waves.py", _HOLD)
 _STEPS = tested("network/activations/steps.py", _HOLD)
+_INVERSES = tested("network/activations/inverses.py", _HOLD)
 _PRODUCT = tested(
     "network/activations/product.py",
     "network/test_activations::planes_hold_at_random_places_of_the_box",
@@ -43,6 +44,8 @@ _NEURONS = tested(
     "engine/test_smooth_splits::what_cannot_be_split_any_more_stays_open",
 )
 _MANY = tested("engine/many.py", "engine/test_many")
+_DECISIONS = tested("network/onnx/decisions.py", "network/test_decisions")
+_QUANTISED = tested("network/onnx/quantised.py", "network/test_decisions")
 
 # The name, where, the text that is there, and what takes its place.
 ACTIVATIONS: tuple[Change, ...] = (
@@ -99,6 +102,32 @@ ACTIVATIONS: tuple[Change, ...] = (
     ("arches of sin are exchanged", _WAVES, "== 0, -1.0, 1.0)", "== 0, 1.0, -1.0)"),
     ("two arches are left out", _WAVES, "first + 1, first + 2, first + 3):", "first + 1):"),
     ("Floor rounds up", _STEPS, 'Rounded("Floor", 1.0, 0.0)', 'Rounded("Floor", 0.0, 1.0)'),
+    (
+        "steps up to a half",
+        _STEPS,
+        "_flat(0.0, -inf, 0.0), _flat(1.0, 0.0, inf)",
+        "_flat(0.0, -inf, 0.0), _flat(0.5, 0.0, inf)",
+    ),
+    ("Asinh is convex on the right", _INVERSES, "_asinh_slope, -1)", "_asinh_slope, 1)"),
+    ("the slope of Tan", _INVERSES, "return 1 + t * t", "return 1 + t"),
+    ("the slope of Atanh", _INVERSES, "1 / ((1 - z) * (1 + z))", "1 / (1 - z)"),
+    ("Acosh is convex", _INVERSES, "(Piece(-1, torch.acosh,", "(Piece(1, torch.acosh,"),
+    ("Cosh is at least 2", _INVERSES, "(1.0, inf),\n)\nACOSH", "(2.0, inf),\n)\nACOSH"),
+    (
+        "powers of a number are steeper",
+        _POWERS,
+        "return rate * value(z)",
+        "return 2 * rate * value(z)",
+    ),
+    ("a choice is mirrored", _DECISIONS, "_joined(below, above,", "_joined(above, below,"),
+    ("a jump is left out", _DECISIONS, "            if jump:\n", "            if not jump:\n"),
+    (
+        "the other value is chosen",
+        _DECISIONS,
+        "parts if found[2] else",
+        "parts if not found[2] else",
+    ),
+    ("whole numbers without ends", _QUANTISED, "float(ends.max), shape", "1e9, shape"),
     ("Sign jumps at 1", _STEPS, "_flat(1.0, 0.0, inf)", "_flat(1.0, 1.0, inf)"),
     (
         "a corner of a product",
