@@ -128,7 +128,12 @@ ACTIVATIONS: tuple[Change, ...] = (
         "parts if not found[2] else",
     ),
     ("whole numbers without ends", _QUANTISED, "float(ends.max), shape", "1e9, shape"),
-    ("Sign jumps at 1", _STEPS, "_flat(1.0, 0.0, inf)", "_flat(1.0, 1.0, inf)"),
+    (
+        "Sign jumps at 1",
+        _STEPS,
+        "inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0",
+        "inf, 0.0), _flat(1.0, 1.0, inf)), (-1.0",
+    ),
     (
         "a corner of a product",
         _PRODUCT,
