@@ -45,6 +45,7 @@ _NEURONS = tested(
 )
 _MANY = tested("engine/many.py", "engine/test_many")
 _DECISIONS = tested("network/onnx/decisions.py", "network/test_decisions")
+_MASKS = tested("network/onnx/softmax.py", "network/test_masks")
 _QUANTISED = tested("network/onnx/quantised.py", "network/test_decisions")
 
 # The name, where, the text that is there, and what takes its place.
@@ -127,6 +128,13 @@ ACTIVATIONS: tuple[Change, ...] = (
         "parts if found[2] else",
         "parts if not found[2] else",
     ),
+    (
+        "masked entries count",
+        _MASKS,
+        'w.curve("Exp", w.add(other, own, "Sub")), counted)',
+        'w.curve("Exp", w.add(other, own, "Sub")), None)',
+    ),
+    ("scores of any size", _MASKS, 'scores = w.curve("Within", scores)', "scores = scores"),
     ("whole numbers without ends", _QUANTISED, "float(ends.max), shape", "1e9, shape"),
     (
         "Sign jumps at 1",

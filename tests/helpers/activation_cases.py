@@ -61,6 +61,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "Step": lambda z: mpf(z > 0),
     "Tan": mpmath.tan,
     "Tanh": mpmath.tanh,
+    "Within": lambda z: z,
 }
 WITHIN = {
     "Acos": (-1.0, 1.0),

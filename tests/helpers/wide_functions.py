@@ -119,5 +119,6 @@ WIDE: dict[str, WideFunction] = {
     "Square": WideFunction(lambda z: z * z, range=(0, inf)),
     "Step": _exact(lambda z: (z > 0).astype(z.dtype)),
     "Tan": WideFunction(np.tan),
+    "Within": _exact(np.copy),
     "Tanh": WideFunction(np.tanh, range=(-1, 1)),
 }

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from fgp_vnn.network.activations.curve import Curve, Function, Piece
 
-_HALF_PI = 1.5707963267948968  # the nearest float64 above pi / 2
-_PI = 3.1415926535897936  # and above pi
 _STEEP = 1.57  # tan has one branch up to here
 
 
@@ -32,7 +30,6 @@ def _odd(
     slope: Function,
     right: float,
     end: float = inf,
-    most: float = inf,
 ) -> Curve:
     """A function with one curvature on the right of 0 and the other on the left, up to +-end."""
     sizes = _sizes(value, slope)
@@ -40,7 +37,7 @@ def _odd(
         Piece(-right, value, slope, 16, *sizes, end=0.0),
         Piece(right, value, slope, 16, *sizes, start=0.0),
     )
-    return Curve(name, value, slope, pieces, (-most, most), (-end, end))
+    return Curve(name, value, slope, pieces, domain=(-end, end))
 
 
 def _tan_slope(z: Tensor) -> Tensor:
@@ -72,7 +69,7 @@ SINH = _odd("Sinh", torch.sinh, torch.cosh, 1)
 TAN = _odd("Tan", torch.tan, _tan_slope, 1, _STEEP)
 ASINH = _odd("Asinh", torch.asinh, _asinh_slope, -1)
 ATANH = _odd("Atanh", torch.atanh, _atanh_slope, 1, 1 - 2.0**-40)
-ASIN = _odd("Asin", torch.asin, _asin_slope, 1, 1.0, _HALF_PI)
+ASIN = _odd("Asin", torch.asin, _asin_slope, 1, 1.0)
 COSH = Curve(
     "Cosh",
     torch.cosh,
@@ -96,6 +93,5 @@ ACOS = Curve(
         Piece(1, torch.acos, _acos_slope, 16, *_sizes(torch.acos, _acos_slope), end=0.0),
         Piece(-1, torch.acos, _acos_slope, 16, *_sizes(torch.acos, _acos_slope), start=0.0),
     ),
-    (0.0, _PI),
-    (-1.0, 1.0),
+    domain=(-1.0, 1.0),
 )

@@ -32,6 +32,15 @@ def step(equal: bool) -> Curve:
     return Curve("Step", value, one, pieces, (0.0, 1.0), key=(equal,))
 
 
+SCORES = 1e36  # up to which a score is a small number beside the least one of float32
+WITHIN = Curve(
+    "Within",
+    torch.clone,
+    one,
+    (Piece(0, torch.clone, one, 0),),
+    domain=(-SCORES, SCORES),
+)  # a number as it is, without bounds where it is too large for what reads it
+
 SIGN = Curve("Sign", torch.sign, one, (_flat(-1.0, -inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0, 1.0))
 
 

@@ -26,7 +26,7 @@ from fgp_vnn.network.activations.inverses import (
 )  # fmt: skip
 from fgp_vnn.network.activations.powers import EXP, LOG, RECIPROCAL, SQRT, SQUARE
 from fgp_vnn.network.activations.sigmoids import ATAN, ERF, SIGMOID, SOFTSIGN, TANH
-from fgp_vnn.network.activations.steps import CEIL, FLOOR, ROUND, SIGN, step
+from fgp_vnn.network.activations.steps import CEIL, FLOOR, ROUND, SIGN, WITHIN, step
 from fgp_vnn.network.activations.waves import COS, SIN
 
 Attributes = dict[str, Any]
@@ -80,4 +80,5 @@ ACTIVATIONS: dict[str, Callable[[Attributes], Activation]] = {
     "Step": lambda given: step(bool(given.get("equal", 0))),
     "Tan": lambda given: TAN,
     "Tanh": lambda given: TANH,
+    "Within": lambda given: WITHIN,
 }

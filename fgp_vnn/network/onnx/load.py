@@ -116,6 +116,7 @@ def _load(
     write_decisions(graph)
     write_out(graph)
     rewrite(graph)
+    _check_finite(graph)
     check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT | DECIDED)
     network, ends = normal_form(graph, dense_entries=dense_entries, watch=watch)
     output_shape = graph.shapes.get(written, (network.outputs,))
@@ -149,6 +150,13 @@ def _load(
         bound=bound,
         source=None if chosen is data else chosen,
     )
+
+
+def _check_finite(graph: Graph) -> None:
+    """Refuse minus infinity where no softmax leaves it out."""
+    for name, array in graph.constants.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise InputError(f"constant {name!r} has infinite values")
 
 
 class _Given(NamedTuple):

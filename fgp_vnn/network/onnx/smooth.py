@@ -9,7 +9,6 @@ after loading knows of softmax, normalisation or attention.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from fgp_vnn.network.onnx.clean import axes_of
 from fgp_vnn.network.onnx.graph import Graph, attributes, label, make_node
 from fgp_vnn.network.onnx.quadratic import squares_of
 from fgp_vnn.network.onnx.quantised import dequantise, quantise
+from fgp_vnn.network.onnx.softmax import softmax
 from fgp_vnn.network.onnx.sums import (
     einsum,
     log_sum,
@@ -37,7 +37,6 @@ from fgp_vnn.network.onnx.writer import Writer
 # That no ONNX file has: z^p, p^z, and products of pairs of entries.
 _OWN = {"Exponential", "Power", "Product"}
 SMOOTH = frozenset({*ACTIVATIONS, *_OWN})
-_PAIRWISE = 64  # entries of a softmax up to which each is compared with each
 
 
 def activation_of(graph: Graph, node: NodeProto) -> Activation | None:
@@ -179,30 +178,6 @@ def _reduce_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None
     return None
 
 
-def _softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    """1 / sum_j exp(z_j - z_i): no product, and between 0 and 1 by itself.
-
-    The differences are affine, and that of an entry with itself is 0. Where there are too many,
-    exp(z_i - log sum_j exp(z_j)) is the same.
-    """
-    x, shape = node.input[0], w.shape(node.input[0])
-    axis = given.get("axis", -1 if w.graph.opset >= 13 else 1) % len(shape)
-    covered = shape[axis : axis + 1] if w.graph.opset >= 13 else shape[axis:]
-    groups, size = (*shape[:axis],), prod(covered)
-    behind = shape[axis + 1 :] if w.graph.opset >= 13 else ()
-    flat = w.reshape(x, (prod(groups), size, prod(behind)))  # [before, size, behind]
-    logarithm = node.op_type == "LogSoftmax"
-    if size > _PAIRWISE:
-        total = w.curve("Log", w.mean(w.curve("Exp", flat), [1], "ReduceSum"))
-        found = w.add(flat, total, "Sub")
-        return w.reshape(found if logarithm else w.curve("Exp", found), shape)
-    own = w.reshape(flat, (prod(groups), 1, size, prod(behind)))
-    other = w.reshape(flat, (prod(groups), size, 1, prod(behind)))
-    sums = w.mean(w.curve("Exp", w.add(other, own, "Sub")), [1], "ReduceSum")
-    end = w.add(w.curve("Log", sums), -1.0, "Mul") if logarithm else w.curve("Reciprocal", sums)
-    return w.reshape(end, shape)
-
-
 def _normalised(w: Writer, x: str, axes: list[int], epsilon: float) -> str:
     """(x - mean) / sqrt(variance + epsilon) over some axes."""
     centred = w.add(x, w.mean(x, axes), "Sub")
@@ -260,7 +235,7 @@ _RULES: dict[str, Rule] = {
     "Gelu": _gelu,
     "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
-    "LogSoftmax": _softmax,
+    "LogSoftmax": softmax,
     "MatMul": _matmul,
     "Mish": _mish,
     "Mul": _mul,
@@ -273,9 +248,9 @@ _RULES: dict[str, Rule] = {
     "ReduceProd": reduced_product,
     "ReduceSum": _reduce_sum,
     "ReduceSumSquare": _root_of_squares,
-    "Softmax": _softmax,
+    "Softmax": softmax,
 }
-WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU", "Step"}
+WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU", "Step", "Within"}
 
 
 def write_out(graph: Graph) -> None:
