@@ -51,6 +51,10 @@ class Budget:
         left = COMMON.usual if self.moment == math.inf else max(self.left(), 0.0)
         return replace(self, moment=time.monotonic() + part * left)
 
+    def beside(self, held: int) -> Budget:
+        """The same time, and the memory without bytes that are held meanwhile."""
+        return replace(self, memory=max(LEAST, self.memory - held))
+
     @property
     def at_once(self) -> int:
         """Bytes for what is computed in one batch: bounds, ascents, forms, points of an attack."""

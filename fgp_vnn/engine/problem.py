@@ -21,6 +21,7 @@ from fgp_vnn.engine.parallel.spread import ForkedSpread
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.query import Query
+from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.chains import Condensed
 from fgp_vnn.transform.inputs import Lift, reduce_inputs
@@ -52,6 +53,8 @@ class Problem:
     unstable: int = field(init=False, default=0)  # neurons, when it was shrunk last
     begun: float = field(init=False, default_factory=time.perf_counter)
     tightened: bool = field(init=False, default=False)  # better hidden bounds have paid
+    # splits of neurons that can be resumed: begun on bounds about as tight as those of now
+    unfinished: NeuronSplits | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         if self.settings.lp:
@@ -68,9 +71,12 @@ class Problem:
             return ALONE
         return ForkedSpread(self.jobs, numbers.worth)
 
-    def confirm(self, points: Tensor) -> Counterexample | None:
-        """The first of the points [points, inputs] of the query that is a counterexample."""
-        return self.judge(self.lift(points))
+    @property
+    def confirm(self) -> Confirm:
+        """What finds the first counterexample among points [points, inputs] of the query as it is
+        now, also once the query has been shrunk further."""
+        judge, lift = self.judge, self.lift
+        return lambda points: judge(lift(points))
 
     def only(self, disjuncts: Sequence[int]) -> None:
         """Reduce the problem to some of the disjuncts."""
@@ -93,6 +99,7 @@ class Problem:
         costs is counted here."""
         found = copy(self)
         found.query, found.bounds, found.budget, found.log = query, bounds, budget, NullLog(query)
+        found.unfinished = None
         return found
 
     def drop_stable(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -135,8 +136,7 @@ def split_shortly(problem: Problem) -> Verdict | None:
     """Splits of neurons and, if that does not end, of inputs: neither way is always the better one,
     so each gets its turn."""
     inputs = problem.strategy.inputs
-    outcome = run_shared(problem, _short_splits(problem, problem.budget))
-    verdict = problem.report("split", outcome)
+    outcome, verdict = _search_shortly(problem, problem.budget)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
     if isinstance(problem.query.domain, Box) and problem.query.network.inputs <= inputs.some:
@@ -145,10 +145,15 @@ def split_shortly(problem: Problem) -> Verdict | None:
     return verdict if verdict.status in ("sat", "unsat") else None
 
 
-def _short_splits(problem: Problem, budget: Budget) -> NeuronSplits:
-    """Splits of neurons, with a part of the time, as long as they promise to end."""
+def _search_shortly(problem: Problem, budget: Budget) -> tuple[Outcome, Verdict]:
+    """Splits of neurons, with a part of the time, as long as they promise to end; what is open then
+    can be resumed."""
     short = problem.strategy.short
-    return _neuron_splits(problem, short, budget.share(short.short_share))
+    search = _neuron_splits(problem, short, budget.share(short.short_share))
+    outcome = run_shared(problem, search)
+    # What a log names are neurons of the query as it is now.
+    problem.unfinished = search if outcome.unfinished and not problem.log.wanted else None
+    return outcome, problem.report("split", outcome)
 
 
 def sharpen(problem: Problem) -> Verdict | None:
@@ -159,6 +164,8 @@ def sharpen(problem: Problem) -> Verdict | None:
     """
     hidden = problem.strategy.hidden
     patience = problem.budget.share(hidden.share if problem.tightened else hidden.trial_share)
+    if problem.unfinished is not None:
+        patience = patience.beside(problem.unfinished.frontier.bytes)
     turn, keep = Turn(hidden.rounds), problem.log.sharpened if problem.log.wanted else forget
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
@@ -170,11 +177,12 @@ def sharpen(problem: Problem) -> Verdict | None:
             left = drop_and_bound(problem)
         if not left:
             return problem.verdict("unsat", "split")
+        if not problem.tightened and problem.unfinished is not None:
+            problem.unfinished.only(left)
         problem.only(left)
         if not problem.tightened:
             break
-        outcome = run_shared(problem, _short_splits(problem, patience))
-        verdict = problem.report("split", outcome)
+        outcome, verdict = _search_shortly(problem, patience)
         if not outcome.unfinished:
             return verdict
         turn = Turn(2 * turn.rounds, paid)
@@ -182,8 +190,14 @@ def sharpen(problem: Problem) -> Verdict | None:
 
 
 def split_neurons(problem: Problem) -> Verdict:
-    """Splits of neurons, to the end."""
-    search = _neuron_splits(problem, problem.strategy.neurons, problem.budget)
+    """Splits of neurons, to the end: what the last short search has left open, if it is there."""
+    search = problem.unfinished
+    if search is None:
+        search = _neuron_splits(problem, problem.strategy.neurons, problem.budget)
+    else:
+        search.extend(problem.budget)
+        for name, number in search.outcome().statistics.items():
+            problem.count(name, -number)  # all of them are counted again at the end
     return problem.report("split", run_shared(problem, search))
 
 

@@ -8,7 +8,7 @@ nothing left open is a region, and projections decide it exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from fgp_vnn.attack.descent import offer
 from fgp_vnn.base.outcome import Confirm, Outcome
+from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import positive, rounded_down
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.bounds.backward import LayerBounds, Rounding
@@ -231,6 +232,15 @@ class NeuronSplits(Divisible):
         self.budget = budget
         self.goal.setting = replace(self.goal.setting, budget=budget)
         self.neurons = replace(self.neurons, most=None, trial=None)
+
+    def only(self, disjuncts: Sequence[int]) -> None:
+        """Close the bundles of all other disjuncts, which have been decided elsewhere."""
+        waiting = self.frontier.everything()
+        if waiting:
+            kept = waiting["disjunct"].new_tensor(disjuncts)
+            others = torch.nonzero(~torch.isin(waiting["disjunct"], kept)).flatten()
+            (share,) = read(self.frontier.take(others)["share"].sum())
+            self.search.closed += share
 
     def copy(self, confirm: Confirm, budget: Budget) -> NeuronSplits:
         setting = replace(self.goal.setting, budget=budget)

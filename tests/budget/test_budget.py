@@ -54,6 +54,12 @@ def test_a_share_is_a_part_of_the_time_that_is_left(part: float, seconds: float)
         assert whole.expired() and whole.share(part).expired()
 
 
+def test_what_is_held_meanwhile_is_taken_off_the_memory_and_never_all_of_it() -> None:
+    whole = Budget(100.0, LEAST + 1000)
+    assert whole.beside(400) == Budget(100.0, LEAST + 600)
+    assert whole.beside(5000) == Budget(100.0, LEAST)
+
+
 def test_seconds_count_from_the_moment_that_is_given() -> None:
     assert Budget.of(5.0, 1.0, since=100.0).moment == 105.0
     assert Budget.of(None, 1.0, since=100.0).moment == math.inf

@@ -1,41 +1,80 @@
-"""Which search goes on is decided by what is expected to be left of it."""
+"""Which search goes on is decided by what is expected to be left of it, and none is done twice."""
 
 from __future__ import annotations
 
 import logging
 
 import pytest
+import torch
 
+from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.engine.bounding import bound_root
+from fgp_vnn.engine.problem import Problem
+from fgp_vnn.engine.proof_log import NullLog
+from fgp_vnn.engine.search_steps import sharpen, split_neurons, split_shortly
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.strategy import Hidden, Inputs, Neurons, Sharing, Strategy
 from tests.engine.test_crew import nearly
-from tests.helpers.solving import solve
 
 SPLIT = Settings(attack=False, engine="split")
 
 
-def status(soon: float, most: int | None) -> str:
-    """What a short search of so many bundles comes to, with none after it."""
+def problem(soon: float, most: int | None, margin: float = 0.05) -> Problem:
+    """A problem with its first bounds, whose short search has so many bundles."""
     strategy = Strategy(
         short=Neurons(batch=8, most=most),
-        neurons=Neurons(most=0),
-        hidden=Hidden(share=0.0, trial_share=0.0),
+        neurons=Neurons(batch=8),
+        hidden=Hidden(rounds=1, worth=0.0),  # sharpening never pays
         inputs=Inputs(few=0, some=0),
         crew=Sharing(soon=soon),
     )
-    return solve(nearly(0.05), lambda points: None, SPLIT, UNLIMITED, strategy).status
+    query = nearly(margin)
+    made = Problem(query, lambda points: None, SPLIT, UNLIMITED, strategy, NullLog(query))
+    with torch.no_grad():
+        bound_root(made)
+        made.shrink()
+    return made
+
+
+def shortly(asked: Problem) -> Verdict | None:
+    with torch.no_grad():
+        return split_shortly(asked)
 
 
 @pytest.mark.slow
 def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over() -> None:
-    assert status(0.0, None) == "unsat"
-    assert status(0.0, 140) == "unknown"
-    assert status(0.3, 140) == "unsat"
+    for soon, most in ((0.0, None), (0.3, 140)):
+        verdict = shortly(problem(soon, most))
+        assert verdict is not None and verdict.status == "unsat"
+    assert shortly(problem(0.0, 140)) is None
 
 
 def test_what_is_expected_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "fgp_vnn"):
-        status(0.0, 140)
+        shortly(problem(0.0, 140))
     told = [str(getattr(record, "stage", "")) for record in caplog.records]
     assert any("more to bound" in line and "its turn is over" in line for line in told)
+
+
+def test_a_short_search_is_resumed_where_sharpening_has_not_paid() -> None:
+    whole = shortly(problem(0.0, None))
+    assert whole is not None
+    asked = problem(0.0, 40)
+    assert shortly(asked) is None and asked.statistics["bundles"] < whole.statistics["bundles"]
+    with torch.no_grad():
+        assert sharpen(asked) is None
+        resumed = split_neurons(asked)
+    assert resumed.status == "unsat"
+    assert resumed.statistics["bundles"] == whole.statistics["bundles"]
+
+
+def test_a_search_keeps_its_way_to_the_original_input_when_the_problem_shrinks() -> None:
+    asked, seen = problem(0.0, None), list[torch.Tensor]()
+    asked.judge = lambda points: seen.append(points)
+    before = asked.confirm
+    asked.lift = lambda points: points + 1
+    point = torch.zeros(1, asked.query.network.inputs)
+    for confirm in (before, asked.confirm):
+        confirm(point)
+    assert torch.equal(seen[0], point) and torch.equal(seen[1], point + 1)

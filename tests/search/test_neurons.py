@@ -13,6 +13,7 @@ from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
+from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
 from tests.helpers.met import is_met
 from tests.helpers.random_cases import (
@@ -187,3 +188,17 @@ def test_single_precision_proves_nothing_false() -> None:
         assert not (outcome.status == "unsat" and case.truth == "sat")
         proved += outcome.status == "unsat"
     assert proved > 3
+
+
+def test_bundles_of_disjuncts_that_are_decided_elsewhere_are_closed() -> None:
+    query = hard_query(5, 1, 1, 1)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    search = NeuronSplits.begin(query, bounds, exact_confirm(query), UNLIMITED, QUICK)
+    waiting = search.frontier.everything()["disjunct"]
+    kept, others = int(waiting[0]), set(waiting.tolist()) - {int(waiting[0])}
+    assert others
+    search.only([kept])
+    assert set(search.frontier.everything()["disjunct"].tolist()) == {kept}
+    assert search.closed + float(search.frontier.everything()["share"].sum()) == pytest.approx(1.0)
+    search.only([])
+    assert not search.open and search.closed == pytest.approx(1.0)
