@@ -24,6 +24,7 @@ from fgp_vnn.network.onnx.clean import axes_of
 from fgp_vnn.network.onnx.graph import Graph, attributes, label, make_node
 from fgp_vnn.network.onnx.quadratic import squares_of
 from fgp_vnn.network.onnx.quantised import dequantise, quantise
+from fgp_vnn.network.onnx.recurrent import recurrent
 from fgp_vnn.network.onnx.softmax import softmax
 from fgp_vnn.network.onnx.sums import (
     einsum,
@@ -233,7 +234,9 @@ _RULES: dict[str, Rule] = {
     "Div": _div,
     "Einsum": einsum,
     "Gelu": _gelu,
+    "GRU": recurrent,
     "InstanceNormalization": _instance_norm,
+    "LSTM": recurrent,
     "LayerNormalization": _layer_norm,
     "LogSoftmax": softmax,
     "MatMul": _matmul,
@@ -241,6 +244,7 @@ _RULES: dict[str, Rule] = {
     "Mul": _mul,
     "Pow": _pow,
     "QuantizeLinear": quantise,
+    "RNN": recurrent,
     "ReduceL1": sum_of_sizes,
     "ReduceL2": _root_of_squares,
     "ReduceLogSum": log_sum,
@@ -264,6 +268,8 @@ def write_out(graph: Graph) -> None:
         result = _RULES[node.op_type](writer, node, attributes(node))
         if result is None:
             return None
+        if not node.output[0]:  # only what a recurrent network ends with is read
+            return writer.nodes
         return [*writer.nodes, make_node("Identity", [result], node.output[0])]
 
     graph.replace(rule)
