@@ -16,8 +16,9 @@ def quantise(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     """round(x / scale) + zero point, between the ends of the type of the zero point."""
     x = node.input[0]
     scale, zero = _numbers(w.graph, node, given)
-    if zero.dtype.kind not in "iu":
-        raise UnsupportedError(f"{label(node)} has a type that is not whole")
+    untold = given.get("output_dtype") and len(node.input) < 3
+    if zero.dtype.kind not in "iu" or untold:
+        raise UnsupportedError(f"{label(node)} has a type that is not told, or not whole")
     whole = w.curve("Round", w.add(x, scale, "Div"))
     ends = np.iinfo(zero.dtype)
     moved = w.add(whole, zero.astype(np.float64)) if zero.any() else whole
