@@ -45,6 +45,9 @@ _NEURONS = tested(
 )
 _MANY = tested("engine/many.py", "engine/test_many")
 _DECISIONS = tested("network/onnx/decisions.py", "network/test_decisions")
+_PIECEWISE = tested(
+    "network/onnx/piecewise.py", "network/test_decisions", "network/test_smooth_operators"
+)
 _MASKS = tested("network/onnx/softmax.py", "network/test_masks")
 _QUANTISED = tested("network/onnx/quantised.py", "network/test_decisions")
 
@@ -120,14 +123,20 @@ ACTIVATIONS: tuple[Change, ...] = (
         "return rate * value(z)",
         "return 2 * rate * value(z)",
     ),
-    ("a choice is mirrored", _DECISIONS, "_joined(below, above,", "_joined(above, below,"),
-    ("a jump is left out", _DECISIONS, "            if jump:\n", "            if not jump:\n"),
     (
-        "the other value is chosen",
+        "a choice is mirrored",
         _DECISIONS,
-        "parts if found[2] else",
-        "parts if not found[2] else",
+        "(first, second) if found.above",
+        "(second, first) if found.above",
     ),
+    (
+        "a jump is left out",
+        _DECISIONS,
+        '("Step", after.start, jump)',
+        '("Step", after.start, 0 * jump)',
+    ),
+    ("the other value is chosen", _PIECEWISE, "if value > level or", "if value < level or"),
+    ("sizes keep their sign", _PIECEWISE, "-1 if lines[0].at(place) < 0 else 1", "1"),
     (
         "masked entries count",
         _MASKS,

@@ -64,6 +64,11 @@ def _shrunk(z: Tensor) -> Tensor:
     return torch.where(z > 0.25, z - 0.25, inner)
 
 
+def _shrunk_by_size(z: Tensor) -> Tensor:
+    """The same as the newer exporter of torch writes it."""
+    return torch.where(z.abs() > 0.25, z - 0.25 * z.sign(), 0.0 * z)
+
+
 def _similarity(z: Tensor) -> Tensor:
     return z * torch.cosine_similarity(z[:, :3], z[:, 3:], dim=-1)[:, None]
 
@@ -107,6 +112,7 @@ CASES: dict[str, tuple[Callable[[Tensor], Tensor], list[str]]] = {
     "a choice between lines": (lambda z: torch.where(z > 0.1, 2 * z - 0.2, -z + 0.1), ["Relu"]),
     "a choice that jumps": (lambda z: torch.where(z <= 0.5, z, -z), ["Relu", "Step"]),
     "choices inside of choices": (_shrunk, ["Relu", "Relu"]),
+    "a choice by size": (_shrunk_by_size, ["Relu", "Relu"]),
     "a comparison": (lambda z: (z > 0.2).float(), ["Step"]),
     "conditions": (
         lambda z: torch.where((z > 0) & ~(z > 1), torch.sin(z), torch.cos(z)),

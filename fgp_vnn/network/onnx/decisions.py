@@ -8,7 +8,7 @@ condition c, a or b, what is left is b + c (a - b).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,6 +17,15 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from fgp_vnn.network.onnx.graph import Graph, attributes, make_node
+from fgp_vnn.network.onnx.piecewise import (
+    Function,
+    absolute,
+    added,
+    chosen,
+    line,
+    scaled,
+    sign,
+)
 from fgp_vnn.network.onnx.writer import Writer
 
 # Which operand is subtracted from which, and whether equality counts.
@@ -126,15 +135,13 @@ def _chosen(w: Writer, node: NodeProto, lines: _Lines) -> str:
     return w.reshape(w.add(moved, b), w.shape(node.output[0]))
 
 
-class _Piece(NamedTuple):
-    """A line from a place on, up to the next one's."""
+class _Condition(NamedTuple):
+    """A tensor that is compared with a number."""
 
-    start: Fraction | None  # None: from -infinity
-    slope: Fraction
-    offset: Fraction
-
-    def at(self, place: Fraction) -> Fraction:
-        return self.slope * place + self.offset
+    by: str
+    level: Fraction
+    above: bool  # whether the first operand of a choice is taken above it
+    equal: bool  # whether what is taken above it is taken at it
 
 
 class _Lines:
@@ -165,50 +172,38 @@ class _Lines:
         """A choice as lines, ReLUs and steps; None where it is none between lines, or where a
         number of these would be rounded."""
         found = self._condition(node)
-        if found is None or self._graph.shape(found[0]) != self._graph.shape(node.output[0]):
-            return None
-        x = found[0]
-        pieces = self._pieces(node.output[0], x)
-        if pieces is None:
-            return None
-        terms: list[str] = []
-        total = pieces[0].offset
-        if pieces[0].slope:
-            terms.append(w.add(x, _exact(pieces[0].slope), "Mul"))
-        for before, after in pairwise(pieces):
-            assert after.start is not None
-            turn, jump = after.slope - before.slope, after.at(after.start) - before.at(after.start)
-            numbers = [_exact(number) for number in (after.start, turn, jump)]
-            if None in numbers:
-                return None
-            beyond = w.add(x, numbers[0], "Sub") if turn or jump else x
-            if turn:
-                terms.append(w.add(w.curve("Relu", beyond), numbers[1], "Mul"))
-            if jump:
-                terms.append(w.add(w.curve("Step", beyond), numbers[2], "Mul"))
-        offset = _exact(total)
-        if offset is None or _exact(pieces[0].slope) is None or not terms:
-            return None
-        result = terms[0]
-        for term in terms[1:]:
-            result = w.add(result, term)
-        return w.add(result, offset) if offset else result
+        for x in () if found is None else self._origins(found.by):
+            pieces = self._pieces(node.output[0], x)
+            if pieces is not None and self._graph.shape(x) == self._graph.shape(node.output[0]):
+                return _written(w, x, pieces)
+        return None
 
-    def _condition(self, node: NodeProto) -> tuple[str, Fraction, bool] | None:
-        """The tensor that a choice is made by, the place where, and whether its first operand is
-        taken above it."""
+    def _condition(self, node: NodeProto) -> _Condition | None:
+        """What decides a choice, where that is a tensor and a number."""
         made = self._makers.get(node.input[0])
         if made is None or made.op_type not in _COMPARISONS:
             return None
-        first = _COMPARISONS[made.op_type][0] > 0
+        order, equal = _COMPARISONS[made.op_type]
         for x, constant, above in (
-            (made.input[0], made.input[1], first),
-            (made.input[1], made.input[0], not first),
+            (made.input[0], made.input[1], order > 0),
+            (made.input[1], made.input[0], order < 0),
         ):
-            place = self._uniform(constant, x)
-            if x not in self._graph.constants and place is not None:
-                return x, place, above
+            level = self._uniform(constant, x)
+            if x not in self._graph.constants and level is not None:
+                return _Condition(x, level, above, equal == above)
         return None
+
+    def _origins(self, name: str) -> Iterator[str]:
+        """A tensor, and those that it is made of without any other."""
+        while name not in self._graph.constants:
+            yield name
+            made = self._makers.get(name)
+            if made is None or made.op_type not in (*_SINGLE, *_WITH_NUMBERS):
+                return
+            varying = [str(n) for n in made.input if n not in self._graph.constants]
+            if len(varying) != 1:
+                return
+            name = varying[0]
 
     def _uniform(self, name: str, other: str) -> Fraction | None:
         """The one finite number that a constant consists of, if it does not enlarge the other."""
@@ -219,66 +214,83 @@ class _Lines:
             return None
         return Fraction(float(array.flat[0]))
 
-    def _pieces(self, name: str, x: str) -> list[_Piece] | None:
-        """The pieces of a tensor as a function of x, if it is one."""
+    def _pieces(self, name: str, x: str) -> Function | None:
+        """A tensor as a function of x, entry by entry, if it is one."""
         if name == x:
-            return [_Piece(None, Fraction(1), Fraction(0))]
+            return line(1, 0)
         if name in self._graph.constants:
             number = self._uniform(name, x)
-            return None if number is None else [_Piece(None, Fraction(0), number)]
+            return None if number is None else line(0, number)
         made = self._makers.get(name)
-        if made is None:
+        if made is None or made.op_type not in (*_SINGLE, *_WITH_NUMBERS, "Where"):
             return None
         if made.op_type == "Where":
-            found = self._condition(made)
-            parts = [self._pieces(operand, x) for operand in made.input[1:]]
-            if found is None or found[0] != x or parts[0] is None or parts[1] is None:
-                return None
-            above, below = parts if found[2] else parts[::-1]
-            assert above is not None and below is not None
-            return _joined(below, above, found[1])
-        return self._moved(made, x)
-
-    def _moved(self, made: NodeProto, x: str) -> list[_Piece] | None:
-        """A tensor that is another one, times a number or with a number added."""
-        if made.op_type == "Neg":
-            return _scaled(self._pieces(made.input[0], x), Fraction(-1), Fraction(0))
-        if made.op_type not in ("Add", "Div", "Mul", "Sub"):
+            return self._choice(made, x)
+        parts = [self._pieces(operand, x) for operand in made.input]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
             return None
-        a, b = made.input
-        if a in self._graph.constants and made.op_type != "Div":
-            number, of, turned = (
-                self._uniform(a, b),
-                b,
-                Fraction(-1 if made.op_type == "Sub" else 1),
-            )
-        else:
-            number, of, turned = self._uniform(b, a), a, Fraction(1)
-            if number is not None and made.op_type == "Sub":
-                number = -number
-        if number is None or (made.op_type == "Div" and not number):
+        if made.op_type in _SINGLE:
+            return _SINGLE[made.op_type](known[0])
+        return _WITH_NUMBERS[made.op_type](*known)
+
+    def _choice(self, made: NodeProto, x: str) -> Function | None:
+        found = self._condition(made)
+        if found is None:
             return None
-        if made.op_type in ("Add", "Sub"):
-            return _scaled(self._pieces(of, x), turned, number)
-        factor = 1 / number if made.op_type == "Div" else number
-        return _scaled(self._pieces(of, x), factor, Fraction(0))
+        by, first, second = (self._pieces(n, x) for n in (found.by, *made.input[1:]))
+        if by is None or first is None or second is None:
+            return None
+        above, below = (first, second) if found.above else (second, first)
+        return chosen(by, found.level, above, below, found.equal)
 
 
-def _scaled(pieces: list[_Piece] | None, factor: Fraction, offset: Fraction) -> list[_Piece] | None:
-    if pieces is None:
+def _number_of(function: Function) -> Fraction | None:
+    """The number that a function is everywhere, if it is one."""
+    return None if len(function) > 1 or function[0].slope else function[0].offset
+
+
+def _product(first: Function, second: Function) -> Function | None:
+    for function, other in ((first, second), (second, first)):
+        factor = _number_of(other)
+        if factor is not None:
+            return scaled(function, factor)
+    return None
+
+
+def _quotient(first: Function, second: Function) -> Function | None:
+    below = _number_of(second)
+    return scaled(first, 1 / below) if below else None
+
+
+_SINGLE: Mapping[str, Callable[[Function], Function]] = {
+    "Abs": absolute,
+    "Neg": lambda f: scaled(f, -1),
+    "Sign": sign,
+}
+_WITH_NUMBERS: Mapping[str, Callable[[Function, Function], Function | None]] = {
+    "Add": added,
+    "Div": _quotient,
+    "Mul": _product,
+    "Sub": lambda f, g: added(f, scaled(g, -1)),
+}
+
+
+def _written(w: Writer, x: str, pieces: Function) -> str | None:
+    """A function of a tensor as lines, ReLUs and steps; None where a number would be rounded."""
+    terms: list[tuple[str | None, Fraction, Fraction]] = [(None, Fraction(0), pieces[0].slope)]
+    for before, after in pairwise(pieces):
+        if after.start is None:
+            raise AssertionError("pieces are in order")
+        jump = after.at(after.start) - before.at(after.start)
+        terms += [("Relu", after.start, after.slope - before.slope), ("Step", after.start, jump)]
+    terms = [term for term in terms if term[2]]
+    numbers = [pieces[0].offset, *(number for term in terms for number in term[1:])]
+    if not terms or any(Fraction(float(number)) != number for number in numbers):
         return None
-    return [_Piece(p.start, factor * p.slope, factor * p.offset + offset) for p in pieces]
-
-
-def _joined(below: list[_Piece], above: list[_Piece], place: Fraction) -> list[_Piece]:
-    """The pieces of the first function up to a place, and of the second from there on."""
-    first = [p for p in below if p.start is None or p.start < place]
-    last = [p for p in above if p.start is None or p.start <= place][-1]
-    after = [p for p in above if p.start is not None and p.start > place]
-    return [*first, last._replace(start=place), *after]
-
-
-def _exact(number: Fraction) -> float | None:
-    """A fraction as a floating-point number, if it is one."""
-    found = float(number)
-    return found if Fraction(found) == number else None
+    result: str | None = None
+    for kind, place, factor in terms:
+        moved = w.add(x, float(place), "Sub") if place else x
+        part = w.add(moved if kind is None else w.curve(kind, moved), float(factor), "Mul")
+        result = part if result is None else w.add(result, part)
+    return w.add(str(result), float(pieces[0].offset)) if pieces[0].offset else result
