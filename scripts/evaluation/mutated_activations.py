@@ -11,6 +11,7 @@ _GATES = tested("network/activations/gates.py", _HOLD)
 _POWERS = tested("network/activations/powers.py", _HOLD)
 _WAVES = tested("network/activations/waves.py", _HOLD)
 _STEPS = tested("network/activations/steps.py", _HOLD)
+_INVERSES = tested("network/activations/inverses.py", _HOLD)
 _PRODUCT = tested(
     "network/activations/product.py",
     "network/test_activations::planes_hold_at_random_places_of_the_box",
@@ -43,6 +44,12 @@ _NEURONS = tested(
     "engine/test_smooth_splits::what_cannot_be_split_any_more_stays_open",
 )
 _MANY = tested("engine/many.py", "engine/test_many")
+_DECISIONS = tested("network/onnx/decisions.py", "network/test_decisions")
+_PIECEWISE = tested(
+    "network/onnx/piecewise.py", "network/test_decisions", "network/test_smooth_operators"
+)
+_MASKS = tested("network/onnx/softmax.py", "network/test_masks")
+_QUANTISED = tested("network/onnx/quantised.py", "network/test_decisions")
 
 # The name, where, the text that is there, and what takes its place.
 ACTIVATIONS: tuple[Change, ...] = (
@@ -99,7 +106,51 @@ ACTIVATIONS: tuple[Change, ...] = (
     ("arches of sin are exchanged", _WAVES, "== 0, -1.0, 1.0)", "== 0, 1.0, -1.0)"),
     ("two arches are left out", _WAVES, "first + 1, first + 2, first + 3):", "first + 1):"),
     ("Floor rounds up", _STEPS, 'Rounded("Floor", 1.0, 0.0)', 'Rounded("Floor", 0.0, 1.0)'),
-    ("Sign jumps at 1", _STEPS, "_flat(1.0, 0.0, inf)", "_flat(1.0, 1.0, inf)"),
+    (
+        "steps up to a half",
+        _STEPS,
+        "_flat(0.0, -inf, 0.0), _flat(1.0, 0.0, inf)",
+        "_flat(0.0, -inf, 0.0), _flat(0.5, 0.0, inf)",
+    ),
+    ("Asinh is convex on the right", _INVERSES, "_asinh_slope, -1)", "_asinh_slope, 1)"),
+    ("the slope of Tan", _INVERSES, "return 1 + t * t", "return 1 + t"),
+    ("the slope of Atanh", _INVERSES, "1 / ((1 - z) * (1 + z))", "1 / (1 - z)"),
+    ("Acosh is convex", _INVERSES, "(Piece(-1, torch.acosh,", "(Piece(1, torch.acosh,"),
+    ("Cosh is at least 2", _INVERSES, "(1.0, inf),\n)\nACOSH", "(2.0, inf),\n)\nACOSH"),
+    (
+        "powers of a number are steeper",
+        _POWERS,
+        "return rate * value(z)",
+        "return 2 * rate * value(z)",
+    ),
+    (
+        "a choice is mirrored",
+        _DECISIONS,
+        "(first, second) if found.above",
+        "(second, first) if found.above",
+    ),
+    (
+        "a jump is left out",
+        _DECISIONS,
+        '("Step", after.start, jump)',
+        '("Step", after.start, 0 * jump)',
+    ),
+    ("the other value is chosen", _PIECEWISE, "if value > level or", "if value < level or"),
+    ("sizes keep their sign", _PIECEWISE, "-1 if lines[0].at(place) < 0 else 1", "1"),
+    (
+        "masked entries count",
+        _MASKS,
+        'w.curve("Exp", w.add(other, own, "Sub")), counted)',
+        'w.curve("Exp", w.add(other, own, "Sub")), None)',
+    ),
+    ("scores of any size", _MASKS, 'scores = w.curve("Within", scores)', "scores = scores"),
+    ("whole numbers without ends", _QUANTISED, "float(ends.max), shape", "1e9, shape"),
+    (
+        "Sign jumps at 1",
+        _STEPS,
+        "inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0",
+        "inf, 0.0), _flat(1.0, 1.0, inf)), (-1.0",
+    ),
     (
         "a corner of a product",
         _PRODUCT,

@@ -54,13 +54,13 @@ def test_networks_lists_sizes_and_reasons(
     builder = Builder([1, 3])
     relu = builder.op("Relu", builder.op("Gemm", "x", builder.random(3, 2), builder.random(2)))
     builder.save(tmp_path / "a.onnx", relu)
-    builder.save(tmp_path / "b.onnx", builder.op("Acosh", relu))
+    builder.save(tmp_path / "b.onnx", builder.op("Det", relu))
     assert main(["networks", str(tmp_path / "a.onnx")]) == 0
     capsys.readouterr()
     assert main(["networks", str(tmp_path)]) == 2
     first, second, last = capsys.readouterr().out.splitlines()
     assert first.endswith("a.onnx: 3 inputs, 2 outputs, 2 neurons in 1 layer; 1 Gemm, 1 Relu")
-    assert second.startswith(f"{tmp_path / 'b.onnx'}: refused: operator Acosh")
+    assert second.startswith(f"{tmp_path / 'b.onnx'}: refused: operator Det")
     assert last == "2 networks: 1 can be read, 1 refused"
 
 

@@ -45,6 +45,14 @@ def test_a_flat_function_has_a_slope_that_points_up(tmp_path: Path, kind: str) -
         assert torch.allclose(along, torch.ones(len(POINTS)).double(), atol=1e-5)
 
 
+def test_a_program_that_conditions_alone_decide_has_no_slopes(tmp_path: Path) -> None:
+    builder = Builder([1, 4])
+    above = builder.op("Greater", "x", builder.const(0.0))
+    chosen = builder.op("Where", above, builder.const(1.0), builder.const(-1.0))
+    program = load_opaque(builder.save(tmp_path / "a.onnx", chosen))
+    assert not program.slopes(POINTS, torch.ones_like).any()
+
+
 def test_slopes_of_a_smooth_function_are_its_gradients(tmp_path: Path) -> None:
     program, weights = behind_map(tmp_path, "Sigmoid")
     y = program.values(POINTS)

@@ -10,7 +10,7 @@ of sqrt at 0, gives no tangent there; the others do.
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log
 
 import torch
 from torch import Tensor
@@ -105,6 +105,24 @@ def power(exponent: float) -> Curve:
     if exponent == int(exponent) and 1 <= exponent <= 64:
         return _whole_power(int(exponent))
     return _real_power(exponent)
+
+
+def exponential(base: float) -> Curve:
+    """A positive number, other than 1, to the power of z: exp(z log base). The exponent is off by 2
+    of itself, which moves the result by as much of itself."""
+    rate = log(base)
+
+    def value(z: Tensor) -> Tensor:
+        return torch.exp(rate * z)
+
+    def slope(z: Tensor) -> Tensor:
+        return rate * value(z)
+
+    def size(z: Tensor) -> Tensor:
+        return (1 + (rate * z).abs()) * value(z)
+
+    piece = Piece(1, value, slope, 16, size, lambda z: abs(rate) * size(z))
+    return Curve("Exponential", value, slope, (piece,), (0.0, inf), key=(base,))
 
 
 def _repeated(z: Tensor, times: int) -> Tensor:

@@ -22,6 +22,25 @@ def _flat(level: float, start: float, end: float) -> Piece:
     return Piece(0, lambda z: level * one(z), torch.zeros_like, 0, start=start, end=end)
 
 
+def step(equal: bool) -> Curve:
+    """1 above 0, and at 0 if equality counts; 0 elsewhere."""
+
+    def value(z: Tensor) -> Tensor:
+        return ((z >= 0) if equal else (z > 0)).to(z.dtype)
+
+    pieces = (_flat(0.0, -inf, 0.0), _flat(1.0, 0.0, inf))
+    return Curve("Step", value, one, pieces, (0.0, 1.0), key=(equal,))
+
+
+SCORES = 1e36  # up to which a score is a small number beside the least one of float32
+WITHIN = Curve(
+    "Within",
+    torch.clone,
+    one,
+    (Piece(0, torch.clone, one, 0),),
+    domain=(-SCORES, SCORES),
+)  # a number as it is, without bounds where it is too large for what reads it
+
 SIGN = Curve("Sign", torch.sign, one, (_flat(-1.0, -inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0, 1.0))
 
 

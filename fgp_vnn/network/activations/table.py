@@ -14,9 +14,19 @@ import numpy as np
 
 from fgp_vnn.network.activations.base import Activation
 from fgp_vnn.network.activations.gates import HARD_SWISH, SILU, SOFTPLUS, elu, gelu
+from fgp_vnn.network.activations.inverses import (
+    ACOS,
+    ACOSH,
+    ASIN,
+    ASINH,
+    ATANH,
+    COSH,
+    SINH,
+    TAN,
+)  # fmt: skip
 from fgp_vnn.network.activations.powers import EXP, LOG, RECIPROCAL, SQRT, SQUARE
 from fgp_vnn.network.activations.sigmoids import ATAN, ERF, SIGMOID, SOFTSIGN, TANH
-from fgp_vnn.network.activations.steps import CEIL, FLOOR, ROUND, SIGN
+from fgp_vnn.network.activations.steps import CEIL, FLOOR, ROUND, SIGN, WITHIN, step
 from fgp_vnn.network.activations.waves import COS, SIN
 
 Attributes = dict[str, Any]
@@ -38,10 +48,16 @@ def _celu(given: Attributes) -> Activation:
 
 
 ACTIVATIONS: dict[str, Callable[[Attributes], Activation]] = {
+    "Acos": lambda given: ACOS,
+    "Acosh": lambda given: ACOSH,
+    "Asin": lambda given: ASIN,
+    "Asinh": lambda given: ASINH,
     "Atan": lambda given: ATAN,
+    "Atanh": lambda given: ATANH,
     "Ceil": lambda given: CEIL,
     "Celu": _celu,
     "Cos": lambda given: COS,
+    "Cosh": lambda given: COSH,
     "Elu": lambda given: elu(_attribute(given, "alpha", 1.0)),
     "Erf": lambda given: ERF,
     "Exp": lambda given: EXP,
@@ -56,9 +72,13 @@ ACTIVATIONS: dict[str, Callable[[Attributes], Activation]] = {
     "Sign": lambda given: SIGN,
     "SiLU": lambda given: SILU,
     "Sin": lambda given: SIN,
+    "Sinh": lambda given: SINH,
     "Softplus": lambda given: SOFTPLUS,
     "Softsign": lambda given: SOFTSIGN,
     "Sqrt": lambda given: SQRT,
     "Square": lambda given: SQUARE,
+    "Step": lambda given: step(bool(given.get("equal", 0))),
+    "Tan": lambda given: TAN,
     "Tanh": lambda given: TANH,
+    "Within": lambda given: WITHIN,
 }

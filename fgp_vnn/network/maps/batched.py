@@ -120,7 +120,8 @@ class Batched:
 
     def push(self, values: Sequence[Tensor]) -> Tensor:
         """One value [batch, n_s] per source to [batch, outputs]."""
-        return _Forward(self.module, self.shapes).run(*values).flatten(1)  # type: ignore[no-any-return]
+        found: Tensor = _Forward(self.module, self.shapes).run(*values)
+        return found.reshape(len(found), -1)
 
     def pull(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Rows [batch, outputs] to one [batch, n_s] per source."""
@@ -132,7 +133,7 @@ class Batched:
                 waiting[end] = rows.reshape(len(rows), *self.shapes[end][1:])
             elif node.op == "placeholder":
                 none = rows.new_zeros(len(rows), *self.shapes[node][1:])
-                found.insert(0, waiting.get(node, none).flatten(1))
+                found.insert(0, waiting.get(node, none).reshape(len(rows), -1))
             elif node.op == "call_module" and node in waiting:
                 self._pull_through(node, waiting)
         return tuple(found)

@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from math import prod
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,19 +110,31 @@ class Operator(AffineMap):
             return tuple(p.reshape(*batch, p.shape[-1]) for p in self._batched.pull(flat))
         differentiable = rows.requires_grad and torch.is_grad_enabled()
         with torch.enable_grad():
-            # The point does not matter, for the map is linear.
-            points = [
-                self.bias.new_zeros(shape).reshape(-1).requires_grad_() for shape in self.shapes
-            ]
+            result, points = self._traced
             pulled = torch.autograd.grad(
-                self._apply(self.module, *points),
+                result,
                 points,
                 flat,
+                retain_graph=True,
                 is_grads_batched=True,
                 create_graph=differentiable,
                 materialize_grads=True,
             )
         return tuple(p.reshape(*batch, p.shape[-1]) for p in pulled)
+
+    @cached_property
+    def _traced(self) -> tuple[Tensor, list[Tensor]]:
+        """The result at a point, which does not matter, for the map is linear; reverse
+        differentiation starts from it as often as it is asked for."""
+        with torch.enable_grad():
+            points = [
+                self.bias.new_zeros(shape).reshape(-1).requires_grad_() for shape in self.shapes
+            ]
+            return self._apply(self.module, *points), points
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the trace, which no other process can read."""
+        return {name: value for name, value in self.__dict__.items() if name != "_traced"}
 
     def select(self, outputs: Tensor) -> Combination:
         eye = torch.eye(self.outputs, dtype=self.bias.dtype, device=self.bias.device)

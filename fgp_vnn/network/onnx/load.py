@@ -25,6 +25,7 @@ from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
+from fgp_vnn.network.onnx.decisions import DECIDED, write_decisions
 from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.normal_form import normal_form
@@ -112,9 +113,11 @@ def _load(
     written = graph.output
     softmax = clean_graph(graph, whole=whole)
     bound = {} if fixed is None else bind_fixed(graph, fixed)
+    write_decisions(graph)
     write_out(graph)
     rewrite(graph)
-    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT)
+    _check_finite(graph)
+    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT | DECIDED)
     network, ends = normal_form(graph, dense_entries=dense_entries, watch=watch)
     output_shape = graph.shapes.get(written, (network.outputs,))
     x = sample(network.inputs)
@@ -147,6 +150,13 @@ def _load(
         bound=bound,
         source=None if chosen is data else chosen,
     )
+
+
+def _check_finite(graph: Graph) -> None:
+    """Refuse minus infinity where no softmax leaves it out."""
+    for name, array in graph.constants.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise InputError(f"constant {name!r} has infinite values")
 
 
 class _Given(NamedTuple):

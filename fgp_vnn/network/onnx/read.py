@@ -110,10 +110,11 @@ def _array(tensor: TensorProto, where: str) -> Array:
 
 
 def widened(array: Array, where: str) -> Array:
-    """Floating-point values as float64; refuses NaN and infinity."""
+    """Floating-point values as float64; refuses NaN and infinity, but for minus infinity, which a
+    softmax may leave out."""
     with np.errstate(invalid="ignore"):  # a signalling NaN
         result: Array = array.astype(np.float64)
-    if not np.isfinite(result).all():
+    if not (result < np.inf).all():
         raise InputError(f"{where} has NaN or infinite values")
     return result
 

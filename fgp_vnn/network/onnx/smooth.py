@@ -9,7 +9,6 @@ after loading knows of softmax, normalisation or attention.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,27 @@ from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.base import RELU, Activation
-from fgp_vnn.network.activations.powers import power
+from fgp_vnn.network.activations.powers import exponential, power
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.activations.table import ACTIVATIONS
 from fgp_vnn.network.onnx.clean import axes_of
 from fgp_vnn.network.onnx.graph import Graph, attributes, label, make_node
 from fgp_vnn.network.onnx.quadratic import squares_of
+from fgp_vnn.network.onnx.quantised import dequantise, quantise
+from fgp_vnn.network.onnx.recurrent import recurrent
+from fgp_vnn.network.onnx.softmax import softmax
+from fgp_vnn.network.onnx.sums import (
+    einsum,
+    log_sum,
+    reduced_product,
+    running_sum,
+    sum_of_sizes,
+)
 from fgp_vnn.network.onnx.writer import Writer
 
-_OWN = {"Power", "Product"}  # that no ONNX file has: z^p, and products of pairs of entries
+# That no ONNX file has: z^p, p^z, and products of pairs of entries.
+_OWN = {"Exponential", "Power", "Product"}
 SMOOTH = frozenset({*ACTIVATIONS, *_OWN})
-_PAIRWISE = 64  # entries of a softmax up to which each is compared with each
 
 
 def activation_of(graph: Graph, node: NodeProto) -> Activation | None:
@@ -37,6 +46,8 @@ def activation_of(graph: Graph, node: NodeProto) -> Activation | None:
         return RELU
     if node.op_type == "Power":
         return power(attributes(node)["exponent"])
+    if node.op_type == "Exponential":
+        return exponential(attributes(node)["base"])
     if node.op_type == "Product":
         left, right = (torch.from_numpy(graph.constants[name]) for name in node.input[1:])
         return Product(left, right)
@@ -118,12 +129,20 @@ def _div(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
 
 
 def _pow(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    exponent = _uniform(w, node.input[1], node.input[0])
+    a, b = node.input
+    if _varies(w, b):
+        base = _uniform(w, a, b)
+        if base is not None and base > 0 and base != 1:
+            return w.curve("Exponential", b, base=base)
+        if not _varies(w, a):
+            raise UnsupportedError(f"{label(node)} has more than one base, or one that is not > 0")
+        return w.curve("Exp", w.multiply(b, w.curve("Log", a)))
+    exponent = _uniform(w, b, a)
     if exponent is None:
         raise UnsupportedError(f"{label(node)} has more than one exponent, or enlarges its input")
     if exponent == 0:
         raise UnsupportedError(f"{label(node)} has the exponent 0")
-    return w.power(node.input[0], exponent)
+    return w.power(a, exponent)
 
 
 def _matmul(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
@@ -158,30 +177,6 @@ def _reduce_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None
         both = w.add(w.mean(squares, last, "ReduceSum"), w.mean(rest, last, "ReduceSum"))
         return w.reshape(w.add(both, sign, "Mul"), w.graph.shape(node.output[0]))
     return None
-
-
-def _softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    """1 / sum_j exp(z_j - z_i): no product, and between 0 and 1 by itself.
-
-    The differences are affine, and that of an entry with itself is 0. Where there are too many,
-    exp(z_i - log sum_j exp(z_j)) is the same.
-    """
-    x, shape = node.input[0], w.shape(node.input[0])
-    axis = given.get("axis", -1 if w.graph.opset >= 13 else 1) % len(shape)
-    covered = shape[axis : axis + 1] if w.graph.opset >= 13 else shape[axis:]
-    groups, size = (*shape[:axis],), prod(covered)
-    behind = shape[axis + 1 :] if w.graph.opset >= 13 else ()
-    flat = w.reshape(x, (prod(groups), size, prod(behind)))  # [before, size, behind]
-    logarithm = node.op_type == "LogSoftmax"
-    if size > _PAIRWISE:
-        total = w.curve("Log", w.mean(w.curve("Exp", flat), [1], "ReduceSum"))
-        found = w.add(flat, total, "Sub")
-        return w.reshape(found if logarithm else w.curve("Exp", found), shape)
-    own = w.reshape(flat, (prod(groups), 1, size, prod(behind)))
-    other = w.reshape(flat, (prod(groups), size, 1, prod(behind)))
-    sums = w.mean(w.curve("Exp", w.add(other, own, "Sub")), [1], "ReduceSum")
-    end = w.add(w.curve("Log", sums), -1.0, "Mul") if logarithm else w.curve("Reciprocal", sums)
-    return w.reshape(end, shape)
 
 
 def _normalised(w: Writer, x: str, axes: list[int], epsilon: float) -> str:
@@ -234,21 +229,32 @@ def _root_of_squares(w: Writer, node: NodeProto, given: dict[str, Any]) -> str |
 
 
 _RULES: dict[str, Rule] = {
+    "CumSum": running_sum,
+    "DequantizeLinear": dequantise,
     "Div": _div,
+    "Einsum": einsum,
     "Gelu": _gelu,
+    "GRU": recurrent,
     "InstanceNormalization": _instance_norm,
+    "LSTM": recurrent,
     "LayerNormalization": _layer_norm,
-    "LogSoftmax": _softmax,
+    "LogSoftmax": softmax,
     "MatMul": _matmul,
     "Mish": _mish,
     "Mul": _mul,
     "Pow": _pow,
+    "QuantizeLinear": quantise,
+    "RNN": recurrent,
+    "ReduceL1": sum_of_sizes,
     "ReduceL2": _root_of_squares,
+    "ReduceLogSum": log_sum,
+    "ReduceLogSumExp": log_sum,
+    "ReduceProd": reduced_product,
     "ReduceSum": _reduce_sum,
     "ReduceSumSquare": _root_of_squares,
-    "Softmax": _softmax,
+    "Softmax": softmax,
 }
-WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU"}
+WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU", "Step", "Within"}
 
 
 def write_out(graph: Graph) -> None:
@@ -262,6 +268,8 @@ def write_out(graph: Graph) -> None:
         result = _RULES[node.op_type](writer, node, attributes(node))
         if result is None:
             return None
+        if not node.output[0]:  # only what a recurrent network ends with is read
+            return writer.nodes
         return [*writer.nodes, make_node("Identity", [result], node.output[0])]
 
     graph.replace(rule)

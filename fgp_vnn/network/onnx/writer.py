@@ -11,7 +11,7 @@ from onnx import NodeProto
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.graph import Array, Graph, make_node
 
-_MOST = 1 << 22  # products of entries in one operator
+MOST = 1 << 22  # products of entries in one operator
 
 Shape = tuple[int, ...]
 
@@ -60,7 +60,7 @@ class Writer:
 
     def products(self, a: str, b: str, left: Array, right: Array) -> str:
         """a.flat[left] b.flat[right], in the shape of the indices."""
-        if left.size > _MOST:
+        if left.size > MOST:
             raise UnsupportedError(f"{left.size} products of variables are too many")
         size = prod(self.shape(a))
         flat = [self.reshape(name, (prod(self.shape(name)),)) for name in (a, b)]

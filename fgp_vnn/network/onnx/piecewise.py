@@ -1,0 +1,114 @@
+"""Functions of one variable in pieces of lines, in exact fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class Piece(NamedTuple):
+    """A line from a place on, up to the start of the next."""
+
+    start: Fraction | None  # None: from -infinity
+    slope: Fraction
+    offset: Fraction
+
+    def at(self, place: Fraction) -> Fraction:
+        """Its value at a place."""
+        return self.slope * place + self.offset
+
+    def times(self, factor: int | Fraction, more: int | Fraction = 0) -> Piece:
+        """The line times a number, and another one added."""
+        return Piece(self.start, factor * self.slope, factor * self.offset + more)
+
+
+Function = list[Piece]
+
+
+def line(slope: int, offset: int | Fraction) -> Function:
+    """A function of one piece."""
+    return [Piece(None, Fraction(slope), Fraction(offset))]
+
+
+def scaled(function: Function, factor: int | Fraction, more: int | Fraction = 0) -> Function:
+    """A function times a number, and another one added."""
+    return [piece.times(factor, more) for piece in function]
+
+
+def added(first: Function, second: Function) -> Function:
+    """The sum of two functions."""
+    return _combined(
+        (first, second),
+        lambda place, lines: lines[0]._replace(
+            slope=lines[0].slope + lines[1].slope, offset=lines[0].offset + lines[1].offset
+        ),
+    )
+
+
+def absolute(function: Function) -> Function:
+    """The function without its sign."""
+    return _combined(
+        (function,),
+        lambda place, lines: lines[0].times(-1 if lines[0].at(place) < 0 else 1),
+        _crossings(function, Fraction(0)),
+    )
+
+
+def sign(function: Function) -> Function:
+    """1 where the function is positive, -1 where it is negative, and 0 elsewhere."""
+
+    def of(place: Fraction, lines: Sequence[Piece]) -> Piece:
+        value = lines[0].at(place)
+        return lines[0].times(0, (value > 0) - (value < 0))
+
+    return _combined((function,), of, _crossings(function, Fraction(0)))
+
+
+def chosen(
+    by: Function, level: Fraction, above: Function, below: Function, equal: bool
+) -> Function:
+    """The one function where `by` is above a level, or equal to it if that counts, and the other
+    elsewhere."""
+
+    def of(place: Fraction, lines: Sequence[Piece]) -> Piece:
+        value = lines[0].at(place)
+        return lines[1] if value > level or (equal and value == level) else lines[2]
+
+    return _combined((by, above, below), of, _crossings(by, level))
+
+
+def _crossings(function: Function, level: Fraction) -> Collection[Fraction]:
+    """The places where a line of a function has a value."""
+    return {(level - piece.offset) / piece.slope for piece in function if piece.slope}
+
+
+def _combined(
+    functions: Sequence[Function],
+    make: Callable[[Fraction, Sequence[Piece]], Piece],
+    places: Collection[Fraction] = (),
+) -> Function:
+    """What `make` makes of the functions' lines between neighbouring places, and a place there."""
+    starts = {p.start for function in functions for p in function if p.start is not None}
+    order = sorted({*starts, *places})
+    result: Function = []
+    for start, place in zip([None, *order], _between(order), strict=True):
+        piece = make(place, [_at(function, place) for function in functions])
+        if not result or piece[1:] != result[-1][1:]:
+            result.append(piece._replace(start=start))
+    return result
+
+
+def _between(order: Sequence[Fraction]) -> Iterator[Fraction]:
+    """A place before the first, one between each and the next, and one behind the last."""
+    if not order:
+        yield Fraction(0)
+        return
+    yield order[0] - 1
+    yield from ((a + b) / 2 for a, b in pairwise(order))
+    yield order[-1] + 1
+
+
+def _at(function: Function, place: Fraction) -> Piece:
+    return [piece for piece in function if piece.start is None or piece.start <= place][-1]

@@ -1,0 +1,114 @@
+"""Softmax in terms of exponentials and quotients, with the entries that a mask leaves out.
+
+An entry is left out where minus infinity is added to it or takes its place. What a file adds is
+often the least number of float32 in place of minus infinity. With scores, and other numbers added
+to them, of at most `SCORES` in size, the exponential of what is left out is below that of -1e37
+times a term that counts: far less than the least number of float64, which every bound loses to
+rounding, so that it counts as 0. Larger scores have no bounds here.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from onnx import NodeProto
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.network.activations.steps import SCORES
+from fgp_vnn.network.onnx.graph import Array, label
+from fgp_vnn.network.onnx.writer import Writer
+
+_NOTHING = -20 * SCORES  # what stands for minus infinity, and all below it
+
+
+_PAIRWISE = 64  # entries up to which each is compared with each
+
+
+def softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    """1 / sum_j exp(z_j - z_i): no product, and between 0 and 1 by itself.
+
+    The differences are affine, and that of an entry with itself is 0. Where there are too many,
+    exp(z_i - log sum_j exp(z_j)) is the same.
+    """
+    shape = w.shape(node.input[0])
+    axis = given.get("axis", -1 if w.graph.opset >= 13 else 1) % len(shape)
+    covered = shape[axis : axis + 1] if w.graph.opset >= 13 else shape[axis:]
+    before, size = prod(shape[:axis]), prod(covered)
+    behind = prod(shape[axis + 1 :]) if w.graph.opset >= 13 else 1
+    logarithm = node.op_type == "LogSoftmax"
+    x, kept = _scores(w, node)
+    if kept is not None:
+        kept = kept.reshape(before, size, behind)
+        if logarithm or not kept.any(1).all():
+            raise UnsupportedError(f"{label(node)} is minus infinity, or leaves out all entries")
+    flat = w.reshape(x, (before, size, behind))
+    if size > _PAIRWISE:
+        total = w.curve("Log", w.mean(_only(w, w.curve("Exp", flat), kept), [1], "ReduceSum"))
+        found = w.add(flat, total, "Sub")
+        return w.reshape(found if logarithm else _only(w, w.curve("Exp", found), kept), shape)
+    own = w.reshape(flat, (before, 1, size, behind))
+    other = w.reshape(flat, (before, size, 1, behind))
+    counted = None if kept is None else kept.reshape(before, size, 1, behind)
+    sums = w.mean(_only(w, w.curve("Exp", w.add(other, own, "Sub")), counted), [1], "ReduceSum")
+    if logarithm:
+        return w.reshape(w.add(w.curve("Log", sums), -1.0, "Mul"), shape)
+    end = w.reshape(w.curve("Reciprocal", sums), (before, size, behind))
+    return w.reshape(_only(w, end, kept), shape)
+
+
+def _only(w: Writer, name: str, kept: Array | None) -> str:
+    """A tensor with 0 in the place of what is left out."""
+    return name if kept is None else w.add(name, kept, "Mul")
+
+
+class _Scores(NamedTuple):
+    """What a softmax reads, and 1 for the entries that count, 0 for the others; None: all count."""
+
+    name: str
+    kept: Array | None
+
+
+def _scores(w: Writer, node: NodeProto) -> _Scores:
+    """The operand of a softmax without its mask."""
+    x, shape = node.input[0], w.shape(node.input[0])
+    made = w.graph.makers.get(x)
+    found = None if made is None else _added(w, made) or _replaced(w, made)
+    if found is None:
+        return _Scores(x, None)
+    scores, constant, out = found
+    rest = np.where(out, 0.0, constant)
+    if np.isfinite(constant[out]).any():
+        if (np.abs(rest) > SCORES).any():
+            return _Scores(x, None)
+        scores = w.curve("Within", scores)
+    kept, rest = (np.broadcast_to(part, shape) for part in (~out, rest))
+    return _Scores(w.add(scores, np.array(rest)), kept.astype(np.float64))
+
+
+def _added(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
+    """A sum with a constant of which some entries stand for minus infinity."""
+    if made.op_type != "Add":
+        return None
+    for x, name in (made.input, reversed(made.input)):
+        constant = w.graph.constants.get(name)
+        if constant is not None and x not in w.graph.constants and (constant <= _NOTHING).any():
+            return x, constant, constant <= _NOTHING
+    return None
+
+
+def _replaced(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
+    """A choice by a constant condition between what is computed and minus infinity."""
+    if made.op_type != "Where" or made.input[0] not in w.graph.constants:
+        return None
+    condition = w.graph.constants[made.input[0]].astype(bool)
+    for x, name, out in (
+        (made.input[2], made.input[1], condition),
+        (made.input[1], made.input[2], ~condition),
+    ):
+        constant = w.graph.constants.get(name)
+        if constant is not None and x not in w.graph.constants and (constant <= _NOTHING).all():
+            constant, out = np.broadcast_arrays(constant, out)
+            return x, np.where(out, constant, 0.0), out
+    return None

@@ -1,0 +1,73 @@
+"""Softmax with entries that a mask leaves out, against onnxruntime, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fgp_vnn.base.errors import InputError
+from fgp_vnn.network import LoadedNetwork, load_network
+from tests.helpers.network_models import Builder
+
+LEAST = float(np.finfo(np.float32).min)
+CAUSAL = np.triu(np.ones((3, 3), dtype=bool), 1)
+
+
+def _masked(folder: Path, nothing: float, how: str, mask: np.ndarray, width: int = 3) -> Path:
+    """A softmax over the last axis of scores [1, 3, width]."""
+    b = Builder([1, 4])
+    scores = b.op("Reshape", b.op("MatMul", "x", b.random(4, 3 * width)), b.ints(1, 3, width))
+    if how == "sum":
+        scores = b.op("Add", scores, b.const(np.where(mask, nothing, 0.25)))
+    else:
+        scores = b.op("Where", b.const(mask, np.bool_), b.const(nothing), scores)
+    soft = b.op("Softmax", scores, axis=2)
+    return b.save(folder / "a.onnx", b.op("Reshape", soft, b.ints(1, 3 * width)))
+
+
+def _agrees(loaded: LoadedNetwork) -> None:
+    x = np.random.default_rng(2).normal(size=(20, 4)).astype(np.float32)
+    ours = loaded.network(torch.from_numpy(x).double()).numpy()
+    theirs = np.stack([loaded.runtime.run(row) for row in x])
+    assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert (ours[theirs == 0] == 0).all()
+
+
+@pytest.mark.parametrize("how", ["sum", "choice"])
+@pytest.mark.parametrize("nothing", [-np.inf, LEAST])
+def test_what_a_mask_leaves_out_is_zero(how: str, nothing: float, tmp_path: Path) -> None:
+    loaded = load_network(_masked(tmp_path, nothing, how, CAUSAL))
+    names = [activation.name for activation in loaded.network.activations]
+    assert names[-2:] == ["Exp", "Reciprocal"]
+    assert ("Within" in names) == (nothing == LEAST)  # scores have to be small beside it
+    _agrees(loaded)
+
+
+def test_masks_of_long_rows(tmp_path: Path) -> None:
+    mask = np.random.default_rng(0).random((3, 70)) < 0.5
+    _agrees(load_network(_masked(tmp_path, -np.inf, "sum", mask, 70)))
+
+
+def test_scores_too_large_for_a_finite_mask_have_no_bounds(tmp_path: Path) -> None:
+    loaded = load_network(_masked(tmp_path, LEAST, "sum", CAUSAL))
+    (within,) = (f for f in loaded.network.activations if f.name == "Within")
+    large = torch.tensor([[1e37, -1.0]], dtype=torch.float64)
+    fan = within.fan(large - 1, large + 1)
+    assert float(fan.greatest[0, 0]) == torch.inf
+    assert float(fan.least[0, 0]) == -torch.inf
+    assert bool(fan.greatest[0, 1] < 1e-9)
+
+
+def test_a_row_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Softmax"):
+        load_network(_masked(tmp_path, -np.inf, "sum", np.ones((3, 3), dtype=bool)))
+
+
+def test_minus_infinity_elsewhere_is_refused(tmp_path: Path) -> None:
+    b = Builder([1, 3])
+    path = b.save(tmp_path / "a.onnx", b.op("Relu", b.op("Add", "x", b.const(-np.inf))))
+    with pytest.raises(InputError, match="infinite"):
+        load_network(path)
