@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fgp_vnn.base.errors import InputError
@@ -37,6 +38,10 @@ class Budget:
         else:
             memory = int(min(gigabytes * GIGABYTE, sys.maxsize)) - host.held_memory()
         return cls(math.inf if seconds is None else begin + seconds, max(LEAST, memory))
+
+    def __reduce__(self) -> tuple[Callable[[float, int], Budget], tuple[float, int]]:
+        """A copy in another process has the seconds that are left: its clock may be another one."""
+        return _arrived, (self.left(), self.memory)
 
     def left(self) -> float:
         """Seconds; below 0 when the deadline has passed."""
@@ -72,6 +77,10 @@ class Budget:
     def matrices(self) -> int:
         """Bytes for the matrices of a collapsed network."""
         return self.memory // 4
+
+
+def _arrived(seconds: float, memory: int) -> Budget:
+    return Budget(time.monotonic() + seconds, memory)
 
 
 UNLIMITED = Budget(math.inf, sys.maxsize)  # for what is known to be small

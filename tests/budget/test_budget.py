@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,6 +59,15 @@ def test_what_is_held_meanwhile_is_taken_off_the_memory_and_never_all_of_it() ->
     whole = Budget(100.0, LEAST + 1000)
     assert whole.beside(400) == Budget(100.0, LEAST + 600)
     assert whole.beside(5000) == Budget(100.0, LEAST)
+
+
+def test_a_budget_that_is_sent_keeps_the_seconds_that_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    sent = pickle.dumps([Budget(107.0, LEAST), UNLIMITED])
+    monkeypatch.setattr("time.monotonic", lambda: 5000.0)  # of another machine
+    assert pickle.loads(sent) == [Budget(5007.0, LEAST), UNLIMITED]
 
 
 def test_seconds_count_from_the_moment_that_is_given() -> None:

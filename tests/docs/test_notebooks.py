@@ -48,13 +48,10 @@ def test_there_are_three_notebooks() -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the kernel's own libraries
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs_from_top_to_bottom(
-    name: str, monkeypatch: pytest.MonkeyPatch, warm_python: str
-) -> None:
+def test_a_notebook_runs_from_top_to_bottom(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("nbclient", "ipykernel", "matplotlib", "jinja2", "onnxscript"):
         pytest.importorskip(module, reason=f"needs pip install {module}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr("sys.executable", warm_python)  # that of the kernel
     shown = outputs(tool().run(FOLDER / f"{name}.ipynb"))
     for words in SAID[name]:
         assert words in shown, words

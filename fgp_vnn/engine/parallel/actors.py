@@ -60,9 +60,8 @@ class _Queues:
 class Node:
     """Runs on a node: a worker, and what it hears and says."""
 
-    def __init__(self, searches: bytes, seconds: float, memory: int, numbers: Sharing) -> None:
+    def __init__(self, searches: bytes, budget: Budget, numbers: Sharing) -> None:
         torch.set_num_threads(1)
-        budget = Budget(time.monotonic() + seconds, memory)
         self._line = _Queues()
         worker = Worker(self._line, numbers)
         start_watching("worker", worker.serve, unpacked(searches), budget)
@@ -154,7 +153,7 @@ class Actors(Staff):
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OSError(f"the search cannot be sent: {error}") from error
         make = ray.remote(max_concurrency=4, **self._cluster.resources)(Node)
-        return Actor(make.remote(data, budget.left(), budget.memory, numbers))
+        return Actor(make.remote(data, budget, numbers))
 
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
         import ray
