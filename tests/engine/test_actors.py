@@ -80,9 +80,8 @@ def share(search: Divisible, after: Callable[[], object] = lambda: None) -> set[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begin", [by_inputs, by_neurons])
-def test_actors_prove_what_one_process_does_and_all_of_it(nodes: Any, begin: Any) -> None:
-    search = begin(nearly(0.02, 6), lambda points: None, Budget.of(LIMIT, None))
+def test_actors_prove_what_one_process_does_and_all_of_it(nodes: Any) -> None:
+    search = by_inputs(nearly(0.05, 6), lambda points: None, Budget.of(LIMIT, None))
     working = share(search)
     assert search.outcome().status == "unsat"
     assert max(working) >= 1  # two, unless the first is done before the other has started
