@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import fgp_vnn
 from fgp_vnn.bounds.backward import root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
@@ -38,8 +40,7 @@ def test_equality_counts_as_the_comparison_says(kind: str, tmp_path: Path) -> No
     path = b.save(tmp_path / "a.onnx", b.op("Add", chosen, "x"))
     at = np.asarray([[0.5, 0.25, 0.75], [0.75, 0.5, 0.25]], dtype=np.float32)
     loaded = load_network(path)
-    if kind in ("Greater", "Equal", "LessOrEqual"):  # lines turn to the right of a place
-        _agrees(loaded, at)
+    _agrees(loaded, at)
     _agrees(loaded, _points(3))
 
 
@@ -114,3 +115,31 @@ def test_bounds_of_choices_hold_at_points_of_the_box(threshold: float, tmp_path:
     seen = network.preactivations(centre + share * radius)
     for z_seen, low, up in zip(seen, bounds.lower, bounds.upper, strict=False):
         assert bool(((z_seen >= low - 1e-12) & (z_seen <= up + 1e-12)).all())
+
+
+def _alone(b: Builder, kind: str) -> Any:
+    """A tensor that is 5 where x is a quarter, and x or less than 2 elsewhere."""
+    place, five, x = b.const(0.25), b.const(5.0), "x"
+    distance = b.op("Abs", b.op("Sub", x, place))
+    below, above = b.op("LessOrEqual", x, place), b.op("GreaterOrEqual", x, place)
+    if kind == "no farther":
+        return b.op("Where", b.op("LessOrEqual", distance, b.const(0.0)), five, x)
+    if kind == "farther":
+        return b.op("Where", b.op("Greater", distance, b.const(0.0)), x, five)
+    if kind == "between":
+        return b.op("Where", below, b.op("Where", above, five, x), x)
+    return b.op("Where", below, b.op("Where", above, five, b.const(0.0)), b.const(1.0))
+
+
+@pytest.mark.parametrize("kind", ["no farther", "farther", "between", "at a jump"])
+def test_a_value_at_a_single_place_is_not_lost(kind: str, tmp_path: Path) -> None:
+    b = Builder([1, 1])
+    path = b.save(tmp_path / "a.onnx", b.op("Add", _alone(b, kind), b.const(0.0)))
+    loaded = load_network(path)
+    assert loaded.runtime.run(np.full(1, 0.25, dtype=np.float32)) == 5
+    asked = tmp_path / "a.vnnlib"
+    asked.write_text(
+        "(declare-const X_0 Real)\n(declare-const Y_0 Real)\n"
+        "(assert (>= X_0 -1))\n(assert (<= X_0 2))\n(assert (>= Y_0 4))\n"
+    )
+    assert fgp_vnn.verify(path, asked, attack=False, timeout=2).status != "unsat"

@@ -277,13 +277,19 @@ _WITH_NUMBERS: Mapping[str, Callable[[Function, Function], Function | None]] = {
 
 
 def _written(w: Writer, x: str, pieces: Function) -> str | None:
-    """A function of a tensor as lines, ReLUs and steps; None where a number would be rounded."""
+    """A function of a tensor as lines, ReLUs and steps; None where a number would be rounded, or
+    where a single place has a value of its own."""
     terms: list[tuple[str | None, Fraction, Fraction]] = [(None, Fraction(0), pieces[0].slope)]
+    equal: dict[Fraction, bool] = {}
     for before, after in pairwise(pieces):
         if after.start is None:
             raise AssertionError("pieces are in order")
-        jump = after.at(after.start) - before.at(after.start)
-        terms += [("Relu", after.start, after.slope - before.slope), ("Step", after.start, jump)]
+        ends, value = (before.at(after.start), after.at(after.start)), after.value(after.start)
+        if not min(ends) <= value <= max(ends):
+            return None  # a value of one place alone, which no jump passes through
+        equal[after.start] = value == ends[1]
+        terms += [("Relu", after.start, after.slope - before.slope)]
+        terms += [("Step", after.start, ends[1] - ends[0])]
     terms = [term for term in terms if term[2]]
     numbers = [pieces[0].offset, *(number for term in terms for number in term[1:])]
     if not terms or any(Fraction(float(number)) != number for number in numbers):
@@ -291,6 +297,7 @@ def _written(w: Writer, x: str, pieces: Function) -> str | None:
     result: str | None = None
     for kind, place, factor in terms:
         moved = w.add(x, float(place), "Sub") if place else x
-        part = w.add(moved if kind is None else w.curve(kind, moved), float(factor), "Mul")
+        how = {"equal": int(equal[place])} if kind == "Step" else {}
+        part = w.add(moved if kind is None else w.curve(kind, moved, **how), float(factor), "Mul")
         result = part if result is None else w.add(result, part)
     return w.add(str(result), float(pieces[0].offset)) if pieces[0].offset else result

@@ -1,4 +1,6 @@
-"""Functions of one variable in pieces of lines, in exact fractions."""
+"""Functions of one variable in pieces of lines, in exact fractions, also where a piece begins: the
+value there may be that of the line before it, of its own, or neither.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,21 @@ class Piece(NamedTuple):
     start: Fraction | None  # None: from -infinity
     slope: Fraction
     offset: Fraction
+    begins: Fraction | None = None  # the function's value at the start; None: that of the line
 
     def at(self, place: Fraction) -> Fraction:
-        """Its value at a place."""
+        """The line's value at a place."""
         return self.slope * place + self.offset
 
+    def value(self, place: Fraction) -> Fraction:
+        """The function's value at a place of the piece."""
+        alone = self.begins is not None and place == self.start
+        return self.begins if alone and self.begins is not None else self.at(place)
+
     def times(self, factor: int | Fraction, more: int | Fraction = 0) -> Piece:
-        """The line times a number, and another one added."""
-        return Piece(self.start, factor * self.slope, factor * self.offset + more)
+        """The piece times a number, and another one added."""
+        begins = None if self.begins is None else factor * self.begins + more
+        return Piece(self.start, factor * self.slope, factor * self.offset + more, begins)
 
 
 Function = list[Piece]
@@ -41,8 +50,8 @@ def added(first: Function, second: Function) -> Function:
     """The sum of two functions."""
     return _combined(
         (first, second),
-        lambda place, lines: lines[0]._replace(
-            slope=lines[0].slope + lines[1].slope, offset=lines[0].offset + lines[1].offset
+        lambda place, lines: Piece(
+            None, lines[0].slope + lines[1].slope, lines[0].offset + lines[1].offset
         ),
     )
 
@@ -80,7 +89,7 @@ def chosen(
 
 
 def _crossings(function: Function, level: Fraction) -> Collection[Fraction]:
-    """The places where a line of a function has a value."""
+    """The places where the line of a piece, extended both ways, has a value."""
     return {(level - piece.offset) / piece.slope for piece in function if piece.slope}
 
 
@@ -89,14 +98,21 @@ def _combined(
     make: Callable[[Fraction, Sequence[Piece]], Piece],
     places: Collection[Fraction] = (),
 ) -> Function:
-    """What `make` makes of the functions' lines between neighbouring places, and a place there."""
+    """What `make` makes of the functions' lines between neighbouring places, given one in between,
+    and of their values at each place, as lines that are flat."""
     starts = {p.start for function in functions for p in function if p.start is not None}
     order = sorted({*starts, *places})
     result: Function = []
     for start, place in zip([None, *order], _between(order), strict=True):
-        piece = make(place, [_at(function, place) for function in functions])
-        if not result or piece[1:] != result[-1][1:]:
-            result.append(piece._replace(start=start))
+        found = make(place, [_at(function, place) for function in functions])
+        piece = Piece(start, found.slope, found.offset)
+        if start is not None:
+            values = (_at(function, start).value(start) for function in functions)
+            flat = [Piece(None, Fraction(0), value) for value in values]
+            begins = make(start, flat).at(start)
+            piece = piece._replace(begins=None if begins == piece.at(start) else begins)
+        if not result or piece[1:] != (*result[-1][1:3], None):
+            result.append(piece)
     return result
 
 
