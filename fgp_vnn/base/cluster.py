@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from fgp_vnn.base.errors import InputError, one_line
 
 EMBEDDED = "local"
 _LOOPBACK = "127.0.0.1"
+_REACHED = 5.0  # seconds in which an address answers
 # Ray reads these when it is imported. The second makes it listen on the loopback address alone.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -50,6 +52,8 @@ def connected(address: str, jobs: int | None, device: str) -> Iterator[Cluster]:
 
 def _join(ray: Any, address: str, jobs: int | None, folder: str) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    if address != EMBEDDED:
+        _reach(address)
     try:
         if address == EMBEDDED:
             ray.init(
@@ -63,6 +67,17 @@ def _join(ray: Any, address: str, jobs: int | None, folder: str) -> None:
             ray.init(address=address, **quiet)
     except Exception as error:  # whatever Ray raises, it is the address that is of no use
         raise InputError(f"--cluster {address}: cannot connect: {one_line(error)}") from error
+
+
+def _reach(address: str) -> None:
+    """Refuse an address at which nobody listens, which Ray would try for half a minute."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit() and int(port) < 1 << 16:
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), _REACHED):
+                pass
+        except OSError as error:
+            raise InputError(f"--cluster {address}: cannot connect: {one_line(error)}") from error
 
 
 def _described(

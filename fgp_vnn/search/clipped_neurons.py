@@ -3,7 +3,7 @@
 A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space that
 is the thinner, the nearer the bundle is to being closed. The neurons that cost the bound most are
 bounded over the domain cut by it, and the halves of the bundle start from there. Neurons of the
-first layer are left out: their bounds, and what they see of the cut, are exact already.
+first layer keep their bounds over the whole domain, which are exact there.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class Decide(Goal):
     confirm: Confirm
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
-    clipped: int = 0  # neurons of an open bundle that are bounded over what its bound leaves
-    fill: int = 0  # the same of all bundles of a batch together, where that is more
+    clipped: int = 0  # neurons of each open bundle that are bounded over what its bound leaves
+    fill: int = 0  # the same of all bundles of a batch together, if that is more
     near: float = 0.0  # part of a linear bound's range that it may lack, to be worth that
     again: float = torch.inf  # part of what it lacks that this promises, to be bounded once more
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
@@ -102,8 +102,8 @@ class Decide(Goal):
         return Visited(bounded, level, closed, waiting_bounds(lower, upper))
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
-        """Where all neurons have become stable, any of them: one half is empty, and the other is
-        bounded once more."""
+        """The neuron to split by the clipped bounds, or -1 to bound once more. Where all neurons
+        have become stable, any of them: one half is empty, and the other is bounded once more."""
         if not self.clipped:
             return super().choose(visited, at)
         bounds = self._local(visited.held).bounds
@@ -126,7 +126,7 @@ class Decide(Goal):
         return bool(self.clipped) and self.setting.ascent.looks and self.again < torch.inf
 
     def done(self, batch: Batch) -> Tensor | None:
-        """None is closed while it waits, but some are to be bounded once more."""
+        """None is ever closed while it waits; a mask in place of None allows a neuron of -1."""
         return torch.zeros_like(batch.level, dtype=torch.bool) if self._repeats else None
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:

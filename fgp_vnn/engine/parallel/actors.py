@@ -7,6 +7,7 @@ what it has found since its last report.
 
 from __future__ import annotations
 
+import logging
 import math
 import pickle
 import queue
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 
 from fgp_vnn.base.cluster import Cluster, connected
+from fgp_vnn.base.story import Stage, tell
 from fgp_vnn.base.threads import start_watching
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.parallel.messages import packed, unpacked
@@ -39,6 +41,7 @@ def hired(settings: Settings) -> Iterator[Actors | None]:
     if settings.cluster is None:
         yield None
         return
+    tell(Stage("join the cluster"), logging.INFO)
     with connected(settings.cluster, settings.jobs, "cpu") as cluster:
         yield Actors(cluster)
 

@@ -162,7 +162,8 @@ class Crew:
     def _ask_for_parts(self) -> None:
         """Let those who have most give half of it away, as many as there are idle ones."""
         working = [(member, task) for member, task in self._tasks.items() if task is not None]
-        wanted = len(self._tasks) - len(working) - sum(task.asked for _, task in working)
+        idle = sum(member.ready for member, task in self._tasks.items() if task is None)
+        wanted = idle - sum(task.asked for _, task in working)
         working.sort(key=lambda pair: -pair[1].count)
         for member, task in working:
             if wanted > 0 and not task.asked:

@@ -1,6 +1,6 @@
 """Piecewise-linear operators as ReLUs and simple sums, for max(a, b) = b + relu(a - b).
 
-This happens once, at loading time: nothing after it knows of any other activation than ReLU.
+This happens once, at loading time: nothing after it knows these operators.
 """
 
 from __future__ import annotations
