@@ -80,8 +80,8 @@ class Goal(ABC):
         return None
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
-        """The neuron at which to split each of the bundles numbered `at`; of a goal with `done` -1
-        for those that are to be bounded once more first."""
+        """The neuron at which to split each of the bundles numbered `at`. A goal whose `done` is
+        not None may say -1: bound it once more first."""
         return choose(self.setting, visited.bounded, at)
 
 
@@ -164,8 +164,8 @@ class BestFirst:
         return [_restored(self.frontier.everything()).bundles] if len(self.frontier) else []
 
     def _step(self, batch: Batch, neuron: Tensor, where: Cut | None) -> None:
-        """Split each bundle at its neuron [bundles]; where some may be closed meanwhile, bound it
-        again where that is -1."""
+        """Split each bundle at its neuron [bundles]. If the goal has `done`, leave out what that
+        closes, and bound again what has the neuron -1."""
         done = self.goal.done(batch)
         if done is None:
             self._process(_halved(batch, neuron, where))

@@ -21,7 +21,7 @@ from fgp_vnn.domain.caps import Caps, left_of
 from fgp_vnn.search.bundles import BoundedBundles, Setting
 
 _HARDLY = 0.01  # part of what chords cost that has to be gained
-_COPIES = 2  # as many as in a backward pass that a support over a cut domain makes
+_COPIES = 2  # backward passes that take as much memory as a support over a cut domain
 
 
 def clip_neurons(

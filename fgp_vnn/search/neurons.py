@@ -122,7 +122,7 @@ class Decide(Goal):
 
     @property
     def _repeats(self) -> bool:
-        """Whether bundles may be bounded once more; a device would have to be asked which."""
+        """Whether bundles may be bounded once more; not on a GPU, which asking would stall."""
         return bool(self.clipped) and self.setting.ascent.looks and self.again < torch.inf
 
     def done(self, batch: Batch) -> Tensor | None:
@@ -130,8 +130,8 @@ class Decide(Goal):
         return torch.zeros_like(batch.level, dtype=torch.bool) if self._repeats else None
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """Those that a longer ascent closes are returned; the rest are decided by projections, but
-        not where activations are smooth: then they are no regions."""
+        """With a certificate, those that a longer ascent closes are returned. The rest are decided
+        by projections; where activations are smooth they are no regions, and count as unsettled."""
         bundles = visited.bounded.bundles
         proved = bundles.at(at[:0])
         if self.setting.ascent.storable:
@@ -196,7 +196,7 @@ class NeuronSplits(Divisible):
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         effort = leaf_effort(strategy.projections, lp)
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
-        # What holds at counterexamples only has no form in a certificate.
+        # A certificate cannot hold bounds that are true at counterexamples only.
         clipped = neurons.clipped if some and network.piecewise_linear else 0
         numbers = neurons.fill, neurons.near, neurons.again
         goal = Decide(setting, confirm, effort, slopes.regions, clipped, *numbers)

@@ -25,8 +25,8 @@ def waiting_bounds(lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
 
 
 def with_waiting(setting: Setting, waiting: dict[str, Tensor]) -> Setting:
-    """The setting of bundles that have such bounds of their own; rounding errors are those of the
-    whole domain, and so bounds are no wider than that."""
+    """The setting of bundles that have such bounds of their own; they are never wider than those of
+    the whole domain, for which rounding errors were computed."""
     dtype, widths = setting.rows.dtype, setting.widths
     lower, upper = (torch.split(waiting[s].to(dtype), widths, -1) for s in ("lower", "upper"))
     lower = tuple(map(torch.maximum, lower, setting.bounds.lower))

@@ -150,7 +150,7 @@ class Actors(Staff):
     ) -> Actor:
         import ray
 
-        # What is made on the way of a proof stays here: a copy has a way of its own.
+        # The log of a proof is not sent: a copy collects what it proves for its reports.
         try:
             data = packed([search.copy(_nobody, budget) for search in searches])
         except (pickle.PicklingError, AttributeError, TypeError) as error:

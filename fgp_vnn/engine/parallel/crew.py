@@ -39,7 +39,7 @@ class _Task:
 
 
 class Crew:
-    """Processes that work on searches until one has its answer, or all have had enough."""
+    """Processes that work on parts of searches while `work` runs."""
 
     def __init__(
         self,

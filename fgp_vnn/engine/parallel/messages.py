@@ -53,7 +53,7 @@ def _compressed(rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int,
 
 @cache
 def _constants() -> Mapping[int, tuple[str, str]]:
-    """Where the activations are that there is one of: elsewhere, that one is meant as well."""
+    """Module and name of each activation that exists once, by its id: it is sent as that name."""
     folder = table.__name__.rpartition(".")[0]
     found = {}
     for name, module in list(sys.modules.items()):

@@ -1,8 +1,8 @@
 """Processes that are copies of this one, and end with it.
 
 A fork has all of this process at once: the network, its bounds and the libraries, without reading
-or sending anything. It runs with one thread of torch, so that no pool of threads is missed that a
-fork does not take along. Between the two goes a socket; whoever sees its end ends as well.
+or sending anything. It runs torch with one thread, since a fork has no copy of the
+thread pool. Between the two goes a socket; whoever sees its end ends as well.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Member(ABC):
     @property
     @abstractmethod
     def stopped(self) -> bool:
-        """Whether it does nothing, and says nothing, until somebody lets it go on."""
+        """Whether it was stopped, or has not been heard for too long."""
 
     @abstractmethod
     def end(self) -> None:

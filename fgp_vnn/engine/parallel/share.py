@@ -64,8 +64,8 @@ def _hired(
 def _until_ripe(
     search: Divisible, alone: tuple[float, float], enough: Callable[[], bool]
 ) -> Callable[[], bool]:
-    """Whether a search has had enough, or is worth sharing after so many seconds: if a batch is
-    open after the first of them, or two parts are after the second."""
+    """Whether a search has had enough, or is worth sharing after so many seconds: if more
+    than a batch is open after the first of them, or more than one part after the second."""
     begin = time.monotonic()
 
     def ripe() -> bool:

@@ -1,9 +1,8 @@
 """Comparisons and choices in terms of steps.
 
-A condition becomes a number: 1 where it holds and 0 elsewhere. A choice between lines of the tensor
-that is compared, one number or choice inside the other, is one function of that tensor: a line, a
-ReLU wherever its slope changes, and a step wherever it jumps. Of anything else that is chosen by a
-condition c, a or b, what is left is b + c (a - b).
+A condition becomes a number: 1 where it holds and 0 elsewhere. Nested choices between lines of the
+tensor that is compared are one function of it: a line, a ReLU wherever its slope changes, and a
+step wherever it jumps. Any other choice between a and b by a condition c is b + c (a - b).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from fgp_vnn.network.onnx.piecewise import (
 )
 from fgp_vnn.network.onnx.writer import Writer
 
-# Which operand is subtracted from which, and whether equality counts.
+# 1: the first operand minus the second, -1: the reverse; and whether equality counts.
 _COMPARISONS: Mapping[str, tuple[int, bool]] = {
     "Greater": (1, False),
     "GreaterOrEqual": (1, True),
