@@ -132,8 +132,20 @@ ACTIVATIONS: tuple[Change, ...] = (
     (
         "a jump is left out",
         _DECISIONS,
-        '("Step", after.start, jump)',
-        '("Step", after.start, 0 * jump)',
+        '("Step", after.start, ends[1] - ends[0])',
+        '("Step", after.start, 0 * ends[1])',
+    ),
+    (
+        "a value of a single place is passed over",
+        _DECISIONS,
+        "if not min(ends) <= value <= max(ends):",
+        "if False:",
+    ),
+    (
+        "pieces are joined over a value between them",
+        _PIECEWISE,
+        "if not result or piece[1:] != (*result[-1][1:3], None):",
+        "if not result or piece[1:3] != result[-1][1:3]:",
     ),
     ("the other value is chosen", _PIECEWISE, "if value > level or", "if value < level or"),
     ("sizes keep their sign", _PIECEWISE, "-1 if lines[0].at(place) < 0 else 1", "1"),

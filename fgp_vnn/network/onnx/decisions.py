@@ -16,15 +16,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from fgp_vnn.network.onnx.graph import Graph, attributes, make_node
-from fgp_vnn.network.onnx.piecewise import (
-    Function,
-    absolute,
-    added,
-    chosen,
-    line,
-    scaled,
-    sign,
-)
+from fgp_vnn.network.onnx.piecewise import Function, absolute, added, chosen, line, scaled, sign
 from fgp_vnn.network.onnx.writer import Writer
 
 # 1: the first operand minus the second, -1: the reverse; and whether equality counts.
