@@ -20,7 +20,7 @@ def test_an_address_at_which_nobody_listens_is_refused(
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     with (
-        pytest.raises(InputError, match="cannot connect: .*refused") as refused,
+        pytest.raises(InputError, match=r"cannot connect: .*refused") as refused,
         connected(address.format(port), None, "cpu"),
     ):
         pytest.fail("it is connected")
