@@ -184,14 +184,16 @@ def sharpen(problem: Problem) -> Verdict | None:
         if not problem.tightened and problem.unfinished is not None:
             problem.unfinished.only(left)
         problem.only(left)
-        if not problem.tightened:
+        if not problem.tightened and not turn.waits(1):
             break
+        turn = turn.next(paid)
+        if not problem.tightened:
+            continue
         search = _short_splits(problem, patience)
         outcome = run_shared(problem, search)
         verdict = _kept(problem, search, outcome)
         if not outcome.unfinished:
             return verdict
-        turn = Turn(2 * turn.rounds, paid)
     return None
 
 

@@ -42,6 +42,23 @@ class Turn(NamedTuple):
     # Layers that have paid in the turns before. The first one above them that does not is the last
     # of the turn: the layers above it wait for tighter bounds of those below.
     paid: int = 1
+    number: int = 0  # of turns before this one
+
+    def waits(self, layer: int) -> bool:
+        """Whether a layer has no part in the turn.
+
+        What is below the second layer (number 1) is as tight in each turn, and its splits begin
+        anew: where others pay as well, it has one turn of two.
+        """
+        return layer == 1 and self.number % 2 == 1 and self.paid > 2
+
+    def rounds_of(self, layer: int) -> int:
+        """Splits of each row in a layer: twice as many in one that waits for every other turn."""
+        return 2 * self.rounds if layer == 1 else self.rounds
+
+    def next(self, paid: int) -> Turn:
+        """The turn after this one, in which so many layers have paid."""
+        return Turn(2 * self.rounds, paid, self.number + 1)
 
 
 class Sharpened(NamedTuple):
@@ -69,14 +86,14 @@ def sharpen_layers(
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     pays, paid = strategy.hidden.pays, turn.paid
     dense = all(isinstance(layer, Dense) for layer in query.network.layers)
-    for k in range(1, len(lower)):
+    for k in (k for k in range(1, len(lower)) if not turn.waits(k)):
+        rounds = turn.rounds_of(k)
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
-        each = spread.fair(len(neurons), _at_once(query, k, turn.rounds, budget))
+        each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
         pieces = torch.split(neurons, each) if len(neurons) else ()
-        how = _How(
-            turn.rounds, pays if k >= paid else 0.0, dense and keep is forget, budget, strategy
-        )
+        smaller = dense and keep is forget
+        how = _How(rounds, pays if k >= paid else 0.0, smaller, budget, strategy)
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
             if result is None:
@@ -111,10 +128,10 @@ def _sharpened(
     bounded, and the bundles that cover the domain for each; None when time is up."""
     if how.budget.expired():
         return None
-    numbers, asked = how.strategy.neurons, _ask_neurons(query, len(before.lower), neurons)
+    strategy, asked = how.strategy, _ask_neurons(query, len(before.lower), neurons)
     if how.smaller:
         asked, before = collapse(asked, before, budget=how.budget, hidden=True)
-    choice = how.strategy.slopes.bundles, numbers.candidates, numbers.rule
+    choice = strategy.slopes.signs, strategy.hidden.candidates, strategy.neurons.rule
     return _least(*set_out(asked, before, how.budget, *choice), how)
 
 

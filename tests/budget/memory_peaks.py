@@ -37,7 +37,9 @@ from tests.helpers.solving import first_bounds, search_neurons
 
 SMALL, LARGE = Budget(math.inf, 64 << 20), Budget(math.inf, 8 << 30)
 ONCE = Ascent(steps=1)
-QUICK = Strategy(slopes=Slopes(bundles=ONCE, values=ONCE), neurons=Neurons(candidates=1))
+QUICK = Strategy(
+    slopes=Slopes(bundles=ONCE, values=ONCE, signs=ONCE), neurons=Neurons(candidates=1)
+)
 
 
 def nothing(points: torch.Tensor) -> None:

@@ -18,7 +18,7 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query, ask, ask_values
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
-from fgp_vnn.strategy import Ascent, Neurons, Slopes, Strategy
+from fgp_vnn.strategy import Ascent, Hidden, Slopes, Strategy
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.random_networks import (
     DOMAINS,
@@ -30,7 +30,7 @@ from tests.helpers.random_networks import (
 )
 
 WIDTHS = (5, 4, 3)
-QUICK = Strategy(slopes=Slopes(bundles=Ascent(steps=3)), neurons=Neurons(candidates=2))
+QUICK = Strategy(slopes=Slopes(signs=Ascent(steps=3)), hidden=Hidden(candidates=2))
 SHORT = Slopes(rows=Ascent(steps=8))
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -184,6 +184,29 @@ def test_a_turn_ends_with_the_first_layer_that_does_not_pay() -> None:
         assert layers_heard(query, bounds, 1, pays=1.1) == ({1}, 1)
         assert layers_heard(query, bounds, 2, pays=1.1) == ({1, 2}, 2)
         assert layers_heard(query, bounds, 1, pays=0.0) == ({1, 2}, 3)
+
+
+def test_the_second_layer_has_every_other_turn_while_others_pay() -> None:
+    """Its splits begin anew on bounds that no turn makes tighter."""
+    first = Turn(8)
+    second = first.next(paid=3)
+    third = second.next(paid=3)
+    assert [turn.waits(1) for turn in (first, second, third)] == [False, True, False]
+    assert [turn.rounds_of(1) for turn in (first, third)] == [16, 64]
+    assert [turn.rounds_of(2) for turn in (first, second, third)] == [8, 16, 32]
+    assert not any(turn.waits(2) for turn in (first, second, third))
+    assert not first.next(paid=2).waits(1)
+
+
+def test_a_layer_that_waits_keeps_its_bounds() -> None:
+    query = make_query(1)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    heard: list[int] = []
+    keep = lambda layer, neurons, cover: heard.append(layer)  # noqa: E731
+    turn = Turn(4, 3, number=1)
+    after = sharpen_layers(query, bounds, turn, UNLIMITED, QUICK, keep).bounds
+    assert heard == [2]
+    assert torch.equal(after.lower[1], bounds.lower[1])
 
 
 def positive_neuron() -> Query:
