@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import Rounding, backward, root_bounds, shared_root_bounds
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
@@ -54,8 +54,8 @@ def bound_root(problem: Problem) -> Tensor:
         known = found.known
     if query.network.piecewise_linear and not problem.log.wanted and not budget.expired():
         worth = seen(query.network)
-    problem.bounds = root_bounds(
-        query.network, query.domain, known=known, worth=worth, budget=budget
+    problem.bounds = shared_root_bounds(
+        query.network, query.domain, known, worth, budget, problem.spread
     )
     return bound_outputs(problem, None)
 

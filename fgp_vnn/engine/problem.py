@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -65,12 +66,13 @@ class Problem:
 
     @property
     def spread(self) -> Spread:
-        """What does independent pieces of work: several processes, once it has taken a while."""
+        """What does independent pieces of work: several processes, once it has taken a while, or
+        the first pieces have."""
         numbers = self.strategy.crew
-        tiny = time.perf_counter() - self.begun < numbers.alone[0]
-        if self.jobs < 2 or tiny or not can_fork():
+        if self.jobs < 2 or not can_fork():
             return ALONE
-        return ForkedSpread(self.jobs, numbers.worth)
+        tiny = time.perf_counter() - self.begun < numbers.alone[0]
+        return ForkedSpread(self.jobs, numbers.worth, rate=0.0 if tiny else math.inf)
 
     @property
     def confirm(self) -> Confirm:

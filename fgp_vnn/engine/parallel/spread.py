@@ -23,17 +23,30 @@ class ForkedSpread(Spread):
     raised here.
     """
 
-    def __init__(self, ways: int, worth: float, stalled: float = COMMON.stalled) -> None:
+    def __init__(
+        self,
+        ways: int,
+        worth: float,
+        stalled: float = COMMON.stalled,
+        *,
+        rate: float = math.inf,
+    ) -> None:
         self.ways, self._stalled = ways, stalled
         self._worth = worth  # seconds of a part from which on a process pays
-        self._rate = math.inf  # seconds of one thing of a piece, the last time
+        self._rate = rate  # seconds of one thing of a piece, the last time
+
+    def fair(self, count: int, most: int) -> int:
+        return super().fair(count, most) if self._pays(count) else max(1, min(most, count))
+
+    def _pays(self, size: int) -> bool:
+        """Whether so many things are worth more than one process."""
+        return size > 0 and self._rate * size / self.ways >= self._worth
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
     ) -> Iterable[Result]:
         begin, size = time.monotonic(), sum(len(piece) for piece in pieces)
-        pays = size and self._rate * size / self.ways >= self._worth
-        ways = min(self.ways, len(pieces)) if pays else 1
+        ways = min(self.ways, len(pieces)) if self._pays(size) else 1
         results: dict[int, Result] = {}
         processes: list[Process] = []
         try:
