@@ -222,14 +222,15 @@ class NeuronSplits(Divisible):
             self.search.run(until)
             self.found = self.goal.found
 
-    def enough(self) -> bool:
-        neurons, bounded = self.neurons, self.bounded
-        if self.budget.expired() or (neurons.most is not None and bounded >= neurons.most):
-            return True
-        if neurons.trial is None or bounded < neurons.trial:
-            return False
+    @property
+    def limit(self) -> float:
         # About half of all bundles are leaves of the tree so far; the rest were split.
-        return self.open > neurons.hardly * bounded / 2
+        hopeless = self.open > self.neurons.hardly * self.bounded / 2
+        limits = self.neurons.most, self.neurons.trial if hopeless else None
+        return min((limit for limit in limits if limit is not None), default=torch.inf)
+
+    def enough(self) -> bool:
+        return self.budget.expired() or self.bounded >= self.limit
 
     def extend(self, budget: Budget) -> None:
         self.budget = budget
