@@ -90,7 +90,7 @@ def test_batches_go_on_without_a_copy_that_is_lost(end: signal.Signals) -> None:
         return int(piece.sum())
 
     def led(spread: Spread) -> list[int]:
-        found = []
+        found: list[int] = []
         for batch in range(4):
             pieces = torch.split(torch.arange(8), 2)
             found += spread(lambda piece, batch=batch: work(piece, batch), pieces)  # type: ignore[misc]
@@ -105,7 +105,7 @@ def test_results_of_other_pieces_are_not_taken() -> None:
     here = os.getpid()
 
     def led(spread: Spread) -> list[int]:
-        found = []
+        found: list[int] = []
         for _ in range(3):
             numbers = torch.arange(8) + (0 if os.getpid() == here else 1)
             found += spread(lambda piece: int(piece.sum()), torch.split(numbers, 2))
