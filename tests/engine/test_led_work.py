@@ -81,22 +81,19 @@ def test_a_copy_that_comes_late_knows_what_was_done_before_it() -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
-def test_batches_go_on_without_a_copy_that_is_lost(end: signal.Signals) -> None:
+def test_batches_after_the_loss_of_a_copy_are_shared_out_again(end: signal.Signals) -> None:
     here = os.getpid()
 
-    def work(piece: torch.Tensor, batch: int) -> int:
+    def lose(batch: int, number: int) -> None:
         if batch == 1 and os.getpid() != here:
             os.kill(os.getpid(), end)
-        return int(piece.sum())
 
-    def led(spread: Spread) -> list[int]:
-        found: list[int] = []
-        for batch in range(4):
-            pieces = torch.split(torch.arange(8), 2)
-            found += spread(lambda piece, batch=batch: work(piece, batch), pieces)  # type: ignore[misc]
-        return found
-
-    assert ForkedSpread(2, 0.0, stalled=0.2).lead(led) == led(ALONE)
+    spread = ForkedSpread(2, 0.0, stalled=0.2)
+    total, seen = spread.lead(lambda given: summed(given, lose))
+    assert total == summed(ForkedSpread(2, 0.0))[0]
+    assert {process for batch, _, process in seen if batch == 1} == {here}
+    for batch in (0, 2, 3, 4):
+        assert len({process for number, _, process in seen if number == batch}) == 2
     assert not children()
 
 

@@ -73,15 +73,17 @@ class ForkedSpread(_Measured):
         self._stalled = stalled
         self._led: Callable[[_Copy, Connection], None] | None = None  # what a copy does
         self._first = rate  # before anything was led
-        self._past: list[_Done] = []  # what was led so far
+        self._past: list[_Done] = []  # what was led before there were copies
+        self._batches = 0  # that were led
         self._processes: list[Process] = []
 
     def lead(self, work: Callable[[Spread], Led]) -> Led:
-        self._led, self._first, self._past = partial(_follow, work), self._rate, []
+        self._led, self._first = partial(_follow, work), self._rate
+        self._past, self._batches = [], 0
         try:
             return work(self)
         finally:
-            self._led = None
+            self._led, self._past, self._batches = None, [], 0
             self._end()
 
     def __call__(
@@ -101,8 +103,7 @@ class ForkedSpread(_Measured):
                 numbers = range(way, len(pieces), ways)
                 results |= zip(numbers, self._checked(said, pieces[way::ways]), strict=True)
         except (EOFError, OSError) as error:
-            LOG.warning("a process has died or stopped: %s", error)
-            self._end()
+            self._lose(error)
         finally:
             if self._led is None:
                 self._end()
@@ -119,11 +120,12 @@ class ForkedSpread(_Measured):
                 copy = _Copy(self.ways, self._worth, self._first, way, self._past)
                 job = partial(self._led, copy)
             self._processes.append(fork(job, self._processes, self.ways))
+        self._past = []
 
     def _checked(self, said: Any, pieces: Sequence[Any]) -> Sequence[Any]:
         """The results of some pieces, if these are what a process has done."""
         batch, done, found = said
-        if batch != len(self._past) or not _equal(done, pieces) or len(found) != len(pieces):
+        if batch != self._batches or not _equal(done, pieces) or len(found) != len(pieces):
             raise OSError("it has done something else")
         return list(found)
 
@@ -131,14 +133,22 @@ class ForkedSpread(_Measured):
         """Let the copies go on."""
         if self._led is None:
             return
-        self._past.append(done)
+        self._batches += 1
+        if not self._processes:
+            self._past.append(done)
+            return
         try:
-            data = packed(done) if self._processes else b""
+            data = packed(done)
             for process in self._processes:
                 process.connection.send_bytes(data)
         except OSError as error:
-            LOG.warning("a process has died or stopped: %s", error)
-            self._end()
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        """Go on without copies that last: later batches have processes of their own."""
+        LOG.warning("a process has died or stopped: %s", error)
+        self._led, self._batches = None, 0
+        self._end()
 
     def _end(self) -> None:
         for process in self._processes:
