@@ -57,7 +57,7 @@ def bound_root(problem: Problem) -> Tensor:
     if query.network.piecewise_linear and not problem.log.wanted and not budget.expired():
         worth = seen(query.network)
     bound = partial(shared_root_bounds, query.network, query.domain, known, worth, budget)
-    problem.bounds = problem.spread.lead(bound)
+    problem.bounds = problem.spread_out(bound)
     return bound_outputs(problem, None)
 
 
@@ -229,7 +229,7 @@ def refine(problem: Problem, patience: Budget) -> None:
     keep = problem.log.refined if problem.log.wanted else None
     query, bounds, slopes = problem.query, problem.bounds, problem.strategy.slopes
     tighten = partial(refine_layers, query, bounds, slopes, patience, keep)
-    problem.bounds = problem.spread.lead(tighten)
+    problem.bounds = problem.spread_out(tighten)
 
 
 def drop_and_bound(problem: Problem) -> list[int]:

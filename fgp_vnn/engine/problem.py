@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm, Outcome
-from fgp_vnn.base.spread import ALONE, Spread
+from fgp_vnn.base.spread import ALONE, Led, Spread
 from fgp_vnn.base.verdict import Counterexample, Status, Verdict
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import Budget
@@ -73,6 +73,11 @@ class Problem:
             return ALONE
         tiny = time.perf_counter() - self.begun < numbers.alone[0]
         return ForkedSpread(self.jobs, numbers.worth, rate=0.0 if tiny else math.inf)
+
+    def spread_out(self, work: Callable[[Spread], Led]) -> Led:
+        """What a function returns that spreads pieces of work. Its processes last as long as it,
+        but where proofs are kept: these would be sent to each of them."""
+        return work(self.spread) if self.log.wanted else self.spread.lead(work)
 
     @property
     def confirm(self) -> Confirm:

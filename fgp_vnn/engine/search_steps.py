@@ -175,7 +175,7 @@ def sharpen(problem: Problem) -> Verdict | None:
         with problem.timed("sharpen"):
             query, bounds, strategy = problem.query, problem.bounds, problem.strategy
             do = partial(sharpen_layers, query, bounds, turn, patience, strategy, keep)
-            problem.bounds, paid = problem.spread.lead(do)
+            problem.bounds, paid = problem.spread_out(do)
             refine(problem, patience)
             left = drop_and_bound(problem)
         if not left:
