@@ -7,6 +7,7 @@ from typing import TypeVar
 
 Piece = TypeVar("Piece", bound=Sized)
 Result = TypeVar("Result")
+Led = TypeVar("Led")
 
 
 class Spread:
@@ -19,6 +20,11 @@ class Spread:
     ) -> Iterable[Result]:
         """The results of the pieces, in their order."""
         return (work(piece) for piece in pieces)
+
+    def lead(self, work: Callable[[Spread], Led]) -> Led:
+        """What a function returns that is given this, and spreads several batches of pieces. Given
+        the same results, it has to ask for the same pieces again."""
+        return work(self)
 
     def fair(self, count: int, most: int) -> int:
         """How many of `count` things make up a piece, at most `most` in all pieces at a time."""

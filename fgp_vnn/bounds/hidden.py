@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,13 +34,13 @@ def refine_layers(
     bounds: LayerBounds,
     slopes: Slopes,
     budget: Budget,
-    keep: KeepSlopes = lambda *proved: None,
+    keep: KeepSlopes | None = None,
     spread: Spread = ALONE,
 ) -> LayerBounds:
     """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
-    coarse = query.coarse()
+    how = _How(query.coarse(), slopes.rows, budget, keep is not None)
     for k in range(1, len(lower)):
         if budget.expired():
             break
@@ -50,38 +51,43 @@ def refine_layers(
         rows = min(spread.ways * slopes.entries // max(1, before), fit)
         each = spread.fair(len(crossing), rows // 2)  # two rows for a neuron
         pieces = torch.split(crossing, each) if len(crossing) else ()
-        bound = partial(_bound_neurons, query, coarse, known, k, slopes.rows, budget)
+        bound = partial(_bound_neurons, query, known, k, how)
         for neurons, result in zip(pieces, spread(bound, pieces), strict=True):
             if result is None:
                 break
             least, alpha = result
-            keep(k, neurons, alpha)
+            if keep is not None:
+                keep(k, neurons, alpha)
             low, high = least.chunk(2)
             lower[k][0, neurons] = torch.maximum(lower[k][0, neurons], low)
             upper[k][0, neurons] = torch.minimum(upper[k][0, neurons], -high)
     return replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
+class _How(NamedTuple):
+    """How the neurons of a layer are bounded."""
+
+    coarse: tuple[Network, Domain] | None
+    ascent: Ascent
+    budget: Budget
+    kept: bool  # whether slopes are
+
+
 def _bound_neurons(
-    query: Query,
-    coarse: tuple[Network, Domain] | None,
-    known: LayerBounds,
-    k: int,
-    ascent: Ascent,
-    budget: Budget,
-    neurons: Tensor,
+    query: Query, known: LayerBounds, k: int, how: _How, neurons: Tensor
 ) -> tuple[Tensor, Sequence[Tensor]] | None:
     """Lower bounds [2 m] of z and then of -z of neurons [m] of layer k, and the slopes of earlier
-    layers that give them; None when time is up."""
-    if budget.expired():
+    layers that give them, if they are kept; None when time is up."""
+    if how.budget.expired():
         return None
     unit = known.lower[0].new_zeros(len(neurons), query.network.widths[k])
     unit = unit.scatter(-1, neurons.unsqueeze(-1), 1)
     rows = torch.cat([unit, -unit]).unsqueeze(0)
     result = ascend(
         Rows(query.network, query.domain, k, rows, known),
-        coarse=coarse,
-        ascent=ascent,
-        done=lambda least: budget.expired(),
+        coarse=how.coarse,
+        ascent=how.ascent,
+        done=lambda least: how.budget.expired(),
     )
-    return result.least[0], [slope[0] for slope in result.multipliers.alpha[:k]]
+    kept = result.multipliers.alpha[:k] if how.kept else ()
+    return result.least[0], [slope[0] for slope in kept]

@@ -73,6 +73,11 @@ class PatchPass:
             return False
         return all(self._small(k, p) for k, p in self._begin(self._probe()).items())
 
+    def by_place(self, neurons: Tensor) -> Tensor:
+        """Neurons [m] in the order of their places: those of a place see the same windows."""
+        _, height, width = self._planes[self._target + 1]
+        return neurons[(neurons % (height * width)).argsort(stable=True)]
+
     def bounds(self, neurons: Tensor, budget: Budget) -> tuple[Tensor, Tensor]:
         """Proved lower and upper bounds [m] of neurons [m]; infinite where time was up."""
         lower = self._network.output.bias.new_full(

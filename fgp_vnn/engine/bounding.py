@@ -15,10 +15,12 @@ thread; stable neurons left out):
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import Rounding, backward, root_bounds, shared_root_bounds
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
@@ -54,9 +56,8 @@ def bound_root(problem: Problem) -> Tensor:
         known = found.known
     if query.network.piecewise_linear and not problem.log.wanted and not budget.expired():
         worth = seen(query.network)
-    problem.bounds = root_bounds(
-        query.network, query.domain, known=known, worth=worth, budget=budget
-    )
+    bound = partial(shared_root_bounds, query.network, query.domain, known, worth, budget)
+    problem.bounds = problem.spread_out(bound)
     return bound_outputs(problem, None)
 
 
@@ -225,9 +226,10 @@ def _by_slopes(problem: Problem) -> list[int]:
 
 def refine(problem: Problem, patience: Budget) -> None:
     """Tighten the bounds of the hidden layers, each by slopes optimised for it."""
-    slopes, keep = problem.strategy.slopes, problem.log.refined
-    query, bounds, spread = problem.query, problem.bounds, problem.spread
-    problem.bounds = refine_layers(query, bounds, slopes, patience, keep, spread)
+    keep = problem.log.refined if problem.log.wanted else None
+    query, bounds, slopes = problem.query, problem.bounds, problem.strategy.slopes
+    tighten = partial(refine_layers, query, bounds, slopes, patience, keep)
+    problem.bounds = problem.spread_out(tighten)
 
 
 def drop_and_bound(problem: Problem) -> list[int]:

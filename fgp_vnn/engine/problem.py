@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm, Outcome
-from fgp_vnn.base.spread import ALONE, Spread
+from fgp_vnn.base.spread import ALONE, Led, Spread
 from fgp_vnn.base.verdict import Counterexample, Status, Verdict
 from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.budget.budget import Budget
@@ -65,12 +66,18 @@ class Problem:
 
     @property
     def spread(self) -> Spread:
-        """What does independent pieces of work: several processes, once it has taken a while."""
+        """What does independent pieces of work: several processes, once it has taken a while, or
+        the first pieces have."""
         numbers = self.strategy.crew
-        tiny = time.perf_counter() - self.begun < numbers.alone[0]
-        if self.jobs < 2 or tiny or not can_fork():
+        if self.jobs < 2 or not can_fork():
             return ALONE
-        return ForkedSpread(self.jobs, numbers.worth)
+        tiny = time.perf_counter() - self.begun < numbers.alone[0]
+        return ForkedSpread(self.jobs, numbers.worth, rate=0.0 if tiny else math.inf)
+
+    def spread_out(self, work: Callable[[Spread], Led]) -> Led:
+        """What a function returns that spreads pieces of work. Its processes last as long as it,
+        but where proofs are kept: these would be sent to each of them."""
+        return work(self.spread) if self.log.wanted else self.spread.lead(work)
 
     @property
     def confirm(self) -> Confirm:

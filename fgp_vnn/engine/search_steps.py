@@ -174,9 +174,8 @@ def sharpen(problem: Problem) -> Verdict | None:
     while len(problem.bounds.lower) > 1 and not patience.expired():
         with problem.timed("sharpen"):
             query, bounds, strategy = problem.query, problem.bounds, problem.strategy
-            problem.bounds, paid = sharpen_layers(
-                query, bounds, turn, patience, strategy, keep, problem.spread
-            )
+            do = partial(sharpen_layers, query, bounds, turn, patience, strategy, keep)
+            problem.bounds, paid = problem.spread_out(do)
             refine(problem, patience)
             left = drop_and_bound(problem)
         if not left:

@@ -46,6 +46,11 @@ class Divisible(ABC):
     def run(self, until: Callable[[], bool]) -> None:
         """Split what is lowest until nothing is open, the answer is known or `until` says so."""
 
+    @property
+    def limit(self) -> float:
+        """Bundles or boxes after which it gives up, as things are; infinity if it does not."""
+        return math.inf
+
     @abstractmethod
     def enough(self) -> bool:
         """Whether the time or the work that was allowed is spent."""

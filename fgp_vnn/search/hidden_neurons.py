@@ -92,8 +92,8 @@ def sharpen_layers(
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()
         each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
         pieces = torch.split(neurons, each) if len(neurons) else ()
-        smaller = dense and keep is forget
-        how = _How(rounds, pays if k >= paid else 0.0, smaller, budget, strategy)
+        kept = keep is not forget
+        how = _How(rounds, pays if k >= paid else 0.0, dense, kept, budget, strategy)
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
             if result is None:
@@ -116,7 +116,8 @@ class _How(NamedTuple):
 
     rounds: int
     pays: float  # part of the neurons that has to get a sign in a part of the rounds to go on
-    smaller: bool  # in a network without stable neurons
+    dense: bool  # whether stable neurons can be left out
+    kept: bool  # whether covers are
     budget: Budget
     strategy: Strategy
 
@@ -125,11 +126,12 @@ def _sharpened(
     query: Query, before: LayerBounds, how: _How, neurons: Tensor
 ) -> tuple[Tensor, Bundles] | None:
     """Lower bounds [2 m] of z and then of -z of neurons [m] of the layer after those that are
-    bounded, and the bundles that cover the domain for each; None when time is up."""
+    bounded, and the bundles that cover the domain for each, if these are kept; None when time is
+    up."""
     if how.budget.expired():
         return None
     strategy, asked = how.strategy, _ask_neurons(query, len(before.lower), neurons)
-    if how.smaller:
+    if how.dense and not how.kept:
         asked, before = collapse(asked, before, budget=how.budget, hidden=True)
     choice = strategy.slopes.signs, strategy.hidden.candidates, strategy.neurons.rule
     return _least(*set_out(asked, before, how.budget, *choice), how)
@@ -153,10 +155,12 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
 
 
 def _least(setting: Setting, root: Bundles, how: _How) -> tuple[Tensor, Bundles]:
-    """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them."""
+    """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them, if
+    these are kept."""
     goal, cover, neurons = Signs(setting), Cover(), len(root.signs) // 2
     frontier = Frontier(how.budget.waiting)
-    search = BestFirst(goal, frontier, len(root.signs), cover.keep)
+    keep = cover.keep if how.kept else forget
+    search = BestFirst(goal, frontier, len(root.signs), keep)
     search.begin(root, {})
     part = how.strategy.hidden.trial
     trial, rounds = max(1, how.rounds // part), iter(range(how.rounds))
@@ -168,4 +172,5 @@ def _least(setting: Setting, root: Bundles, how: _How) -> tuple[Tensor, Bundles]
         return done == trial and goal.unknown(frontier) > (1 - how.pays / part) * neurons
 
     search.run(enough)
-    return goal.least(frontier), Bundles.joined([*cover.parts, *search.waiting()])
+    covers = [*cover.parts, *search.waiting()] if how.kept else [root.at(root.disjunct[:0])]
+    return goal.least(frontier), Bundles.joined(covers)

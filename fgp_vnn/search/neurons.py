@@ -172,6 +172,7 @@ class NeuronSplits(Divisible):
         self.budget, self.confirm = goal.setting.budget, goal.confirm
         self.frontier, self.batch, self.found = search.frontier, search.batch, goal.found
         self.kept = list[Bundles]()  # for the next report
+        self.asked = list(range(goal.setting.query.disjuncts))  # disjuncts that are not decided yet
 
     @classmethod
     def begin(
@@ -222,14 +223,15 @@ class NeuronSplits(Divisible):
             self.search.run(until)
             self.found = self.goal.found
 
-    def enough(self) -> bool:
-        neurons, bounded = self.neurons, self.bounded
-        if self.budget.expired() or (neurons.most is not None and bounded >= neurons.most):
-            return True
-        if neurons.trial is None or bounded < neurons.trial:
-            return False
+    @property
+    def limit(self) -> float:
         # About half of all bundles are leaves of the tree so far; the rest were split.
-        return self.open > neurons.hardly * bounded / 2
+        hopeless = self.open > self.neurons.hardly * self.bounded / 2
+        limits = self.neurons.most, self.neurons.trial if hopeless else None
+        return min((limit for limit in limits if limit is not None), default=torch.inf)
+
+    def enough(self) -> bool:
+        return self.budget.expired() or self.bounded >= self.limit
 
     def extend(self, budget: Budget) -> None:
         self.budget = budget
@@ -237,10 +239,10 @@ class NeuronSplits(Divisible):
         self.neurons = replace(self.neurons, most=None, trial=None)
 
     def only(self, disjuncts: Sequence[int]) -> None:
-        """Close the bundles of all other disjuncts, which have been decided elsewhere."""
-        waiting = self.frontier.everything()
-        if waiting:
-            kept = waiting["disjunct"].new_tensor(disjuncts)
+        """Close the bundles of all but some of those asked about; the rest is decided elsewhere."""
+        self.asked = [self.asked[d] for d in disjuncts]
+        if waiting := self.frontier.everything():
+            kept = waiting["disjunct"].new_tensor(self.asked)
             others = torch.nonzero(~torch.isin(waiting["disjunct"], kept)).flatten()
             (share,) = read(self.frontier.take(others)["share"].sum())
             self.search.closed += share

@@ -59,6 +59,7 @@ _SLIVERS = (
 _INPUTS, _HALVES = (tested(f"search/{file}.py", *_SLIVERS) for file in ("inputs", "boxes"))
 _CREW = tested("engine/parallel/crew.py", "engine/test_crew", "engine/test_crew_shares")
 _WORKER = tested("engine/parallel/worker.py", "engine/test_crew")
+_SPREAD = tested("engine/parallel/spread.py", "engine/test_led_work")
 _SHARED_NEURONS = tested("search/neurons.py", "engine/test_crew")
 _LEAVES = tested(
     "search/leaves.py", "search/test_leaves::a_region_is_not_closed_by_another_disjunct"
@@ -161,6 +162,7 @@ SEARCH: tuple[Change, ...] = (
         "pass",
     ),
     ("what is given away is lost", _CREW, "search.frontier.put(given)", "pass"),
+    ("bounds of other neurons are believed", _SPREAD, "not _equal(done, pieces) or ", ""),
     (
         "what a process keeps is forgotten once others have their part",
         _WORKER,

@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -56,6 +57,12 @@ def shared(search: Divisible, numbers: Sharing) -> Problem:
     strategy = Strategy(crew=numbers)
     log = NullLog(query)
     return Problem(query, search.confirm, Settings(), UNLIMITED, strategy, log, jobs=2)
+
+
+def _after(steps: int) -> Callable[[], bool]:
+    """Says so after so many steps."""
+    left = iter(range(steps))
+    return lambda: next(left, None) is None
 
 
 BOTH = pytest.mark.parametrize("begin", [by_inputs, by_neurons])
@@ -234,6 +241,30 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
     run_shared(shared(search, Sharing(alone=(1e9, 1e9))), search)
     assert search.outcome().status == "unsat"
+
+
+@pytest.mark.parametrize("patience", [0.0, 1e9])
+def test_a_search_that_is_about_to_give_up_has_no_second_process(
+    patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+
+    def note(*arguments: object) -> None:
+        started.append(arguments)
+        raise OSError("no processes here")
+
+    monkeypatch.setattr("fgp_vnn.engine.parallel.share.can_fork", lambda: True)
+    monkeypatch.setattr("fgp_vnn.engine.parallel.share.Crew", note)
+    query = nearly(0.05, 4)
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    some = Strategy(neurons=Neurons(batch=8, most=60))
+    search = NeuronSplits.begin(query, bounds, lambda points: None, UNLIMITED, some)
+    assert search.limit == 60
+    with torch.no_grad():
+        search.run(_after(3))
+        run_shared(shared(search, replace(HASTY, patience=patience, soon=0.0)), search)
+    assert bool(started) == (patience == 0)
+    assert search.bounded >= 60
 
 
 @pytest.mark.slow

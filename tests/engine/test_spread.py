@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.backward import root_bounds, shared_root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.parallel.spread import ForkedSpread
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
 from tests.helpers.children import children
+from tests.helpers.conv_networks import random_convolutions
 from tests.search.test_neurons import hard_query
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
@@ -39,6 +41,13 @@ def test_pieces_are_done_in_several_processes_only_if_that_pays() -> None:
     hasty = ForkedSpread(2, 1e9)
     hasty(work, "abcd")
     assert set(hasty(work, "abcd")) == {os.getpid()}
+
+
+def test_what_is_quick_as_far_as_is_known_stays_in_one_piece() -> None:
+    quick, unknown = ForkedSpread(3, 1.0, rate=0.0), ForkedSpread(3, 1.0)
+    assert (quick.fair(7, 100), quick.fair(7, 4)) == (7, 4)
+    assert (unknown.fair(7, 100), unknown.fair(7, 4)) == (3, 1)
+    assert set(quick(lambda piece: os.getpid(), "abcd")) == {os.getpid()}
 
 
 @pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError, SystemExit])
@@ -72,6 +81,27 @@ def test_an_error_of_a_piece_is_raised_here() -> None:
 
     with pytest.raises(ZeroDivisionError):
         list(ForkedSpread(2, 0.0)(work, "abcde"))
+    assert not children()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_first_bounds_are_those_of_one_process(dense: bool) -> None:
+    operators, matrices, box = random_convolutions(3, torch.float64, depth=4)
+    network = matrices if dense else operators
+    here, places = os.getpid(), set[int]()
+
+    class Watched(ForkedSpread):
+        def __call__(self, work: Any, pieces: Any) -> Any:
+            both = super().__call__(lambda piece: (os.getpid(), work(piece)), pieces)
+            places.update(place for place, _ in both)
+            return [found for _, found in both]
+
+    with torch.no_grad():
+        alone = root_bounds(network, box, budget=UNLIMITED)
+        shared = shared_root_bounds(network, box, None, None, UNLIMITED, Watched(2, 0.0))
+    assert here in places and len(places) > 1
+    for one, other in zip(alone.lower + alone.upper, shared.lower + shared.upper, strict=True):
+        assert torch.allclose(one, other)
     assert not children()
 
 

@@ -195,10 +195,13 @@ def test_bundles_of_disjuncts_that_are_decided_elsewhere_are_closed() -> None:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     search = NeuronSplits.begin(query, bounds, exact_confirm(query), UNLIMITED, QUICK)
     waiting = search.frontier.everything()["disjunct"]
-    kept, others = int(waiting[0]), set(waiting.tolist()) - {int(waiting[0])}
-    assert others
+    kept = int(waiting.max())
+    others = set(waiting.tolist()) - {kept}
+    assert others and kept > 0
     search.only([kept])
     assert set(search.frontier.everything()["disjunct"].tolist()) == {kept}
     assert search.closed + float(search.frontier.everything()["share"].sum()) == pytest.approx(1.0)
+    search.only([0])  # of those that are left
+    assert set(search.frontier.everything()["disjunct"].tolist()) == {kept}
     search.only([])
     assert not search.open and search.closed == pytest.approx(1.0)

@@ -15,6 +15,7 @@ from fgp_vnn.engine.parallel.processes import can_fork
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.forecast import Forecast, Left
+from fgp_vnn.strategy import Sharing
 
 
 def run_shared(problem: Problem, search: Divisible) -> Outcome:
@@ -50,7 +51,7 @@ def _hired(
     numbers, staff = problem.strategy.crew, problem.staff
     if staff is None and (problem.jobs < 2 or not can_fork()):
         return None
-    search.run(_until_ripe(search, numbers.alone, enough))
+    search.run(_until_ripe(search, numbers, enough))
     if len(search.frontier) < 2 or search.found is not None or search.enough():
         return None
     try:
@@ -62,15 +63,19 @@ def _hired(
 
 
 def _until_ripe(
-    search: Divisible, alone: tuple[float, float], enough: Callable[[], bool]
+    search: Divisible, numbers: Sharing, enough: Callable[[], bool]
 ) -> Callable[[], bool]:
-    """Whether a search has had enough, or is worth sharing after so many seconds: if more
-    than a batch is open after the first of them, or more than one part after the second."""
-    begin = time.monotonic()
+    """Whether a search has had enough, or is worth sharing: after some seconds, if more than a
+    batch is open, and a while later if more than one part is; not if it is about to give up."""
+    begin, before = time.monotonic(), search.bounded
+    early, late = numbers.alone
 
     def ripe() -> bool:
         spent, waiting = time.monotonic() - begin, len(search.frontier)
-        return spent >= alone[0] and waiting > (1 if spent >= alone[1] else search.batch)
+        if spent < early or waiting <= (1 if spent >= late else search.batch):
+            return False
+        rate = spent / max(search.bounded - before, 1)
+        return (search.limit - search.bounded) * rate >= numbers.patience
 
     return lambda: enough() or ripe()
 

@@ -1,60 +1,214 @@
-"""Independent pieces of work, done by copies of this process at the same time."""
+"""Independent pieces of work, done by copies of this process at the same time.
+
+A function that spreads several batches of pieces, one after another, has copies that last as long
+as it: each runs the same function, does its part of each batch, and is then told the results of
+all. What was done before a copy was made, it finds among the results so far.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
 
-from fgp_vnn.base.spread import Piece, Result, Spread
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.spread import Led, Piece, Result, Spread
 from fgp_vnn.base.story import LOG
 from fgp_vnn.base.threads import start_watching
-from fgp_vnn.engine.parallel.messages import packed
+from fgp_vnn.engine.parallel.messages import packed, unpacked
 from fgp_vnn.engine.parallel.processes import Process, end_with, fork
 from fgp_vnn.strategy import COMMON
 
 
-class ForkedSpread(Spread):
+class _Done(NamedTuple):
+    """What a batch has led to."""
+
+    results: list[Any]
+    rate: float  # seconds of one thing of a piece
+
+
+class _Measured(Spread):
+    """Shares out what takes long enough, by the rate at which the last batch was done."""
+
+    def __init__(self, ways: int, worth: float, rate: float) -> None:
+        self.ways = ways
+        self._worth = worth  # seconds of a part from which on a process pays
+        self._rate = rate  # seconds of one thing of a piece, the last time
+
+    def fair(self, count: int, most: int) -> int:
+        return super().fair(count, most) if self._pays(count) else max(1, min(most, count))
+
+    def _pays(self, size: int) -> bool:
+        """Whether so many things are worth more than one process."""
+        return size > 0 and self._rate * size / self.ways >= self._worth
+
+    def _shares(self, pieces: Sequence[Any]) -> int:
+        """Parts that the pieces are done in: each has every so many of them."""
+        return min(self.ways, len(pieces)) if self._pays(_size(pieces)) else 1
+
+
+class ForkedSpread(_Measured):
     """Does the first part of the pieces here, and each other part in a process of its own.
 
     What a process that dies, fails or is stopped leaves undone is done here, so that an error is
     raised here.
     """
 
-    def __init__(self, ways: int, worth: float, stalled: float = COMMON.stalled) -> None:
-        self.ways, self._stalled = ways, stalled
-        self._worth = worth  # seconds of a part from which on a process pays
-        self._rate = math.inf  # seconds of one thing of a piece, the last time
+    def __init__(
+        self,
+        ways: int,
+        worth: float,
+        stalled: float = COMMON.stalled,
+        *,
+        rate: float = math.inf,
+    ) -> None:
+        super().__init__(ways, worth, rate)
+        self._stalled = stalled
+        self._led: Callable[[_Copy, Connection], None] | None = None  # what a copy does
+        self._first = rate  # before anything was led
+        self._past: list[_Done] = []  # what was led before there were copies
+        self._batches = 0  # that were led
+        self._processes: list[Process] = []
+
+    def lead(self, work: Callable[[Spread], Led]) -> Led:
+        self._led, self._first = partial(_follow, work), self._rate
+        self._past, self._batches = [], 0
+        try:
+            return work(self)
+        finally:
+            self._led, self._past, self._batches = None, [], 0
+            self._end()
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
     ) -> Iterable[Result]:
-        begin, size = time.monotonic(), sum(len(piece) for piece in pieces)
-        pays = size and self._rate * size / self.ways >= self._worth
-        ways = min(self.ways, len(pieces)) if pays else 1
+        ways, rate = self._shares(pieces), self._rate
         results: dict[int, Result] = {}
-        processes: list[Process] = []
+        begin = time.monotonic()
         try:
-            for way in range(1, ways):
-                part = [pieces[i] for i in range(way, len(pieces), ways)]
-                processes.append(fork(partial(_do, work, part), processes, ways))
+            if ways > 1 and not self._processes:
+                self._begin(work, pieces, ways)
             results |= {i: work(pieces[i]) for i in range(0, len(pieces), ways)}
             spent = time.monotonic() - begin
-            self._rate = spent * ways / max(size, 1)
-            for way, process in enumerate(processes, 1):
-                found = process.awaited(COMMON.patience * spent + self._stalled)
-                results |= zip(range(way, len(pieces), ways), found, strict=True)
+            rate = spent * ways / max(_size(pieces), 1)
+            for way, process in zip(range(1, ways), self._processes, strict=False):
+                said = process.awaited(COMMON.patience * spent + self._stalled)
+                numbers = range(way, len(pieces), ways)
+                results |= zip(numbers, self._checked(said, pieces[way::ways]), strict=True)
         except (EOFError, OSError) as error:
-            LOG.warning("a process has died or stopped: %s", error)
+            self._lose(error)
         finally:
-            for process in processes:
-                process.end()
-        return [results[i] if i in results else work(piece) for i, piece in enumerate(pieces)]
+            if self._led is None:
+                self._end()
+        self._rate = rate
+        found = [results[i] if i in results else work(piece) for i, piece in enumerate(pieces)]
+        self._tell(_Done(found, rate))
+        return found
+
+    def _begin(self, work: Callable[[Any], Any], pieces: Sequence[Any], ways: int) -> None:
+        """Start the processes of a batch, or of all that is led from here on."""
+        for way in range(1, ways if self._led is None else self.ways):
+            job: Callable[[Connection], None] = partial(_do, work, pieces[way::ways])
+            if self._led is not None:
+                copy = _Copy(self.ways, self._worth, self._first, way, self._past)
+                job = partial(self._led, copy)
+            self._processes.append(fork(job, self._processes, self.ways))
+        self._past = []
+
+    def _checked(self, said: Any, pieces: Sequence[Any]) -> Sequence[Any]:
+        """The results of some pieces, if these are what a process has done."""
+        batch, done, found = said
+        if batch != self._batches or not _equal(done, pieces) or len(found) != len(pieces):
+            raise OSError("it has done something else")
+        return list(found)
+
+    def _tell(self, done: _Done) -> None:
+        """Let the copies go on."""
+        if self._led is None:
+            return
+        self._batches += 1
+        if not self._processes:
+            self._past.append(done)
+            return
+        try:
+            data = packed(done)
+            for process in self._processes:
+                process.connection.send_bytes(data)
+        except OSError as error:
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        """Go on without copies that last: later batches have processes of their own."""
+        LOG.warning("a process has died or stopped: %s", error)
+        self._led, self._batches = None, 0
+        self._end()
+
+    def _end(self) -> None:
+        for process in self._processes:
+            process.end()
+        self._processes = []
+
+
+class _Copy(_Measured):
+    """Does one part of each batch, of a function that the first process runs as well."""
+
+    def __init__(
+        self, ways: int, worth: float, rate: float, part: int, past: Sequence[_Done]
+    ) -> None:
+        super().__init__(ways, worth, rate)
+        self._part, self._past, self._batch = part, past, 0
+        self._heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.line: Connection | None = None  # to the first process
+
+    def __call__(
+        self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
+    ) -> Iterable[Result]:
+        assert self.line is not None
+        if self._batch < len(self._past):
+            done = self._past[self._batch]
+        else:
+            ways = self._shares(pieces)
+            if self._part < ways:
+                own = pieces[self._part :: ways]
+                said = self._batch, list(own), [work(piece) for piece in own]
+                self.line.send_bytes(packed(said))
+            done = unpacked(self._heard.get())
+        self._batch, self._rate = self._batch + 1, done.rate
+        return done.results
+
+    def listen(self, line: Connection) -> None:
+        """Hear what the first process says; end with it."""
+        try:
+            while True:
+                self._heard.put(line.recv_bytes())
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+def _follow(work: Callable[[Spread], Any], copy: _Copy, connection: Connection) -> None:
+    copy.line = connection
+    start_watching("parent", copy.listen, connection)
+    work(copy)
 
 
 def _do(work: Callable[[Piece], Result], pieces: Sequence[Piece], connection: Connection) -> None:
     start_watching("parent", end_with, connection)
-    connection.send_bytes(packed([work(piece) for piece in pieces]))
+    connection.send_bytes(packed((0, list(pieces), [work(piece) for piece in pieces])))
     time.sleep(60)  # until the first process has read it, and ends this one
+
+
+def _size(pieces: Sequence[Any]) -> int:
+    return sum(len(piece) for piece in pieces)
+
+
+def _equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    pairs = list(zip(some, others, strict=False))
+    same = all(torch.equal(a, b) if isinstance(a, Tensor) else a == b for a, b in pairs)
+    return len(some) == len(others) and same
