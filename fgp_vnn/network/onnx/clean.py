@@ -160,7 +160,8 @@ def _indices(graph: Graph, node: NodeProto) -> list[tuple[Array, str]]:
 
 
 def _cut_softmax(graph: Graph) -> str | None:
-    """Drop a softmax over all outputs at the end: it keeps their order."""
+    """Drop a softmax over all outputs at the end: it keeps their order. One that leaves entries out
+    stays: minus infinity, which its mask gives them, has no bounds without it."""
     makers = {name: node for node in graph.nodes for name in node.output}
     node = makers.get(graph.output)
     while node is not None and node.op_type in {"Identity", *_RESHAPES}:
@@ -170,8 +171,14 @@ def _cut_softmax(graph: Graph) -> str | None:
     shape = graph.shape(node.input[0])
     axis = attributes(node).get("axis", -1 if graph.opset >= 13 else 1) % len(shape)
     covered = shape[axis : axis + 1] if graph.opset >= 13 else shape[axis:]
-    if prod(covered) != prod(shape):
+    if prod(covered) != prod(shape) or _reads_infinity(graph, makers.get(node.input[0])):
         return None
     graph.output = node.input[0]
     graph.prune()
     return str(node.op_type)
+
+
+def _reads_infinity(graph: Graph, node: NodeProto | None) -> bool:
+    """Whether a node reads a constant with entries that are not finite."""
+    read = [] if node is None else [graph.constants.get(name) for name in node.input]
+    return any(c is not None and c.dtype.kind == "f" and not np.isfinite(c).all() for c in read)
