@@ -79,6 +79,7 @@ def test_outputs_may_be_scaled_and_moved() -> None:
     """50 - 100 sigmoid(x_1) <= 0 and 3 sigmoid(x_0) + 1 <= 2.5: both have their limit at 0."""
     inner = Dense((2,), (_doubles([[0.0, -100.0], [3.0, 0.0]]),), _doubles([50.0, 1.0]))
     found = take_off_end(query("Sigmoid", torch.eye(2).double(), _doubles([0, -2.5]), inner=inner))
+    assert found.network.piecewise_linear
     points = _doubles([[0.0, 0.0], [1e-9, -1e-9]])
     assert (found.network(points) <= 0).tolist() == [[True, True], [False, False]]
 
