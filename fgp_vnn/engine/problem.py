@@ -25,6 +25,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.chains import Condensed
+from fgp_vnn.transform.increasing import take_off_end
 from fgp_vnn.transform.inputs import Lift, reduce_inputs
 from fgp_vnn.transform.opposites import merge_opposites
 from fgp_vnn.transform.stable import collapse, left_over
@@ -101,6 +102,12 @@ class Problem:
         """Drop inputs that are fixed or that no neuron reads, unless the user forbids it."""
         if self.settings.reduce:
             self.enter(*reduce_inputs(self.query))
+
+    def take_off_end(self) -> None:
+        """Drop a strictly increasing function at the end, if the rows allow it; what a log or
+        float32 semantics speak of are all functions of the file."""
+        if not self.log.wanted and not self.settings.float32_semantics:
+            self.query = take_off_end(self.query)
 
     def standing_for(self, query: Query, bounds: LayerBounds, budget: Budget) -> Problem:
         """A problem of its own that is open wherever this one is, over the same inputs; what it

@@ -61,8 +61,10 @@ def _attack(problem: Problem, descent: Descent, share: float) -> Verdict | None:
 
 
 def bound_plainly(problem: Problem) -> Verdict | None:
-    """Plain linear bounds; drops stable neurons and closed disjuncts."""
+    """Plain linear bounds; drops stable neurons, closed disjuncts, and the function at the end of
+    the network where the property allows it: attacks have seen it by then."""
     with problem.timed("bounds"):
+        problem.take_off_end()
         problem.reduce_inputs()
         least = bound_forward(problem)
         return _reduce_to_open(problem, bound_root(problem) if least is None else least)

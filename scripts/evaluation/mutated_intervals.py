@@ -1,4 +1,5 @@
-"""The mutations of bundles over intervals, and of smooth networks that ReLU networks stand for."""
+"""The mutations of bundles over intervals, of smooth networks that ReLU networks stand for, and of
+functions that are taken off the end of a network."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ _STANDS = tested(
     "transform/stable.py",
     "bounds/test_strips::the_network_that_stands_for_a_smooth_one_has_its_values_up_to_its_errors",
 )
+_END = tested("transform/increasing.py", "transform/test_increasing")
 
 INTERVALS: tuple[Change, ...] = (
     ("an upper end as a lower one", _CONSTRAINTS, "-cut[:, 1].to(dtype)", "cut[:, 1].to(dtype)"),
@@ -79,5 +81,37 @@ INTERVALS: tuple[Change, ...] = (
         _STANDS,
         "constant = constant + coefficient @ own.centre",
         "constant = constant + 0 * coefficient @ own.centre",
+    ),
+    ("a place that is not proved", _END, "* directions[number] >= 0", "* directions[number] >= -1"),
+    (
+        "a place proved from the wrong side",
+        _END,
+        "least if directions[number] > 0 else greatest",
+        "greatest if directions[number] > 0 else least",
+    ),
+    (
+        "outputs that differ by a constant are compared",
+        _END,
+        "not self.constant and not sum",
+        "not sum",
+    ),
+    ("outputs of different weights are compared", _END, "and not sum(self.terms.values())", ""),
+    (
+        "functions that are not increasing are taken off",
+        _END,
+        "not isinstance(curve, Curve) or curve not in _INCREASING",
+        "not isinstance(curve, Curve)",
+    ),
+    (
+        "what a map adds is forgotten",
+        _END,
+        "row.constant + factor * value.constant",
+        "row.constant",
+    ),
+    (
+        "limits rounded to the nearest",
+        _END,
+        "rounded_down(offsets, like.dtype)",
+        "offsets.to(like)",
     ),
 )

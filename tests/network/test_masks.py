@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.network import LoadedNetwork, load_network
 from tests.helpers.network_models import Builder
@@ -64,6 +65,25 @@ def test_scores_too_large_for_a_finite_mask_have_no_bounds(tmp_path: Path) -> No
 def test_a_row_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Softmax"):
         load_network(_masked(tmp_path, -np.inf, "sum", np.ones((3, 3), dtype=bool)))
+
+
+@pytest.mark.parametrize("how", ["sum", "choice"])
+def test_a_softmax_at_the_end_stays_where_it_leaves_entries_out(how: str, tmp_path: Path) -> None:
+    """A policy with actions that are not allowed: the others are compared with these, too."""
+    b, mask = Builder([1, 4]), np.array([[False, True, False]])
+    scores = b.op("MatMul", "x", b.random(4, 3))
+    if how == "sum":
+        scores = b.op("Add", scores, b.const(np.where(mask, -np.inf, 0.25)))
+    else:
+        scores = b.op("Where", b.const(mask, np.bool_), b.const(-np.inf), scores)
+    path = b.save(tmp_path / "a.onnx", b.op("Softmax", scores, axis=1))
+    loaded = load_network(path)
+    assert not loaded.comparisons_only
+    _agrees(loaded)
+    box = (np.full(4, -1.0), np.full(4, 1.0))
+    y = fgp_vnn.variables(path)[1]
+    assert fgp_vnn.verify(path, inputs=box, unsafe=y[0] <= y[1]).status == "unsat"
+    assert fgp_vnn.verify(path, inputs=box, unsafe=y[0] <= y[2]).status == "sat"
 
 
 def test_minus_infinity_elsewhere_is_refused(tmp_path: Path) -> None:

@@ -27,6 +27,10 @@ _REARRANGED = {
     "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Resize", "Slice",
     "SpaceToDepth", "Split", "Tile", "Upsample",
 }  # fmt: skip
+# Whether a number compares so with itself.
+_OF_ITSELF = {
+    "Equal": True, "Greater": False, "GreaterOrEqual": True, "Less": False, "LessOrEqual": True,
+}  # fmt: skip
 CLEANED = frozenset({*_RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
 
@@ -42,6 +46,9 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
     """Clean in place; returns the operator (Softmax or LogSoftmax) that was cut off the end, unless
     the graph is to stay whole."""
     fold(graph)
+    if any(_of_itself(node) for node in graph.nodes):
+        graph.replace(lambda node: _known(graph, node) if _of_itself(node) else None)
+        fold(graph)
     graph.prune()
     softmax = None if whole else _cut_softmax(graph)
     variables = graph.variables()
@@ -49,6 +56,17 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
     graph.skip_copies()
     graph.opset = min(graph.opset, _NEWEST)
     return softmax
+
+
+def _of_itself(node: NodeProto) -> bool:
+    """Whether a node compares a tensor with itself."""
+    return node.op_type in _OF_ITSELF and node.input[0] == node.input[1]
+
+
+def _known(graph: Graph, node: NodeProto) -> list[NodeProto]:
+    """The constant that such a comparison is."""
+    value = np.full(graph.shape(node.input[0]), _OF_ITSELF[node.op_type])
+    return [make_node("Identity", [graph.constant(value, "same")], node.output[0])]
 
 
 def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
@@ -160,7 +178,8 @@ def _indices(graph: Graph, node: NodeProto) -> list[tuple[Array, str]]:
 
 
 def _cut_softmax(graph: Graph) -> str | None:
-    """Drop a softmax over all outputs at the end: it keeps their order."""
+    """Drop a softmax over all outputs at the end: it keeps their order. One that leaves entries out
+    stays: minus infinity, which its mask gives them, has no bounds without it."""
     makers = {name: node for node in graph.nodes for name in node.output}
     node = makers.get(graph.output)
     while node is not None and node.op_type in {"Identity", *_RESHAPES}:
@@ -170,8 +189,14 @@ def _cut_softmax(graph: Graph) -> str | None:
     shape = graph.shape(node.input[0])
     axis = attributes(node).get("axis", -1 if graph.opset >= 13 else 1) % len(shape)
     covered = shape[axis : axis + 1] if graph.opset >= 13 else shape[axis:]
-    if prod(covered) != prod(shape):
+    if prod(covered) != prod(shape) or _reads_infinity(graph, makers.get(node.input[0])):
         return None
     graph.output = node.input[0]
     graph.prune()
     return str(node.op_type)
+
+
+def _reads_infinity(graph: Graph, node: NodeProto | None) -> bool:
+    """Whether a node reads a constant with entries that are not finite."""
+    read = [] if node is None else [graph.constants.get(name) for name in node.input]
+    return any(c is not None and c.dtype.kind == "f" and not np.isfinite(c).all() for c in read)

@@ -1,0 +1,149 @@
+"""A strictly increasing function at the end of a network, taken off where the rows allow it.
+
+With f strictly increasing, f(z) <= c says that z is at most the place where f is c, and
+f(z_i) <= f(z_j) that z_i <= z_j: the rows bound what f is applied to, and a network that is
+piecewise linear up to a sigmoid at its end is one altogether. The place need not be known exactly.
+If f(t) >= c is proved, f(z) <= c gives z <= t, and f(z) < c gives z < t, so that z <= t is met
+wherever f(z) <= c is; f(t) <= c is what f(z) >= c asks for. f(t) is proved by the lines of f over
+the interval [t, t], and compared with c in rational numbers.
+
+Rows that f reaches nowhere are left alone: a float32 program that rounds does reach 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import inf, isfinite
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.rounding import rounded_down
+from fgp_vnn.network.activations.curve import Curve
+from fgp_vnn.network.activations.gates import SOFTPLUS
+from fgp_vnn.network.activations.inverses import ASINH, SINH
+from fgp_vnn.network.activations.powers import EXP
+from fgp_vnn.network.activations.sigmoids import S_SHAPED
+from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
+from fgp_vnn.query import Query
+
+_INCREASING = (*S_SHAPED, ASINH, EXP, SINH, SOFTPLUS)  # strictly, on all real numbers
+_FARTHEST = 1e9  # where a place is looked for
+_HALVINGS = 100  # of that
+_NEAR = range(46, 16, -3)  # a place is moved by these powers of 1/2 until it is proved
+_ROWS = 4096  # more of them take too long in rational numbers
+
+
+class _Row(NamedTuple):
+    """constant + sum of the coefficients times f(z_i), exactly."""
+
+    terms: dict[int, Fraction]  # by i, none of them 0
+    constant: Fraction
+
+    @property
+    def compares(self) -> bool:
+        """Whether it is a multiple of f(z_i) - f(z_j)."""
+        return len(self.terms) == 2 and not self.constant and not sum(self.terms.values())
+
+
+def take_off_end(query: Query) -> Query:
+    """The query about what the last function is applied to, met wherever this one is; the same
+    query if the network does not end in such a function, or a row asks for something else."""
+    network = query.network
+    last = len(network.layers)
+    if not last or network.output.sources != (last,):
+        return query
+    curve = network.activations[-1]
+    if not isinstance(curve, Curve) or curve not in _INCREASING:
+        return query
+    rows = _rows(network.output)
+    if rows is None or not all(row.compares or len(row.terms) == 1 for row in rows):
+        return query
+    signs, offsets = _before(rows, network.layers[-1].outputs, curve)
+    if not bool(offsets.isfinite().all()):
+        return query
+    like = network.output.bias
+    signs, offsets = signs.to(like), rounded_down(offsets, like.dtype).to(like.device)
+    output = Combination(network.layers[-1], signs, offsets)
+    layers, activations = network.layers[:-1], network.activations[:-1]
+    return replace(query, network=Network(layers, output, network.inputs, activations))
+
+
+def _rows(output: AffineMap) -> list[_Row] | None:
+    """The rows of the last map, if each of its results reads one value."""
+    inner = output.inner if isinstance(output, Combination) else output
+    if not isinstance(inner, Dense) or inner.defect is not None or output.outputs > _ROWS:
+        return None
+    matrix = inner.weights[0]
+    if bool((matrix != 0).sum(-1).gt(1).any()):
+        return None
+    read = matrix.abs().argmax(-1, keepdim=True)
+    parts = (part.flatten().tolist() for part in (read, matrix.gather(-1, read), inner.bias))
+    values = [
+        _Row({i: Fraction(weight)} if weight else {}, Fraction(bias))
+        for i, weight, bias in zip(*parts, strict=True)
+    ]
+    if not isinstance(output, Combination):
+        return values
+    found = [_Row({}, Fraction(offset)) for offset in output.offset.tolist()]
+    places = torch.nonzero(output.rows)
+    factors = output.rows[places[:, 0], places[:, 1]].tolist()
+    for (number, result), factor in zip(places.tolist(), factors, strict=True):
+        found[number] = _added(found[number], values[result], Fraction(factor))
+    return found
+
+
+def _added(row: _Row, value: _Row, factor: Fraction) -> _Row:
+    terms = dict(row.terms)
+    for i, weight in value.terms.items():
+        terms[i] = terms.get(i, Fraction()) + factor * weight
+    return _Row({i: w for i, w in terms.items() if w}, row.constant + factor * value.constant)
+
+
+def _before(rows: Sequence[_Row], width: int, curve: Curve) -> tuple[Tensor, Tensor]:
+    """Signs [rows, width] and offsets [rows] of what the rows ask of z, at most 0 wherever they
+    are; an offset is infinite where no place is proved."""
+    signs = torch.zeros(len(rows), width, dtype=torch.float64)
+    bounding = [number for number, row in enumerate(rows) if not row.compares]
+    limits, directions = list[Fraction](), list[int]()
+    for number, row in enumerate(rows):
+        for i, weight in row.terms.items():
+            signs[number, i] = 1 if weight > 0 else -1
+            if not row.compares:
+                limits.append(-row.constant / weight)
+                directions.append(1 if weight > 0 else -1)
+    offsets = torch.zeros(len(rows), dtype=torch.float64)
+    if bounding:
+        places = _places(curve, limits, directions)
+        moved = [-d * t for d, t in zip(directions, places, strict=True)]
+        offsets[bounding] = torch.tensor(moved, dtype=torch.float64)
+    return signs, offsets
+
+
+def _places(curve: Curve, limits: Sequence[Fraction], directions: Sequence[int]) -> list[float]:
+    """A place t for each limit c with f(t) >= c, or with f(t) <= c where the direction is -1;
+    infinite where none is proved."""
+    within = [curve.range[0] < c < curve.range[1] for c in limits]
+    near = [float(c) if ok else 0.0 for c, ok in zip(limits, within, strict=True)]
+    sought = torch.tensor(near, dtype=torch.float64)
+    low, high = torch.full_like(sought, -_FARTHEST), torch.full_like(sought, _FARTHEST)
+    for _ in range(_HALVINGS):
+        middle = low / 2 + high / 2
+        above = curve.value(middle) >= sought
+        low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+    found = [inf] * len(limits)
+    way = torch.tensor(directions, dtype=torch.float64)
+    for power in _NEAR:
+        trial = high + way * (1 + high.abs()) * 2.0**-power
+        fan = curve.fan(trial.unsqueeze(0), trial.unsqueeze(0))
+        bounds = zip(trial.tolist(), fan.least[0].tolist(), fan.greatest[0].tolist(), strict=True)
+        for number, (place, least, greatest) in enumerate(bounds):
+            if isfinite(found[number]) or not within[number]:
+                continue
+            proved = least if directions[number] > 0 else greatest
+            if isfinite(proved) and (Fraction(proved) - limits[number]) * directions[number] >= 0:
+                found[number] = place
+    return found
