@@ -78,7 +78,7 @@ def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int)
     maximum = MAXIMUM[norm]
     growing, walking = (Certifier.of(network, engine=engine) for engine in ("split", "walk"))
     grown = as_if_large(growing).radius(x, norm=norm, maximum=maximum)
-    walked = walking.radius(x, norm=norm, maximum=maximum, timeout=1)
+    walked = walking.radius(x, norm=norm, maximum=maximum, timeout=0.3)
     assert grown.lower <= walked.upper and walked.lower <= grown.upper
     assert grown.ended in ("gap", "max")
 
@@ -102,7 +102,7 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
         for engine in ("split", "walk")
     )
     split = splitting.radius(x, maximum=2.0)
-    walked = walking.radius(x, maximum=2.0, timeout=1)
+    walked = walking.radius(x, maximum=2.0, timeout=0.5)
     assert split.lower <= walked.upper and walked.lower <= split.upper
     assert split.ended in ("gap", "max") and made
 
@@ -254,7 +254,7 @@ class Gated(torch.nn.Module):
 def test_radii_of_smooth_networks_hold_at_samples(norm: str, order: float, engine: str) -> None:
     model, x = Gated(), np.full(3, 0.3, dtype=np.float32)
     found = fgp_vnn.Certifier.of(model, x=x, engine=engine).radius(
-        x, norm=norm, maximum=2.0, gap=0.2, timeout=5
+        x, norm=norm, maximum=2.0, gap=0.2, timeout=1
     )
     assert 0 < found.lower <= found.upper < 2
     random = np.random.default_rng(0)
