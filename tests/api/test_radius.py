@@ -27,7 +27,7 @@ ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("number", [200, 2001, 2002, 2005])  # 200: no open neurons
+@pytest.mark.parametrize("number", [200, 2002])  # 200: no open neurons
 def test_every_search_ends_around_the_exact_radius_and_bounds_alone_come_near(
     norm: Norm, number: int
 ) -> None:
@@ -46,19 +46,18 @@ def test_hardly_any_memory_takes_the_walk_only_and_leaves_its_ends_valid(
     norm: Norm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fgp_vnn.budget.budget.LEAST", 0)
-    for number in range(2000, 2002):
-        made = case(number, norm)
-        for engine in ("walk", "split"):
-            certifier = Certifier.of(made.network, memory=1e-9, engine=engine)
-            for either in (certifier, as_if_large(certifier)):
-                found = either.radius(made.x, norm=norm, maximum=MAXIMUM[norm], clip=made.clip)
-                assert not wrong(found, made), (found.lower, found.upper, made.exact)
-                assert 0.3 * made.exact < found.lower and found.upper <= MAXIMUM[norm]
-                assert engine == "walk" or found.ended == "gap"
+    made = case(2001, norm)
+    for engine in ("walk", "split"):
+        certifier = Certifier.of(made.network, memory=1e-9, engine=engine)
+        for either in (certifier, as_if_large(certifier)):
+            found = either.radius(made.x, norm=norm, maximum=MAXIMUM[norm], clip=made.clip)
+            assert not wrong(found, made), (found.lower, found.upper, made.exact)
+            assert 0.3 * made.exact < found.lower and found.upper <= MAXIMUM[norm]
+            assert engine == "walk" or found.ended == "gap"
 
 
 @pytest.mark.parametrize("engine", ["walk", "split"])
-@pytest.mark.parametrize("number", [2007, 2009, 2010, 2012])
+@pytest.mark.parametrize("number", [2007, 2010])
 def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> None:
     made = case(number, "l2")
     certifier = Certifier.of(made.network, engine=engine)
@@ -71,7 +70,7 @@ def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> 
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int) -> None:
     """Without patience for a proof at the goal, the radius has to grow."""
     network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
