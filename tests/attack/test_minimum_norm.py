@@ -33,7 +33,7 @@ def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
     norm: Norm, clipped: bool
 ) -> None:
     asked, near = 0, Counter[str]()
-    for seed in range(8):
+    for seed in range(12):
         network, x = random_network((4, 7, 3), seed), random_point(4, seed)
         query = robustness_query(network, balls(x, 1.0)["l2"])
         center = torch.from_numpy(x)
@@ -54,4 +54,4 @@ def test_points_have_another_class_and_most_come_near_to_the_exact_radius(
             if exact <= 1.0:
                 near[kind] += len(found) > 0 and float(length[0]) <= 1.02 * exact
                 assert not len(found) or float(length[0]) >= exact * (1 - 1e-4)
-    assert asked >= 3 and min(near[kind] for kind in KINDS) >= 0.75 * asked
+    assert asked >= 4 and min(near[kind] for kind in KINDS) >= 0.75 * asked
