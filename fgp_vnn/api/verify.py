@@ -140,7 +140,7 @@ def _property(
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is such a file; what is too long for a name is none."""
+    """Whether the file exists; False for a text that is too long for a file name."""
     try:
         return path.exists()
     except OSError:

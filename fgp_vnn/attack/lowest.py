@@ -32,7 +32,7 @@ class Lowest:
         if not len(points):
             return
         values = query.network(points)  # [points, rows]
-        # A value that is not a number is none, and neither is one at such a point.
+        # Neither an infinite or NaN value counts, nor any value at such a point.
         good = values.isfinite() & points.isfinite().all(-1, keepdim=True)
         least, at = torch.where(good, values, torch.inf).min(0)
         lower = least < self.value

@@ -119,7 +119,7 @@ class RayWorker:
 
 
 def _network(name: str) -> tuple[str, bytes]:
-    """The name and the content of a network in one file; where there is none, the file itself."""
+    """The name and the content of a network as one file; the file as it is if unreadable."""
     path = Path(name)
     try:
         return path.name.removesuffix(".gz"), read_model(path)

@@ -22,7 +22,7 @@ from fgp_vnn.network.activations.base import RELU, Activation
 
 
 class Constraints(NamedTuple):
-    """Those of one layer, or of several side by side; a sign of 0 is none."""
+    """Those of one layer, or of several side by side; a sign of 0 means no constraint."""
 
     sign: Tensor  # [batch, 1, constraints]
     point: Tensor | None  # [batch, 1, constraints]; None where all are 0

@@ -19,7 +19,7 @@ class _Files(NamedTuple):
     reclaimable: str  # the line of memory.stat with the bytes of files that can be dropped
 
 
-_NONE = 1 << 62  # bytes from which on a limit of the first version is none
+_NONE = 1 << 62  # bytes; cgroup v1 writes a limit this large for "unlimited"
 _FIRST = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _SECOND = _Files("memory.max", "memory.current", "inactive_file")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.text import Text
@@ -17,16 +15,7 @@ from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.score import (
-    SCORE_TITLES,
-    Disagreement,
-    Runs,
-    Score,
-    disagreements,
-    known_answers,
-    score_texts,
-    scores,
-)
+from fgp_vnn.bench.score import Runs, disagreements, known_answers, scores
 from fgp_vnn.bench.timing import Timing, speed
 from fgp_vnn.bench.tools import Tool
 from fgp_vnn.bench.truth import Truth, read_truth
@@ -39,6 +28,7 @@ from fgp_vnn.cli.bench import (
     stop_on_termination,
 )
 from fgp_vnn.cli.output import complain
+from fgp_vnn.cli.score_lines import disagreement_line, score_csv, score_lines
 
 EXAMPLE = "fgp-vnn compare benchmarks/mnist_fc --tool ours=. --tool other=/opt/other"
 
@@ -95,19 +85,20 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, OSError):
         complain(f"what is done is in {_out(args)}: the same command resumes")
         raise
-    return _concluded(args, instances, console)
+    return _report(args, instances, console)
 
 
 @dataclass(frozen=True)
 class _Sources:
-    """Where results come from, by the names of the tools, in order."""
+    """Where results come from."""
 
     tools: Sequence[Tool]
-    tables: Mapping[str, Path]
-    about: Mapping[str, str]
+    tables: Mapping[str, Path]  # published results, by the name of the tool
+    about: Mapping[str, str]  # machine and limit of published results, by the name of the tool
 
 
 def _sources(args: argparse.Namespace) -> _Sources:
+    """Return the tools and tables that the options name; raise InputError if they do not fit."""
     from fgp_vnn.bench.tools import find_tool
 
     folders, files = _pairs("--tool", args.tool), _pairs("--results", args.results)
@@ -134,7 +125,8 @@ def _run_all(
     truth: Truth,
     console: Terminal,
 ) -> None:
-    """Run what has no result yet, and write down what the comparison consists of."""
+    """Run the instances that have no result yet; before and after, write the description of the
+    comparison (tools, machines, rules)."""
     from fgp_vnn.bench.compare import measure_startup, published, run_tools, write_published
     from fgp_vnn.bench.comparison import (
         Comparison,
@@ -154,12 +146,12 @@ def _run_all(
     runs = [*earlier_runs(out), made]
     year = args.rules or read_rules(out).year
 
-    def note() -> None:
+    def write_description() -> None:
         timings = _timings(sources, tables, out, machine_words(made))
         content = Comparison(str(args.benchmark.resolve()), year, timings, revisions, runs)
         write_comparison(out, content)
 
-    note()
+    write_description()
     measure_startup(sources.tools, out, args.startup)
     settings = {"benchmark": str(args.benchmark.resolve()), "timeout": args.timeout}
     for step in run_tools(instances, sources.tools, truth, out, settings, made):
@@ -170,16 +162,14 @@ def _run_all(
             line += f" {record.run_time:.2f} s  {name}"
             text = Text(f"{line}  ({record.reason})" if record.reason else line)
             console.print(text, soft_wrap=True)
-    note()
+    write_description()
 
 
 def _timings(
     sources: _Sources, tables: Mapping[str, Sequence[Record]], out: Path, here: str
 ) -> dict[str, Timing]:
-    """Return how each tool is timed: cold, where its results are from, or as a table says.
-
-    `here` is the machine of results that are still to come.
-    """
+    """Return how the times of each tool were measured, by its name: as its earlier results or its
+    published table say, else on the machine `here`."""
     from fgp_vnn.bench.compare import read_startup
     from fgp_vnn.bench.comparison import run_timing
 
@@ -202,17 +192,17 @@ def _timings(
     return timings
 
 
-def _concluded(args: argparse.Namespace, instances: Sequence[Instance], console: Terminal) -> int:
-    """Print the table and what is to be said of it; return 1 if a verdict is wrong."""
+def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Terminal) -> int:
+    """Print scores, times and disagreements of all results; return 1 if a verdict is wrong."""
     from fgp_vnn.bench.comparison import read_rules, read_runs, read_timings
 
     out = _out(args)
     rules, timings = read_rules(out), read_timings(out)
-    runs = _only(read_runs(out), instances)
+    runs = _restricted(read_runs(out), instances)
     table, conflicts = scores(runs, rules), disagreements(runs, rules)
-    write_bytes(out / "summary.csv", summary_csv(table).encode(), "summary")
+    write_bytes(out / "summary.csv", score_csv(table).encode(), "summary")
     if not args.quiet:
-        for row in summary_lines(table):
+        for row in score_lines(table):
             console.print(row, soft_wrap=True)
         lines = [f"{rules}; {known_answers(runs, rules)} of {len(instances)} answers are known"]
         lines += [f"{tool}: {timing}" for tool, timing in timings.items()]
@@ -221,46 +211,8 @@ def _concluded(args: argparse.Namespace, instances: Sequence[Instance], console:
         for line in lines:
             console.print(Text(line), soft_wrap=True)
     for conflict in conflicts:
-        console.print(_sentence(conflict), soft_wrap=True)
+        console.print(disagreement_line(conflict), soft_wrap=True)
     return 1 if any(conflict.wrong for conflict in conflicts) else 0
-
-
-def summary_lines(table: Sequence[Score]) -> list[Text]:
-    """Return the scores as lines of a table, as wide as it has to be: no number is cut."""
-    rows = [["tool", *SCORE_TITLES.values()]]
-    rows += [[score.tool, *score_texts(score).values()] for score in table]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    styles = ["bold", *("bold red" if score.wrong else "" for score in table)]
-    lines = []
-    for row, style in zip(rows, styles, strict=True):
-        numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
-        lines.append(Text("  ".join([row[0].ljust(widths[0]), *numbers]), style=style))
-    return lines
-
-
-def summary_csv(table: Sequence[Score]) -> str:
-    """Return the scores as CSV, one column per field."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Score)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(score) for score in table)
-    return text.getvalue()
-
-
-def _sentence(conflict: Disagreement) -> Text:
-    claims = ", ".join(
-        f"{tool} says {claim}{', late' if tool in conflict.late else ''}"
-        for tool, claim in conflict.claims.items()
-    )
-    name = " ".join(conflict.key)
-    if not conflict.wrong:
-        truth = conflict.truth and f"it is {conflict.truth} by {conflict.evidence}"
-        known = truth or "nothing here decides it"
-        return Text(f"DISAGREEMENT: {name}: {claims}; {known}", style="yellow")
-    why = "".join(f"; {tool}: {reason}" for tool, reason in conflict.reasons.items())
-    truth = f"; it is {conflict.truth} by {conflict.evidence}" if conflict.truth else ""
-    text = f"WRONG VERDICT by {', '.join(conflict.wrong)}: {name}: {claims}{truth}{why}"
-    return Text(text, style="bold white on red")
 
 
 def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
@@ -276,7 +228,8 @@ def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _only(runs: Runs, instances: Sequence[Instance]) -> Runs:
+def _restricted(runs: Runs, instances: Sequence[Instance]) -> Runs:
+    """Return the results on these instances only."""
     wanted = {instance.key for instance in instances}
     return {
         tool: {key: record for key, record in results.items() if key in wanted}

@@ -123,7 +123,7 @@ def _proving(case: Case, least: Doubles) -> Doubles | None:
     for conjunction in case.unsafe:
         own = least[begin : begin + len(conjunction.limits)]
         unmet = np.where(conjunction.strict, own >= conjunction.limits, own > conjunction.limits)
-        unmet &= own < np.inf  # a bound that overflowed, or is none, proves nothing
+        unmet &= own < np.inf  # an infinite or absent bound proves nothing
         if not unmet.any():
             return None
         weights[begin + np.where(unmet, own - conjunction.limits, -1.0).argmax()] = 1

@@ -136,7 +136,7 @@ class Problem:
     def shrink(self) -> None:
         """Drop everything that cannot matter: stable neurons, duplicate neurons, inputs."""
         self.drop_stable()
-        # What a log proves is about the neurons of the file, and merged ones are none of them.
+        # A log speaks of the neurons of the file, and merged neurons are not in the file.
         rounded_away = self.strategy.shrinking.rounded_away
         merged = None if self.log.wanted else merge_opposites(self.query, self.bounds, rounded_away)
         if merged is not None:

@@ -21,8 +21,8 @@ from fgp_vnn.domain.sets import Domain
 
 
 class HalfSpaces(NamedTuple):
-    """Constraints row . (x - center) + value <= 0 of each case; a row of zeros is none, and with an
-    infinite error it stands for one whose numbers overflowed."""
+    """Constraints row . (x - center) + value <= 0 of each case. A row of zeros constrains nothing;
+    with an infinite error it stands for one whose numbers overflowed."""
 
     rows: Tensor  # [cases, constraints, inputs]
     values: Tensor  # [cases, constraints]

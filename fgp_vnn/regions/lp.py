@@ -97,7 +97,7 @@ class _Region:
         # With the errors: a constraint that is 0 up to rounding is met with equality, if at all.
         reach = domain.outer_support(self._even.rows) + self._even.values.abs() + self._even.errors
         size = reach[0].double().cpu().numpy()
-        # Of zeros alone it is none, though a support that is rounded up is above 0.
+        # A constraint of zeros is left out; its support, rounded up, is above 0 all the same.
         some = (even[0] != 0).any(-1) | (even[1] != 0) | (even[2] != 0)
         self._kept = np.flatnonzero(some & (size > 0) & np.isfinite(size))
         self._size = size[self._kept]

@@ -44,7 +44,7 @@ _NEURONS = tested(
     "engine/test_smooth_splits::what_cannot_be_split_any_more_stays_open",
 )
 _MANY = tested("engine/many.py", "engine/test_many")
-_DECISIONS = tested("network/onnx/decisions.py", "network/test_decisions")
+_CHOICES = tested("network/onnx/piecewise_choices.py", "network/test_decisions")
 _PIECEWISE = tested(
     "network/onnx/piecewise.py", "network/test_decisions", "network/test_smooth_operators"
 )
@@ -125,19 +125,19 @@ ACTIVATIONS: tuple[Change, ...] = (
     ),
     (
         "a choice is mirrored",
-        _DECISIONS,
+        _CHOICES,
         "(first, second) if found.above",
         "(second, first) if found.above",
     ),
     (
         "a jump is left out",
-        _DECISIONS,
+        _CHOICES,
         '("Step", after.start, ends[1] - ends[0])',
         '("Step", after.start, 0 * ends[1])',
     ),
     (
         "a value of a single place is passed over",
-        _DECISIONS,
+        _CHOICES,
         "if not min(ends) <= value <= max(ends):",
         "if False:",
     ),

@@ -209,7 +209,7 @@ def test_a_target_counts_alone_and_a_set_of_all_is_the_same_as_none(flat: Path) 
     certifier = fgp_vnn.Certifier.of(flat)
     own = certifier.certify(x, epsilon=0).label
     others = [c for c in range(3) if c != own]
-    for epsilon in (0.2, 0.5, 1.0, 3.0):
+    for epsilon in (0.2, 1.0):
         whole = certifier.certify(x, epsilon=epsilon, norm="linf").status
         each = [certifier.certify(x, epsilon=epsilon, norm="linf", target=t) for t in others]
         assert whole == certifier.certify(x, epsilon=epsilon, norm="linf", target=others).status

@@ -46,12 +46,13 @@ def test_verify_says_unknown_and_names_the_option(
 ) -> None:
     monkeypatch.setattr("fgp_vnn.api.verify.run", ask_torch)
     model, prop, results = small_model(tmp_path), small_property(tmp_path), tmp_path / "out.txt"
-    assert main(["verify", str(model), str(prop), "--results", str(results)]) == 0
+    words = ["verify", str(model), str(prop), "--results", str(results), "--timeout", "0.5"]
+    assert main(words) == 0
     said = capsys.readouterr().out
     assert said.startswith("unknown") and "--memory" in said and said.count("\n") == 1
     assert results.read_text().split()[0] == "unknown"
     with pytest.raises(InputError, match="out of memory"):
-        fgp_vnn.verify(model, prop)
+        fgp_vnn.verify(model, prop, timeout=0.5)
 
 
 @GREEDY

@@ -27,7 +27,7 @@ ORDERS: dict[Norm, float] = {"l2": 2, "linf": np.inf, "l1": 1}
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("number", [200, 2001, 2002, 2005])  # 200: no open neurons
+@pytest.mark.parametrize("number", [200, 2002])  # 200: no open neurons
 def test_every_search_ends_around_the_exact_radius_and_bounds_alone_come_near(
     norm: Norm, number: int
 ) -> None:
@@ -46,19 +46,18 @@ def test_hardly_any_memory_takes_the_walk_only_and_leaves_its_ends_valid(
     norm: Norm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fgp_vnn.budget.budget.LEAST", 0)
-    for number in range(2000, 2002):
-        made = case(number, norm)
-        for engine in ("walk", "split"):
-            certifier = Certifier.of(made.network, memory=1e-9, engine=engine)
-            for either in (certifier, as_if_large(certifier)):
-                found = either.radius(made.x, norm=norm, maximum=MAXIMUM[norm], clip=made.clip)
-                assert not wrong(found, made), (found.lower, found.upper, made.exact)
-                assert 0.3 * made.exact < found.lower and found.upper <= MAXIMUM[norm]
-                assert engine == "walk" or found.ended == "gap"
+    made = case(2001, norm)
+    for engine in ("walk", "split"):
+        certifier = Certifier.of(made.network, memory=1e-9, engine=engine)
+        for either in (certifier, as_if_large(certifier)):
+            found = either.radius(made.x, norm=norm, maximum=MAXIMUM[norm], clip=made.clip)
+            assert not wrong(found, made), (found.lower, found.upper, made.exact)
+            assert 0.3 * made.exact < found.lower and found.upper <= MAXIMUM[norm]
+            assert engine == "walk" or found.ended == "gap"
 
 
 @pytest.mark.parametrize("engine", ["walk", "split"])
-@pytest.mark.parametrize("number", [2007, 2009, 2010, 2012])
+@pytest.mark.parametrize("number", [2007, 2010])
 def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> None:
     made = case(number, "l2")
     certifier = Certifier.of(made.network, engine=engine)
@@ -71,14 +70,14 @@ def test_exact_ends_meet_at_the_exact_radius_in_l2(number: int, engine: str) -> 
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_bundles_handed_on_to_larger_radii_cover_the_ball(norm: Norm, seed: int) -> None:
     """Without patience for a proof at the goal, the radius has to grow."""
     network, x = random_network((5, 10, 8, 4), seed), random_point(5, seed)
     maximum = MAXIMUM[norm]
     growing, walking = (Certifier.of(network, engine=engine) for engine in ("split", "walk"))
     grown = as_if_large(growing).radius(x, norm=norm, maximum=maximum)
-    walked = walking.radius(x, norm=norm, maximum=maximum, timeout=1)
+    walked = walking.radius(x, norm=norm, maximum=maximum, timeout=0.3)
     assert grown.lower <= walked.upper and walked.lower <= grown.upper
     assert grown.ended in ("gap", "max")
 
@@ -102,7 +101,7 @@ def test_bounds_made_anew_where_levels_rise_are_sound(
         for engine in ("split", "walk")
     )
     split = splitting.radius(x, maximum=2.0)
-    walked = walking.radius(x, maximum=2.0, timeout=1)
+    walked = walking.radius(x, maximum=2.0, timeout=0.5)
     assert split.lower <= walked.upper and walked.lower <= split.upper
     assert split.ended in ("gap", "max") and made
 
@@ -254,7 +253,7 @@ class Gated(torch.nn.Module):
 def test_radii_of_smooth_networks_hold_at_samples(norm: str, order: float, engine: str) -> None:
     model, x = Gated(), np.full(3, 0.3, dtype=np.float32)
     found = fgp_vnn.Certifier.of(model, x=x, engine=engine).radius(
-        x, norm=norm, maximum=2.0, gap=0.2, timeout=5
+        x, norm=norm, maximum=2.0, gap=0.2, timeout=1
     )
     assert 0 < found.lower <= found.upper < 2
     random = np.random.default_rng(0)

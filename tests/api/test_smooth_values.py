@@ -42,7 +42,7 @@ def loaded(seed: int) -> tuple[LoadedNetwork, Tensor]:
 
 
 @pytest.mark.parametrize("method", ["plain", "optimised", "split"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_ranges_hold_at_samples(method: str, seed: int) -> None:
     network, values = loaded(seed)
     found = fgp_vnn.bounds(network, BOX, method=method, gap=1e-2, timeout=30)

@@ -75,7 +75,7 @@ def test_without_the_attack_a_counterexample_is_not_proved_away(
     model: str, prop: str, truth: str, options: dict[str, Any]
 ) -> None:
     verdict = fgp_vnn.verify(
-        BENCHMARK / model, BENCHMARK / prop, timeout=1, engine="walk", attack=False, **options
+        BENCHMARK / model, BENCHMARK / prop, timeout=0.3, engine="walk", attack=False, **options
     )
     assert verdict.status != "unsat"
     if verdict.status == "sat":

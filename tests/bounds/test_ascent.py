@@ -69,7 +69,7 @@ def raise_bounds(
 @pytest.mark.parametrize("domain_kind", DOMAINS)
 @both_steps
 @kinds
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 10_000))
 def test_it_never_falls_below_the_plain_bound_and_stays_valid(
     kind: str, ascent: Ascent, domain_kind: str, seed: int

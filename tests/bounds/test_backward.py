@@ -37,7 +37,7 @@ WIDTHS = (5, 4, 3)
 @domain_kinds
 @kinds
 @pytest.mark.parametrize("backward_pass", [False, True])
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(seed=seeds)
 def test_root_bounds_hold_at_every_point(
     kind: str, domain_kind: str, backward_pass: bool, seed: int

@@ -74,8 +74,8 @@ def split(budget: Budget) -> None:
 
 def regions(budget: Budget) -> None:
     query = query_of(300, 300, 300, 4)
-    signs = torch.ones(60, 600, dtype=torch.int8)
-    disjunct = torch.zeros(60, dtype=torch.int64)
+    signs = torch.ones(30, 600, dtype=torch.int8)
+    disjunct = torch.zeros(30, dtype=torch.int64)
     effort = Effort(10)
     decide_regions(query, signs, disjunct, nothing, budget, effort)
 
@@ -111,7 +111,7 @@ def convolutions() -> Network:
     b = Builder((1, 1, 8, 8))
     wide = b.op("Relu", b.op("Conv", "x", b.random(256, 1, 3, 3), pads=[1] * 4))
     narrow = b.op("Relu", b.op("Conv", wide, b.random(8, 256, 5, 5), pads=[2] * 4))
-    many = b.op("Relu", b.op("Conv", narrow, b.random(512, 8, 5, 5), strides=[8, 8]))
+    many = b.op("Relu", b.op("Conv", narrow, b.random(256, 8, 5, 5), strides=[8, 8]))
     return load_network(b.model(many), dense_entries=0).network
 
 

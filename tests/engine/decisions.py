@@ -62,7 +62,7 @@ ENGINES: dict[str, Decide] = {
     "walk without alternating projections": pipeline(engine="walk", alternate=False),
     "first boundary": pipeline(engine="walk", variant="first-boundary", alternate=False),
 }
-ON_EVERY_MACHINE = ("neurons", "inputs", "walk", "walk without alternating projections")
+ON_EVERY_MACHINE = ("neurons", "inputs", "walk without alternating projections")
 DOMAINS = ("box", "thin box", "l2", "l1", "clipped l2", "clipped l1")
 CASES = {
     f"{kind} {seed}{' close' if close else ''}": (kind, seed, close)

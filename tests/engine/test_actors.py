@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from fgp_vnn.network.maps.matrix import compressed
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.strategy import Sharing
 from tests.engine.test_crew import accounted_for, by_inputs, by_neurons, nearly
+from tests.helpers.command_line import MODEL, SAFE
 from tests.helpers.places import ROOT
 from tests.helpers.random_cases import exact_confirm
 
@@ -163,17 +163,9 @@ def test_a_search_that_was_sent_goes_on_as_it_would_have_here(begin: Any) -> Non
     ("missing", "said"), [(True, "pip install 'fgp-vnn[cluster]'"), (False, "not an empty text")]
 )
 def test_a_cluster_that_is_not_there_is_one_line(
-    missing: bool,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    missing: bool, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    folder = tmp_path / "example"
-    assert main(["demo", "--files", str(folder)]) == 0
-    capsys.readouterr()
-    files = [str(folder / "model.onnx"), str(folder / "property.vnnlib")]
-    assert main(["verify", *files, "--cluster", *([] if missing else [""])]) == 2
+    assert main(["verify", str(MODEL), str(SAFE), "--cluster", *([] if missing else [""])]) == 2
     error = capsys.readouterr().err
     assert said in error and len(error.strip().splitlines()) == 1

@@ -26,7 +26,7 @@ CLEAR = [f for f in FAMILIES if f not in ("tie", "strict tie")]
 def test_every_random_case_is_decided_as_the_oracle_has_it(name: str) -> None:
     seen: Counter[str] = Counter()
     lps = 0
-    for number in range(40):
+    for number in range(24):
         if FAMILIES[number % len(FAMILIES)] not in CLEAR:
             continue
         case = random_case(number)
@@ -36,7 +36,7 @@ def test_every_random_case_is_decided_as_the_oracle_has_it(name: str) -> None:
         assert outcome.status == case.truth, f"case {number}, {case.family}: {outcome.reason}"
         seen[case.truth] += 1
         lps += outcome.statistics["lps"]
-    assert seen["sat"] > 5 and seen["unsat"] > 5
+    assert seen["sat"] > 3 and seen["unsat"] > 3
     assert lps or "walk" not in name or "without" not in name
 
 
@@ -45,13 +45,13 @@ def test_every_random_case_is_decided_as_the_oracle_has_it(name: str) -> None:
 @pytest.mark.parametrize("name", ["neurons", "walk without alternating projections"])
 def test_balls_are_decided_as_polygons_in_and_around_them_have_it(name: str, kind: str) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(14):
+    for seed in range(8):
         query = make_query(kind, seed)
         expected = truth(query)
         status = ENGINES[name](query).status
         assert expected in ("unclear", status)
         seen[expected] += 1
-    assert seen["sat"] > 2 and seen["unsat"] > 2
+    assert seen["sat"] > 1 and seen["unsat"] > 1
 
 
 @pytest.mark.parametrize("name", ENGINES)

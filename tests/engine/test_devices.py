@@ -56,11 +56,12 @@ def is_there(*tensors: torch.Tensor) -> None:
         assert tensor.device.type == GPU.type
 
 
-both = pytest.mark.parametrize("domain_kind", DOMAINS)
-kinds = pytest.mark.parametrize("kind", KINDS[:2])
+each = pytest.mark.parametrize(
+    ("kind", "domain_kind"), [(KINDS[k % 2], domain) for k, domain in enumerate(DOMAINS)]
+)
 
 
-@both
+@pytest.mark.parametrize("domain_kind", DOMAINS)
 def test_domains_stay_on_their_device(domain_kind: str) -> None:
     with fake_mode():
         _, domain = on_gpu("chain", domain_kind)
@@ -70,8 +71,7 @@ def test_domains_stay_on_their_device(domain_kind: str) -> None:
         is_there(domain.projection(rows, rows[:, 0]), domain.least(rows, rows[:, 0]))
 
 
-@both
-@kinds
+@each
 def test_forms_of_regions_stay_on_their_device(kind: str, domain_kind: str) -> None:
     with fake_mode():
         network, domain = on_gpu(kind, domain_kind)
@@ -82,8 +82,7 @@ def test_forms_of_regions_stay_on_their_device(kind: str, domain_kind: str) -> N
         is_there(*gradient(network, x, torch.ones(4, 3, device=GPU)))
 
 
-@both
-@kinds
+@each
 def test_linear_bounds_stay_on_their_device(kind: str, domain_kind: str) -> None:
     with fake_mode():
         network, domain = on_gpu(kind, domain_kind)
@@ -102,8 +101,7 @@ def test_linear_bounds_stay_on_their_device(kind: str, domain_kind: str) -> None
         is_there(*backward_neurons(network, domain, 1, neurons, lines, rounding=rounding))
 
 
-@both
-@kinds
+@each
 def test_the_ascent_stays_on_its_device(kind: str, domain_kind: str) -> None:
     with fake_mode():
         network, domain = on_gpu(kind, domain_kind)

@@ -116,7 +116,7 @@ def test_after_the_deadline_at_most_one_pass_is_begun(
     # One map at a time has its intervals, and a step of an attack is a pass forward, back and
     # forward again.
     most = 3 * MAPS if attack else MAPS + 4
-    for limit in range(1, 250, 13):
+    for limit in range(1, 250, 29):
         work.clear()
         begin(query, Settings(attack=attack), Working(limit, 1 << 30, work), strategy)
         assert len(work) <= limit + most, work[limit:]

@@ -25,15 +25,11 @@ from radius_check import case as radius_case
 from tests.engine.decisions import CASES, DOMAINS, ENGINES, RADII, make_query, suits, truth
 from tests.helpers.random_networks import generator
 
-VARIANTS = 6  # of each case: every engine gets one
-# MKL_CBWR, ATEN_CPU_CAPABILITY, threads; what is empty is not set. Every value of each is there:
-# one chooses how matrices are multiplied, one how all else is computed, and neither sees the other.
-MACHINES = [
-    ("", "default", 2),
-    ("COMPATIBLE", "", 1),
-    ("AVX2", "default", 1),
-    ("AVX512", "", 1),
-]
+VARIANTS = 6  # every engine gets one of every second case
+# MKL_CBWR, ATEN_CPU_CAPABILITY, threads; what is empty is not set. The first chooses how matrices
+# are multiplied, the second how all else is computed, and neither sees the other. The best that the
+# processor has is what all other tests run with.
+MACHINES = [("", "default", 2), ("COMPATIBLE", "", 1), ("AVX2", "default", 1)]
 SWITCHES = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OMP_NUM_THREADS")
 
 
@@ -56,23 +52,20 @@ def exact_radii() -> str:
     "number", range(len(MACHINES)), ids=lambda n: "-".join(map(str, MACHINES[n]))
 )
 def test_every_machine_decides_alike(number: int) -> None:
-    """Each case is decided by one of the first three."""
-    machine = MACHINES[number]
-    if machine[0] == "AVX512" and torch.backends.cpu.get_cpu_capability() != "AVX512":
-        pytest.skip("the processor has no AVX-512")
-    switches = dict(zip(SWITCHES, map(str, machine), strict=True))
+    """Each case is decided by one of them."""
+    switches = dict(zip(SWITCHES, map(str, MACHINES[number]), strict=True))
     environment = {k: v for k, v in os.environ.items() if k not in SWITCHES}
     environment |= {name: value for name, value in switches.items() if value}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.decisions", exact_radii(), str(number % 3)],
+        [sys.executable, "-m", "tests.engine.decisions", exact_radii(), str(number)],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
     said = json.loads(run.stdout)
-    assert said == {name: expected(name) for name in said} and len(said) > 24
+    assert said == {name: expected(name) for name in said} and len(said) > 18
 
 
 def shaken(query: Query, seed: int) -> Query:
@@ -125,14 +118,14 @@ def moved_domain(domain: Domain, source: torch.Generator) -> Domain:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_shaken_in_the_last_bits_a_question_is_decided_alike(kind: str) -> None:
-    for case, which in CASES.items():
+    for number, (case, which) in enumerate(CASES.items()):
         if which[0] != kind:
             continue
         query = make_query(*which)
         engines = [name for name in ENGINES if suits(name, query)]
         right = truth(query)
         assert right != "unclear"
-        for variant in range(VARIANTS):
+        for variant in range(number % 2, VARIANTS, 2):
             name = engines[variant % len(engines)]
             outcome = ENGINES[name](shaken(query, variant))
             assert outcome.status == right, (case, variant, name, outcome.reason)

@@ -85,13 +85,13 @@ def test_every_engine_agrees_with_the_oracle(settings: dict[str, object]) -> Non
 def test_no_engine_contradicts_an_exact_answer(engine: str) -> None:
     """Ties, slivers, thin boxes, layers of very different size, boundaries through the centre."""
     decided = 0
-    for seed in range(2000, 2024):
+    for seed in range(2000, 2016):
         case = random_case(seed)
         settings = Settings(engine=engine, attack=False)
         verdict = solve(case.query, exact_confirm(case.query), settings, Ticking(50))
         assert not wrong(verdict.status, case.truth)
         decided += verdict.status in ("sat", "unsat")
-    assert decided > 6
+    assert decided > 4
 
 
 @pytest.mark.parametrize("engine", ["auto", "split", "walk"])

@@ -11,7 +11,7 @@ from torch import nn
 
 import fgp_vnn
 from fgp_vnn.bounds.backward import root_bounds
-from fgp_vnn.budget.budget import UNLIMITED, Budget
+from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.activations.base import RELU
@@ -23,6 +23,7 @@ from fgp_vnn.strategy import Hidden, Inputs, Neurons, Slopes, Strategy
 from tests.helpers.random_networks import generator, normal
 from tests.helpers.smooth_networks import smooth_case
 from tests.helpers.solving import search_neurons, solve
+from tests.helpers.ticking import Ticking
 
 NEURONS = Strategy(inputs=Inputs(few=-1, some=-1))  # these are split before inputs are
 LARGE = Strategy(
@@ -36,7 +37,7 @@ OFF = Settings(attack=False)
 def test_no_verdict_contradicts_a_sample(part: int, strategy: Strategy) -> None:
     for number in range(10 * part, 10 * part + 6):
         case = smooth_case(number)
-        verdict = solve(case.query, lambda points: None, OFF, Budget.of(0.3, None), strategy)
+        verdict = solve(case.query, lambda points: None, OFF, Ticking(40), strategy)
         if case.seen < -1e-9:
             assert verdict.status != "unsat", (number, case.names)
 
@@ -76,8 +77,8 @@ def test_splits_prove_what_bounds_leave_open() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_a_sample_meets_stays_open(seed: int) -> None:
     """Of a bundle in which no ReLU is left, nothing says that it is a region."""
-    status, bundles, reason = search(mixed(seed, -1e-3), 150)
-    assert status == "unknown" and "bundles are open" in reason and bundles >= 150
+    status, bundles, reason = search(mixed(seed, -1e-3), 60)
+    assert status == "unknown" and "bundles are open" in reason and bundles >= 60
 
 
 def test_what_cannot_be_split_any_more_stays_open() -> None:
@@ -111,7 +112,7 @@ def test_smooth_neurons_alone_are_split_up_to_the_exact_least_value() -> None:
         assert place > -1 and exact < 0.4 - 0.1
     status, bundles, _ = search(bent(float(exact) - 0.02), 2000)
     assert status == "unsat" and bundles > 1
-    assert search(bent(float(exact) + 1e-7), 200)[0] == "unknown"
+    assert search(bent(float(exact) + 1e-7), 80)[0] == "unknown"
 
 
 def test_inputs_with_a_kink_at_the_centre_of_their_box_are_split() -> None:

@@ -20,7 +20,7 @@ from tests.engine.test_crew import nearly
 SPLIT = Settings(attack=False, engine="split")
 
 
-def problem(soon: float, most: int | None, margin: float = 0.05) -> Problem:
+def problem(soon: float, most: int | None, margin: float = 0.1) -> Problem:
     """A problem with its first bounds, whose short search has so many bundles."""
     strategy = Strategy(
         short=Neurons(batch=8, most=most),
@@ -44,15 +44,15 @@ def shortly(asked: Problem) -> Verdict | None:
 
 @pytest.mark.slow
 def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over() -> None:
-    for soon, most in ((0.0, None), (0.3, 140)):
+    for soon, most in ((0.0, None), (0.3, 90)):
         verdict = shortly(problem(soon, most))
         assert verdict is not None and verdict.status == "unsat"
-    assert shortly(problem(0.0, 140)) is None
+    assert shortly(problem(0.0, 90)) is None
 
 
 def test_what_is_expected_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "fgp_vnn"):
-        shortly(problem(0.0, 140))
+        shortly(problem(0.0, 90))
     told = [str(getattr(record, "stage", "")) for record in caplog.records]
     assert any("more to bound" in line and "its turn is over" in line for line in told)
 

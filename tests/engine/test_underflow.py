@@ -55,7 +55,7 @@ def test_coefficients_that_vanish_prove_nothing(tmp_path: Path, name: str, make:
     model, prop = make(tmp_path / "n.onnx"), tmp_path / "p.vnnlib"
     prop.write_text(box([(-1, 1)], 1, "(>= Y_0 5e-15)"))
     assert load_network(model).runtime.run(np.ones(1, np.float32))[0] > 5e-15
-    verdict = fgp_vnn.verify(model, prop, attack=False, timeout=5, **OPTIONS[name])
+    verdict = fgp_vnn.verify(model, prop, attack=False, timeout=0.5, **OPTIONS[name])
     assert verdict.status in ("sat", "unknown", "timeout")
 
 
@@ -75,5 +75,5 @@ def test_no_point_is_robust_by_underflow(tmp_path: Path) -> None:
     for engine in ("auto", "split", "walk", "bounds"):
         off = {"attack": False} if engine in ("auto", "split") else {}
         certifier = Certifier.of(model, engine=engine, **off)
-        result = certifier.certify(np.zeros(1), epsilon=1.0, norm="linf", timeout=5)
+        result = certifier.certify(np.zeros(1), epsilon=1.0, norm="linf", timeout=0.5)
         assert result.status != "robust"

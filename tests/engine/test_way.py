@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -24,7 +25,10 @@ POINTS = str(BENCHMARK / "points.npz")
 EPSILON = 0.102  # around the first point: no counterexample, and linear bounds do not show it
 CLASS = 3
 FIRST = ["--norm", "linf", "--first", "1"]
-SECONDS = {"split": "60", "walk": "5"}  # splits come to their end, the walk does not
+
+
+class Enough(BaseException):
+    """Ends a walk, which does not come to its end by itself."""
 
 
 @pytest.fixture
@@ -54,6 +58,8 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def explored(self: Ground, words: object) -> object:
         if stack()[-1].endswith(".explore"):  # the loop itself, and not what it asks for
             found.append(stack())
+            if len(found) == 20:
+                raise Enough
         return regions(self, words)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Ground, "regions", explored)
@@ -77,7 +83,8 @@ def test_the_three_questions_reach_a_search_by_one_way_of_few_hops(
     taken: dict[str, list[list[str]]] = {}
     for name, command in commands.items():
         ways.clear()
-        assert main([*command, "--engine", engine, "--timeout", SECONDS[engine]]) == 0
+        with suppress(Enough):
+            assert main([*command, "--engine", engine, "--timeout", "60"]) == 0
         taken[name] = list(ways)
         assert taken[name], f"{name} does not search"
         assert max(map(len, taken[name])) <= HOPS, max(taken[name], key=len)

@@ -234,7 +234,7 @@ CASES: list[Row] = [
     ("max pool 1d padded", LINE, (8, 11), lambda b: b.op(
         "MaxPool", "x", kernel_shape=[4], strides=[2], pads=[1, 2])),
     ("max pool 1d", LINE, (11,), lambda b: b.op("MaxPool", "x", kernel_shape=[3], strides=[3])),
-    ("global max pool", IMAGE, (8, 13), lambda b: b.op("GlobalMaxPool", "x")),
+    ("global max pool", (1, 2, 3, 4), (8, 13), lambda b: b.op("GlobalMaxPool", "x")),
     ("leaky relu", VECTOR, (8, 13, 16), lambda b: b.op("LeakyRelu", "x", alpha=0.1)),
     ("leaky relu default", VECTOR, (13,), lambda b: b.op("LeakyRelu", "x")),
     ("prelu", IMAGE, (8, 9, 16), lambda b: b.op("PRelu", "x", b.random(4, 1, 1))),

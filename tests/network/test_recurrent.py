@@ -14,6 +14,7 @@ from tests.helpers.network_models import Builder
 
 STEPS, READ, HIDDEN = 3, 2, 4
 GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
+WAYS = {"reverse": 1, "bidirectional": 2}
 
 
 def _saved(
@@ -47,13 +48,22 @@ def test_states_are_those_of_onnxruntime(kind: str, start: bool, tmp_path: Path)
     _agrees(load_network(_saved(tmp_path, kind, start=start)))
 
 
-@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
-@pytest.mark.parametrize("kind", GATES)
-def test_steps_in_the_other_direction(kind: str, direction: str, tmp_path: Path) -> None:
-    ways = 2 if direction == "bidirectional" else 1
-    for output in (0, 1):
-        path = _saved(tmp_path, kind, ways=ways, output=output, direction=direction)
-        _agrees(load_network(path))
+@pytest.mark.parametrize(
+    ("kind", "direction", "output"),
+    [
+        *(("RNN", direction, output) for direction in WAYS for output in (0, 1)),
+        *(
+            (kind, *way)
+            for kind in ("GRU", "LSTM")
+            for way in (("reverse", 0), ("bidirectional", 1))
+        ),
+    ],
+)
+def test_steps_in_the_other_direction(
+    kind: str, direction: str, output: int, tmp_path: Path
+) -> None:
+    path = _saved(tmp_path, kind, ways=WAYS[direction], output=output, direction=direction)
+    _agrees(load_network(path))
 
 
 def test_the_last_inner_state_of_an_lstm(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ BENCHMARKS = {
     "lsnc_relu": 6,
 }
 
-SOME = 20  # files of a benchmark, or a few more: its others are of the same make
+SOME = 5  # files of a benchmark, or a few more: its others are of the same make
 # Samples of 2.0 that are refused, and why; all others are read.
 REFUSED: dict[str, tuple[type[InputError], str]] = {
     "adaptive_cruise_control_non_linear_2026/vnnlib/instance_1": (

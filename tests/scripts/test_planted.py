@@ -28,7 +28,7 @@ SPIKES = [
 @pytest.mark.parametrize("spike", SPIKES, ids=lambda spike: spike.name)
 @pytest.mark.parametrize("engine", planted.ENGINES)
 def test_no_engine_calls_a_spike_safe(spike: Planted, engine: str, tmp_path: Path) -> None:
-    verdict = verify(*spike.write(tmp_path), engine=engine, attack=False, timeout=0.5)
+    verdict = verify(*spike.write(tmp_path), engine=engine, attack=False, timeout=0.2)
     assert verdict.status != "unsat"
 
 

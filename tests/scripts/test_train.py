@@ -166,9 +166,9 @@ def test_the_regularisers_do_what_they_are_for() -> None:
     """MMR moves region boundaries away; the stability loss leaves fewer unstable neurons."""
     x = inputs("16x2", 100)
     plain, margin, stable = (
-        train(Recipe("16x2", method, epochs=12), DIGITS) for method in ("standard", "mmr", "stable")
+        train(Recipe("16x2", method, epochs=6), DIGITS) for method in ("standard", "mmr", "stable")
     )
-    euclidean = train(Recipe("16x2", "mmr", epochs=12, norm="l2", epsilon=0.4), DIGITS)
+    euclidean = train(Recipe("16x2", "mmr", epochs=6, norm="l2", epsilon=0.4), DIGITS)
 
     @torch.no_grad()
     def nearest(model: torch.nn.Sequential, norm: str = "linf") -> float:

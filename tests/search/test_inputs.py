@@ -53,7 +53,7 @@ def split(query: Query, budget: Budget | None = None, batch: int = 256) -> Outco
 @pytest.mark.parametrize("batch", [2, 256])
 def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, batch: int) -> None:
     seen: set[str] = set()
-    for seed in range(16):
+    for seed in range(10):
         query = random_query(seed, domain_kind)
         exact = least_worst(query, polytope(query.domain))
         outcome = split(query, batch=batch)
@@ -117,7 +117,7 @@ def test_other_domains_are_refused() -> None:
 @pytest.mark.parametrize("coarse", [True, False])
 def test_random_cases_are_decided_as_an_exact_oracle_has_it(coarse: bool) -> None:
     decided = 0
-    cases = [random_case(seed) for seed in range(1000, 1032)]
+    cases = [random_case(seed) for seed in range(1000, 1016)]
     for case in cases:
         if not isinstance(case.query.domain, Box):
             continue

@@ -127,7 +127,7 @@ def test_points_at_which_neurons_are_split_lie_inside_their_intervals() -> None:
 
 def test_narrower_intervals_have_tighter_bounds() -> None:
     tighter = 0
-    for number in range(16):
+    for number in range(8):
         query, setting, root = set_up(number, 4)
         if query.network.piecewise_linear:
             continue

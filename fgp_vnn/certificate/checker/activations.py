@@ -21,7 +21,7 @@ from fgp_vnn.certificate.checker.forms import (
     wide,
 )
 
-NO_BOUND = float(np.finfo(np.float32).max)  # a bound as large as float32 goes is none
+NO_BOUND = float(np.finfo(np.float32).max)  # the largest float32 as a bound means "no bound"
 
 
 def leaky_relu(call: Call) -> Form:
@@ -67,7 +67,7 @@ def products(call: Call, left: Form, right: Form) -> Form:
 
 
 def clipped(call: Call) -> Form:
-    """low + relu(z - low) - relu(z - high), without the bounds that are none."""
+    """low + relu(z - low) - relu(z - high), without the parts whose bound is absent."""
     low, high = call.number("min", 1, -np.inf), call.number("max", 2, np.inf)
     if not low <= high:
         raise UnsupportedError("a lower bound that is not below the upper one")

@@ -32,7 +32,7 @@ Underflow. Inside of an E_k it is covered by SMALL, which is added to it and to 
 sizes are made of: the halves in an interval are off by 2^-1075, times weights of any size. All
 others move a bound by less than 2^-1074 times a vector each. TINY covers them as long as no vector
 exceeds LARGE; beyond it nothing is proved. Overflow: a constant that is not finite stays so, and a
-coefficient makes the error infinite or NaN, since no E_k is 0; such a bound is none (`proved`).
+coefficient makes the error infinite or NaN, since no E_k is 0: it proves nothing (`proved`).
 
 Shapes: rows [batch, rows, n]; bounds, slopes, signs and multipliers [batch or 1, n].
 """

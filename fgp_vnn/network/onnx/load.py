@@ -25,7 +25,7 @@ from fgp_vnn.network.onnx.affinity import check_affine
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
-from fgp_vnn.network.onnx.decisions import DECIDED, write_decisions
+from fgp_vnn.network.onnx.conditions import CONDITIONAL, write_conditions
 from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.normal_form import normal_form
@@ -113,11 +113,11 @@ def _load(
     written = graph.output
     softmax = clean_graph(graph, whole=whole)
     bound = {} if fixed is None else bind_fixed(graph, fixed)
-    write_decisions(graph)
+    write_conditions(graph)
     write_out(graph)
     rewrite(graph)
     _check_finite(graph)
-    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT | DECIDED)
+    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT | CONDITIONAL)
     network, ends = normal_form(graph, dense_entries=dense_entries, watch=watch)
     output_shape = graph.shapes.get(written, (network.outputs,))
     x = sample(network.inputs)

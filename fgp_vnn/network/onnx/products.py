@@ -16,7 +16,7 @@ RESHAPES = {"Identity", "Reshape"}
 
 
 def factors_of(graph: CutGraph, cut: AffinePart) -> list[Tensor]:
-    """The matrices of a chain of products of vectors, the last one first; [] if it is none."""
+    """The matrices of a chain of matrix-vector products, the last one first; [] for other parts."""
     factors: list[Tensor] = []
     for node in cut.inside:
         varying = [n for n in node.all_input_nodes if n in graph.varying]

@@ -16,7 +16,7 @@ from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label, make_node
 from fgp_vnn.network.onnx.groups import ABSENT, pool_groups, reduction_groups
 
-_NO_BOUND = float(np.finfo(np.float32).max)  # a clip to all that float32 has is none
+_NO_BOUND = float(np.finfo(np.float32).max)  # a clip at the largest float32 clips nothing
 
 
 @dataclass
@@ -110,7 +110,7 @@ def _clip(w: _Writer, node: NodeProto, given: dict[str, Any]) -> str:
 
 
 def _clipped(w: _Writer, x: str, low: float, high: float) -> str:
-    """low + relu(x - low) - relu(x - high), without the bounds that are none."""
+    """low + relu(x - low) - relu(x - high), without the parts whose bound is absent."""
     result = x
     if low > -_NO_BOUND:
         result = w.relu(x) if low == 0 else w.put("Add", w.relu(w.put("Sub", x, low)), low)

@@ -90,7 +90,7 @@ class SeenRegions:
         return torch.tensor(fresh, dtype=torch.int64, device=self._device)
 
     def _mark(self, patterns: Tensor) -> Tensor:
-        """With a bit that no pattern has, so that an empty slot is none; flat for one word."""
+        """Patterns with one more bit set, so that none equals an empty slot; flat for one word."""
         if self._words == 1:
             return patterns[:, 0] | MARK
         marked = patterns.clone()

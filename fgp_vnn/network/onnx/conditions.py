@@ -1,0 +1,140 @@
+"""Comparisons, truth values and choices by them, written as steps.
+
+A condition becomes a number: 1 where it holds and 0 elsewhere. A choice between a and b by a
+condition c becomes b + c (a - b), unless it is a function of one tensor that `piecewise_choices`
+can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from fgp_vnn.network.onnx.graph import Graph, attributes, make_node
+from fgp_vnn.network.onnx.piecewise_choices import COMPARISONS, PiecewiseChoices
+from fgp_vnn.network.onnx.writer import Writer
+
+Makers = Mapping[str, NodeProto]  # the node that each tensor is the output of
+
+
+def write_conditions(graph: Graph) -> None:
+    """Replace conditions that depend on the input, and choices by them, in place."""
+    variables, makers = graph.variables(), graph.makers
+    choices = PiecewiseChoices(graph, makers)
+
+    def rule(node: NodeProto) -> list[NodeProto] | None:
+        if not variables & {*node.input[: 1 if node.op_type == "Where" else None]}:
+            return None
+        writer = Writer(graph)
+        if node.op_type == "Where":
+            result = _chosen(writer, node, makers, choices)
+        elif node.op_type == "Cast" and attributes(node)["to"] == TensorProto.BOOL:
+            result = _holds(writer, node.input[0], makers)
+        elif node.op_type in _RULES:
+            result = _RULES[node.op_type](writer, node)
+        else:
+            return None
+        return [*writer.nodes, make_node("Identity", [result], node.output[0])]
+
+    graph.replace(rule)
+    graph.skip_copies()
+    graph.prune()
+
+
+def _compared(w: Writer, node: NodeProto) -> str:
+    sign, equal = COMPARISONS[node.op_type]
+    a, b = node.input[::sign]
+    return w.curve("Step", w.add(a, b, "Sub"), equal=int(equal))
+
+
+def _equal(w: Writer, node: NodeProto) -> str:
+    """1 - [a > b] - [b > a]."""
+    a, b = node.input
+    above, below = (w.curve("Step", w.add(*pair, "Sub")) for pair in ((a, b), (b, a)))
+    return w.add(1.0, w.add(above, below), "Sub")
+
+
+def _not(w: Writer, node: NodeProto) -> str:
+    return w.add(1.0, node.input[0], "Sub")
+
+
+def _and(w: Writer, node: NodeProto) -> str:
+    """relu(a + b - 1)."""
+    both = w.add(w.add(_number(w, node.input[0]), _number(w, node.input[1])), 1.0, "Sub")
+    return w.curve("Relu", both)
+
+
+def _or(w: Writer, node: NodeProto) -> str:
+    """1 - relu(1 - a - b)."""
+    both = w.add(_number(w, node.input[0]), _number(w, node.input[1]))
+    return w.add(1.0, w.curve("Relu", w.add(1.0, both, "Sub")), "Sub")
+
+
+def _never(w: Writer, node: NodeProto) -> str:
+    """IsInf and IsNaN, which hold for no real number."""
+    return w.graph.constant(np.zeros(w.shape(node.input[0]), dtype=bool), "never")
+
+
+def _holds(w: Writer, name: str, makers: Makers) -> str:
+    """A condition as it is; of a number, whether it is not 0."""
+    if _is_condition(name, makers):
+        return name
+    above, below = (w.curve("Step", w.add(name, sign, "Mul")) for sign in (1.0, -1.0))
+    return w.add(above, below)
+
+
+_RULES: dict[str, Callable[[Writer, NodeProto], str]] = {
+    **dict.fromkeys(COMPARISONS, _compared),
+    "And": _and,
+    "Equal": _equal,
+    "IsInf": _never,
+    "IsNaN": _never,
+    "Not": _not,
+    "Or": _or,
+}
+CONDITIONAL = frozenset({*_RULES, "Where"})
+
+
+def _number(w: Writer, name: str) -> str | Any:
+    """A tensor, or a constant as floating-point numbers."""
+    constant = w.graph.constants.get(name)
+    return name if constant is None else constant.astype(np.float64)
+
+
+def _chosen(w: Writer, node: NodeProto, makers: Makers, choices: PiecewiseChoices) -> str:
+    """The output of a Where by a condition that depends on the input."""
+    condition, *names = map(str, node.input)
+    if _never_holds(condition, makers) and w.shape(names[1]) == w.shape(node.output[0]):
+        return names[1]
+    written = choices.write(w, node)
+    if written is not None:
+        return written
+    a, b = (_number(w, name) for name in names)
+    if isinstance(a, str) or isinstance(b, str):
+        moved = w.multiply(condition, w.add(a, b, "Sub"))
+    else:
+        moved = w.add(condition, a - b, "Mul")
+    return w.reshape(w.add(moved, b), w.shape(node.output[0]))
+
+
+def _is_condition(name: str, makers: Makers) -> bool:
+    """Whether a tensor holds truth values."""
+    made = makers.get(name)
+    if made is not None and made.op_type == "Cast":
+        return bool(attributes(made)["to"] == TensorProto.BOOL)
+    return made is not None and made.op_type in _RULES
+
+
+def _never_holds(name: str, makers: Makers) -> bool:
+    """Whether a condition holds for no real number."""
+    made = makers.get(name)
+    if made is None:
+        return False
+    if made.op_type == "Cast":
+        return _never_holds(made.input[0], makers)
+    if made.op_type == "And":
+        return any(_never_holds(operand, makers) for operand in made.input)
+    return made.op_type in ("IsInf", "IsNaN")
