@@ -159,10 +159,13 @@ class Slopes:
     bundles: Ascent = Ascent(steps=16, rate=0.2, decay=0.9, beta_rate=0.5, aim=0.3, looks=True)
     values: Ascent = Ascent(steps=12, rate=0.2, decay=0.9, beta_rate=0.5)  # least ones, distances
     # Of hidden neurons, most of which have no sign: steps that aim at 0 aim too high. On mnist_fc
-    # 256x4 (prop_9, 0.05), sum of both bounds after 64 rounds in layer 2 | 64 in 3 | 16 in 4, and
-    # seconds: as `bundles`, 3 candidates 869, 8.8 s | 1931, 6.3 s | 2040, 8.1 s; this with 3
-    # candidates 863, 5.1 s | 1919, 6.2 s | 1982, 9.3 s; with 1 860, 4.4 s | 1907, 4.7 s | 2008,
-    # 6.6 s.
+    # 256x4 (prop_9, 0.05), sum of both bounds and seconds of 64 rounds in layer 2 | 64 in 3 | 16
+    # in 4:
+    #   as `bundles`, 3 candidates: 869 in 8.8 s | 1931 in 6.3 s | 2040 in 8.1 s
+    #   6 of these steps, 3 candidates: 863 in 5.1 s | 1919 in 6.2 s | 1982 in 9.3 s
+    #   6 of these steps, 1 candidate: 860 in 4.4 s | 1907 in 4.7 s | 2008 in 6.6 s
+    # With no more steps where many neurons are closed, a neuron that is above 0 in all regions can
+    # stay without a sign.
     signs: Ascent = Ascent(
         steps=16, rate=0.2, decay=0.9, beta_rate=0.5, looks=True, few=6, many=0.6
     )
@@ -326,9 +329,9 @@ class Inputs:
     # alone: seconds for 500 boxes of nn4sys's mscn_128d are 8 with 10 and over 100 without [-]
     halvings: int = 10
     halves: int = 8  # parts of a box that may be open, on average, for that [-]
-    few: int = 16  # inputs seen by a neuron, up to which inputs are split first [a 1.00 0.98]
-    many: int = 1000  # inputs from which on they are not, however few it sees [a 1.02 1.15]
-    some: int = 64  # inputs up to which splitting them gets a turn [v 0.99 0.98]
+    few: int = 16  # inputs up to which they are split first [a 1.00 0.98]
+    some: int = 64  # up to which splitting them gets a turn [v 0.99 0.98]
+    many: int = 1000  # the same where a neuron sees `few` of them [a 1.02 1.15]
     share: float = 0.4  # of the time, at most, for that turn [-]
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
     gaps: tuple[float, ...] = (

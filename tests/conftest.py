@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -67,6 +68,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     left_out = config.getoption("--quick") and collection_path.parent == TESTS
     return True if left_out and collection_path.name in _PROCESSES else None
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: looking through it again and again took 6 % of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

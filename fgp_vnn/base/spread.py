@@ -22,8 +22,9 @@ class Spread:
         return (work(piece) for piece in pieces)
 
     def lead(self, work: Callable[[Spread], Led]) -> Led:
-        """What a function returns that is given this, and spreads several batches of pieces. Given
-        the same results, it has to ask for the same pieces again."""
+        """Run `work(self)`, which may spread several batches of pieces, and return its result.
+        Copies may run `work` too: given the same results it has to ask for the same pieces, as long
+        as time is not up."""
         return work(self)
 
     def fair(self, count: int, most: int) -> int:

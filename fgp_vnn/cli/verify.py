@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=jobs,
         metavar="N",
-        help="processes that search, once a second is not enough (default: one for each core)",
+        help="processes for bounds and searches of more than a moment (default: one for each core)",
     )
     add_cluster(parser, "search")
     add_threads(parser)

@@ -242,14 +242,20 @@ def drop_and_bound(problem: Problem) -> list[int]:
 
 def by_inputs(problem: Problem) -> bool:
     """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
-    network, few = problem.query.network, problem.strategy.inputs.few
-    if not isinstance(problem.query.domain, Box) or problem.settings.engine == "walk":
+    few = problem.query.network.inputs <= problem.strategy.inputs.few
+    return few and isinstance(problem.query.domain, Box) and problem.settings.engine != "walk"
+
+
+def inputs_have_a_turn(problem: Problem) -> bool:
+    """Whether splits of inputs get a turn after those of neurons: where there are not too many, or
+    where a neuron sees few of them."""
+    network, numbers = problem.query.network, problem.strategy.inputs
+    if not isinstance(problem.query.domain, Box) or network.inputs > numbers.many:
         return False
-    if network.inputs > problem.strategy.inputs.many:
-        return False  # a filter sees few of them, and there are many
-    if problem.log.wanted and network.inputs > few:
-        return False  # without clipping, which a certificate cannot hold, too many boxes
-    return _seen_inputs(network) <= few
+    if network.inputs <= numbers.some:
+        return True
+    # Without clipping, which a certificate cannot hold, there are too many boxes.
+    return not problem.log.wanted and _seen_inputs(network) <= numbers.few
 
 
 def _seen_inputs(network: Network) -> float:

@@ -67,8 +67,8 @@ class Problem:
 
     @property
     def spread(self) -> Spread:
-        """What does independent pieces of work: several processes, once it has taken a while, or
-        the first pieces have."""
+        """What does independent pieces of work: several processes, at once if the problem has taken
+        a while, else from the first batch on that is expected to take long."""
         numbers = self.strategy.crew
         if self.jobs < 2 or not can_fork():
             return ALONE
@@ -76,8 +76,8 @@ class Problem:
         return ForkedSpread(self.jobs, numbers.worth, rate=0.0 if tiny else math.inf)
 
     def spread_out(self, work: Callable[[Spread], Led]) -> Led:
-        """What a function returns that spreads pieces of work. Its processes last as long as it,
-        but where proofs are kept: these would be sent to each of them."""
+        """Return what `work` returns. Its processes last until it ends; where proofs are kept, each
+        batch has new ones, since lasting ones would be sent every proof."""
         return work(self.spread) if self.log.wanted else self.spread.lead(work)
 
     @property
@@ -104,8 +104,8 @@ class Problem:
             self.enter(*reduce_inputs(self.query))
 
     def take_off_end(self) -> None:
-        """Drop a strictly increasing function at the end, if the rows allow it; what a log or
-        float32 semantics speak of are all functions of the file."""
+        """Drop a strictly increasing function at the end, if the rows allow it; not for a log or
+        float32 semantics, which are about the whole file."""
         if not self.log.wanted and not self.settings.float32_semantics:
             self.query = take_off_end(self.query)
 

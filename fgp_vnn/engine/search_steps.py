@@ -10,7 +10,7 @@ from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, refine
+from fgp_vnn.engine.bounding import by_inputs, drop_and_bound, inputs_have_a_turn, refine
 from fgp_vnn.engine.linearised import nearly_affine
 from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
@@ -75,7 +75,7 @@ def _walk_options(problem: Problem, regions: int | None) -> WalkOptions:
 
 
 def split_few_inputs(problem: Problem) -> Verdict | None:
-    """Splits of inputs, where a neuron sees few of them."""
+    """Splits of inputs, where there are few of them."""
     if not by_inputs(problem):
         return None
     return problem.report("split", run_shared(problem, _input_splits(problem, problem.budget)))
@@ -135,14 +135,13 @@ def split_linearised(problem: Problem, budget: Budget) -> Verdict:
 def split_shortly(problem: Problem) -> Verdict | None:
     """Splits of neurons and, if that does not end, of inputs: neither way is always the better one,
     so each gets its turn."""
-    inputs = problem.strategy.inputs
     search = _short_splits(problem, problem.budget)
     outcome = run_shared(problem, search)
     verdict = _kept(problem, search, outcome)
     if not outcome.unfinished or problem.budget.expired():
         return verdict
-    if isinstance(problem.query.domain, Box) and problem.query.network.inputs <= inputs.some:
-        other = _input_splits(problem, problem.budget.share(inputs.share))
+    if inputs_have_a_turn(problem):
+        other = _input_splits(problem, problem.budget.share(problem.strategy.inputs.share))
         verdict = problem.report("split", run_shared(problem, other))
     return verdict if verdict.status in ("sat", "unsat") else None
 
@@ -183,6 +182,7 @@ def sharpen(problem: Problem) -> Verdict | None:
         if not problem.tightened and problem.unfinished is not None:
             problem.unfinished.only(left)
         problem.only(left)
+        # Where the second layer has waited, it may still make some neurons stable.
         if not problem.tightened and not turn.waits(1):
             break
         turn = turn.next(paid)

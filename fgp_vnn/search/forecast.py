@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _MOST = 50.0  # an exponent beyond which no end is in sight
+_AGES = 1e6  # seconds that nobody waits for
 
 
 class _Count(NamedTuple):
@@ -36,7 +37,7 @@ class Left(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        if self.bounds == math.inf:
+        if not self.seconds < _AGES:
             return "no end in sight"
         return f"about {self.bounds:.0f} more to bound in {self.seconds:.0f} s"
 

@@ -45,15 +45,14 @@ class Turn(NamedTuple):
     number: int = 0  # of turns before this one
 
     def waits(self, layer: int) -> bool:
-        """Whether a layer has no part in the turn.
-
-        What is below the second layer (number 1) is as tight in each turn, and its splits begin
-        anew: where others pay as well, it has one turn of two.
-        """
+        """Whether a layer has no part in the turn: the second layer (number 1) has every other turn
+        once a layer above it has paid. The bounds below it never change, and its splits start from
+        scratch."""
         return layer == 1 and self.number % 2 == 1 and self.paid > 2
 
     def rounds_of(self, layer: int) -> int:
-        """Splits of each row in a layer: twice as many in one that waits for every other turn."""
+        """Splits of each row in a layer: twice as many in the second one, which may wait for every
+        other turn."""
         return 2 * self.rounds if layer == 1 else self.rounds
 
     def next(self, paid: int) -> Turn:
@@ -86,7 +85,9 @@ def sharpen_layers(
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     pays, paid = strategy.hidden.pays, turn.paid
     dense = all(isinstance(layer, Dense) for layer in query.network.layers)
-    for k in (k for k in range(1, len(lower)) if not turn.waits(k)):
+    for k in range(1, len(lower)):
+        if turn.waits(k):
+            continue
         rounds = turn.rounds_of(k)
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
         neurons = torch.nonzero(known.unstable()[k][0]).flatten()

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import rounded_down
 from fgp_vnn.network.activations.curve import Curve
 from fgp_vnn.network.activations.gates import SOFTPLUS
 from fgp_vnn.network.activations.inverses import ASINH, SINH
@@ -32,6 +31,7 @@ from fgp_vnn.query import Query
 
 _INCREASING = (*S_SHAPED, ASINH, EXP, SINH, SOFTPLUS)  # strictly, on all real numbers
 _FARTHEST = 1e9  # where a place is looked for
+_LARGEST = 2**1000  # beyond it, a limit may be no float64
 _HALVINGS = 100  # of that
 _NEAR = range(46, 16, -3)  # a place is moved by these powers of 1/2 until it is proved
 _ROWS = 4096  # more of them take too long in rational numbers
@@ -59,25 +59,29 @@ def take_off_end(query: Query) -> Query:
     curve = network.activations[-1]
     if not isinstance(curve, Curve) or curve not in _INCREASING:
         return query
-    rows = _rows(network.output)
+    # Rounded to float32, a limit near the end of the range is another one.
+    rows = _rows(network.output) if network.dtype == torch.float64 else None
     if rows is None or not all(row.compares or len(row.terms) == 1 for row in rows):
         return query
     signs, offsets = _before(rows, network.layers[-1].outputs, curve)
     if not bool(offsets.isfinite().all()):
         return query
     like = network.output.bias
-    signs, offsets = signs.to(like), rounded_down(offsets, like.dtype).to(like.device)
-    output = Combination(network.layers[-1], signs, offsets)
+    output = Combination(network.layers[-1], signs.to(like), offsets.to(like))
     layers, activations = network.layers[:-1], network.activations[:-1]
     return replace(query, network=Network(layers, output, network.inputs, activations))
 
 
 def _rows(output: AffineMap) -> list[_Row] | None:
-    """The rows of the last map, if each of its results reads one value."""
+    """The rows of the last map, if each of its results reads one value, and its numbers are those
+    of the file and of the property: sums of several, which were rounded, are not."""
     inner = output.inner if isinstance(output, Combination) else output
-    if not isinstance(inner, Dense) or inner.defect is not None or output.outputs > _ROWS:
+    if not isinstance(inner, Dense) or inner.defect is not None or inner.terms is not None:
         return None
     matrix = inner.weights[0]
+    numbers = (matrix, inner.bias, output.bias)
+    if output.outputs > _ROWS or not all(bool(part.isfinite().all()) for part in numbers):
+        return None
     if bool((matrix != 0).sum(-1).gt(1).any()):
         return None
     read = matrix.abs().argmax(-1, keepdim=True)
@@ -104,8 +108,8 @@ def _added(row: _Row, value: _Row, factor: Fraction) -> _Row:
 
 
 def _before(rows: Sequence[_Row], width: int, curve: Curve) -> tuple[Tensor, Tensor]:
-    """Signs [rows, width] and offsets [rows] of what the rows ask of z, at most 0 wherever they
-    are; an offset is infinite where no place is proved."""
+    """Signs [rows, width] and offsets [rows] with signs . z + offset <= 0 wherever the row is at
+    most 0; an offset is infinite where no place is proved."""
     signs = torch.zeros(len(rows), width, dtype=torch.float64)
     bounding = [number for number, row in enumerate(rows) if not row.compares]
     limits, directions = list[Fraction](), list[int]()
@@ -126,7 +130,7 @@ def _before(rows: Sequence[_Row], width: int, curve: Curve) -> tuple[Tensor, Ten
 def _places(curve: Curve, limits: Sequence[Fraction], directions: Sequence[int]) -> list[float]:
     """A place t for each limit c with f(t) >= c, or with f(t) <= c where the direction is -1;
     infinite where none is proved."""
-    within = [curve.range[0] < c < curve.range[1] for c in limits]
+    within = [curve.range[0] < c < curve.range[1] and abs(c) < _LARGEST for c in limits]
     near = [float(c) if ok else 0.0 for c, ok in zip(limits, within, strict=True)]
     sought = torch.tensor(near, dtype=torch.float64)
     low, high = torch.full_like(sought, -_FARTHEST), torch.full_like(sought, _FARTHEST)

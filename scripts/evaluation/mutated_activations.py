@@ -44,12 +44,12 @@ _NEURONS = tested(
     "engine/test_smooth_splits::what_cannot_be_split_any_more_stays_open",
 )
 _MANY = tested("engine/many.py", "engine/test_many")
-_CHOICES = tested("network/onnx/piecewise_choices.py", "network/test_decisions")
+_CHOICES = tested("network/onnx/piecewise_choices.py", "network/test_conditions")
 _PIECEWISE = tested(
-    "network/onnx/piecewise.py", "network/test_decisions", "network/test_smooth_operators"
+    "network/onnx/piecewise.py", "network/test_conditions", "network/test_smooth_operators"
 )
 _MASKS = tested("network/onnx/softmax.py", "network/test_masks")
-_QUANTISED = tested("network/onnx/quantised.py", "network/test_decisions")
+_QUANTISED = tested("network/onnx/quantised.py", "network/test_conditions")
 
 # The name, where, the text that is there, and what takes its place.
 ACTIVATIONS: tuple[Change, ...] = (

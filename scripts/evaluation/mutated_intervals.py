@@ -109,9 +109,10 @@ INTERVALS: tuple[Change, ...] = (
         "row.constant",
     ),
     (
-        "limits rounded to the nearest",
+        "sums that were rounded are numbers of the file",
         _END,
-        "rounded_down(offsets, like.dtype)",
-        "offsets.to(like)",
+        " or inner.terms is not None",
+        "",
     ),
+    ("limits that were rounded", _END, " if network.dtype == torch.float64 else None", ""),
 )

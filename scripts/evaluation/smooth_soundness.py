@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=5000, help="how many random networks")
     parser.add_argument("--seed", type=int, default=0, help="number of the first of them")
     parser.add_argument("--ticks", type=int, default=120, help="looks at the clock of a search")
-    parser.add_argument("--broken", type=int, default=50, help="the same where nothing can end it")
+    parser.add_argument("--broken", type=int, default=120, help="the same where nothing can end it")
     chosen = parser.parse_args(argv)
     torch.set_num_threads(1)
     console, bad = Console(), list[str]()

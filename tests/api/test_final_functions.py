@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def test_limits_and_comparisons_of_outputs_are_decided_by_regions(
         found = fgp_vnn.verify(path, inputs=BOX, unsafe=y[0] >= limit, engine="walk")
         assert found.status == status, found.reason
     compared = fgp_vnn.verify(path, inputs=BOX, unsafe=y[0] <= y[1], engine="walk")
-    assert compared.status in ("sat", "unsat")
+    plain = fgp_vnn.verify(_ended(tmp_path, "Identity"), inputs=BOX, unsafe=y[0] <= y[1])
+    assert compared.status == plain.status in ("sat", "unsat")
 
 
 def test_certificates_are_about_the_whole_network(tmp_path: Path) -> None:
@@ -50,3 +52,39 @@ def test_a_value_that_only_float32_reaches_is_found(tmp_path: Path) -> None:
     path = _ended(tmp_path, "Sigmoid", scale=1000.0)
     y = fgp_vnn.variables(path)[1]
     assert fgp_vnn.verify(path, inputs=BOX, unsafe=y[0] >= 1.0).status == "sat"
+
+
+def _behind(folder: Path, kind: str, *steps: tuple[str, float]) -> Path:
+    """A function of one input, and what comes behind it."""
+    b = Builder([1, 1])
+    value = b.op(kind, b.op("MatMul", "x", b.const([[1.0]])))
+    for step, number in steps:
+        value = b.op(step, value, b.const(number))
+    return b.save(folder / "behind.onnx", value)
+
+
+def _asked(path: Path, highest: float, limit: float, **options: Any) -> str:
+    y = fgp_vnn.variables(path)[1]
+    box = ([[-1.0]], [[highest]])
+    unsafe = y[0] >= limit
+    return fgp_vnn.verify(
+        path, inputs=box, unsafe=unsafe, attack=False, timeout=2, **options
+    ).status
+
+
+def test_sums_that_were_rounded_are_no_numbers_of_the_file(tmp_path: Path) -> None:
+    """The sum is s + 0.25 for a sigmoid s of at most 0.8, and s by float64."""
+    steps = ("Add", 1e20), ("Add", 0.25), ("Add", -1e20)
+    assert _asked(_behind(tmp_path, "Sigmoid", *steps), 1.3863, 0.9) != "unsat"
+
+
+def test_a_limit_that_float32_would_move_is_not_passed(tmp_path: Path) -> None:
+    """The sigmoid of 16.5 is 1 - 6.8e-8."""
+    path = _behind(tmp_path, "Sigmoid")
+    assert _asked(path, 16.5, 0.99999992, precision="float32") != "unsat"
+    assert _asked(path, 16.5, 0.99999994) == "unsat"
+
+
+def test_limits_beyond_all_numbers_are_limits_too(tmp_path: Path) -> None:
+    assert _asked(_behind(tmp_path, "Exp", ("Mul", 1e-40)), 1.0, 1e300) == "unsat"
+    assert _asked(_behind(tmp_path, "Sigmoid"), 1.0, 1e39, precision="float32") != "sat"

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import root_bounds, shared_root_bounds
+from fgp_vnn.base.spread import ALONE, Spread
+from fgp_vnn.bounds.backward import LayerBounds, root_bounds, shared_root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.parallel.spread import ForkedSpread
+from fgp_vnn.search.best_first import forget
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Slopes, Strategy
 from tests.helpers.children import children
@@ -136,3 +140,20 @@ def test_hidden_bounds_and_their_proofs_are_those_of_one_process() -> None:
         (*alone.lower, *alone.upper), (*shared.lower, *shared.upper), strict=True
     ):
         assert torch.allclose(one, other)
+
+
+def test_led_bounds_are_those_of_one_process(caplog: pytest.LogCaptureFixture) -> None:
+    """As the steps lead them: copies ask for the same pieces, so that none is left out."""
+    query, strategy = hard_query(3), Strategy()
+    with torch.no_grad():
+        network, domain = query.network, query.domain
+        plain = root_bounds(network, domain, budget=UNLIMITED)
+        root = partial(shared_root_bounds, network, domain, None, None, UNLIMITED)
+        refined = partial(refine_layers, query, plain, strategy.slopes, UNLIMITED, None)
+        turn = partial(sharpen_layers, query, plain, Turn(4, 3), UNLIMITED, strategy, forget)
+        works: list[Callable[[Spread], LayerBounds]] = [root, refined, lambda s: turn(s).bounds]
+        for work in works:
+            alone, led = work(ALONE), ForkedSpread(2, 0.0).lead(work)
+            sides = zip((*alone.lower, *alone.upper), (*led.lower, *led.upper), strict=True)
+            assert all(torch.allclose(one, other) for one, other in sides)
+    assert not caplog.records and not children()

@@ -9,11 +9,14 @@ import torch
 
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import UNLIMITED
-from fgp_vnn.engine.bounding import bound_root
+from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.bounding import bound_root, by_inputs, inputs_have_a_turn
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.search_steps import sharpen, split_neurons, split_shortly
 from fgp_vnn.engine.settings import Settings
+from fgp_vnn.network.model import Dense, Network
+from fgp_vnn.query import ask_values
 from fgp_vnn.strategy import Hidden, Inputs, Neurons, Sharing, Strategy
 from tests.engine.test_crew import nearly
 
@@ -78,3 +81,22 @@ def test_a_search_keeps_its_way_to_the_original_input_when_the_problem_shrinks()
     for confirm in (before, asked.confirm):
         confirm(point)
     assert torch.equal(seen[0], point) and torch.equal(seen[1], point + 1)
+
+
+def test_inputs_are_split_first_only_where_there_are_few_of_them() -> None:
+    """However few of them a neuron sees: of a filter's neurons, splits decide much sooner."""
+    first = torch.eye(20, dtype=torch.float64)
+    layer = Dense((0,), (first,), torch.zeros(20).double())
+    output = Dense((1,), (torch.ones(1, 20).double(),), torch.zeros(1).double())
+    box = Box(-torch.ones(20).double(), torch.ones(20).double())
+    query = ask_values(Network((layer,), output, 20), box, 1, torch.ones(1, 1).double())
+    for inputs, first_of_all, turn in (
+        (Inputs(few=20), True, True),
+        (Inputs(few=19), False, True),
+        (Inputs(few=2, some=2), False, True),  # a neuron sees one
+        (Inputs(few=0, some=0), False, False),
+        (Inputs(few=2, some=2, many=2), False, False),
+    ):
+        strategy = Strategy(inputs=inputs)
+        asked = Problem(query, lambda points: None, SPLIT, UNLIMITED, strategy, NullLog(query))
+        assert (by_inputs(asked), inputs_have_a_turn(asked)) == (first_of_all, turn)

@@ -109,7 +109,7 @@ def check_overflow(tighten: Tighten) -> None:
 @ways
 @pytest.mark.parametrize("domain_kind", DOMAINS)
 @kinds
-@settings(max_examples=1)
+@settings(max_examples=2)  # the first is always 0
 @given(seed=st.integers(0, 10_000))
 def test_tighter_bounds_hold_at_every_point_and_never_get_looser(
     tighten: Tighten, kind: str, domain_kind: str, seed: int

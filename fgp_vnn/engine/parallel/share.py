@@ -37,6 +37,7 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
                 if not _goes_on(problem, search, left, near):
                     break
                 near = left.bounds
+                crew = crew or _hired(problem, search, enough, stack)
             if crew is not None and search.found is None:
                 crew.gather(numbers.turn)
         outcome = search.outcome()

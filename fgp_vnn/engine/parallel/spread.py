@@ -101,7 +101,7 @@ class ForkedSpread(_Measured):
             for way, process in zip(range(1, ways), self._processes, strict=False):
                 said = process.awaited(COMMON.patience * spent + self._stalled)
                 numbers = range(way, len(pieces), ways)
-                results |= zip(numbers, self._checked(said, pieces[way::ways]), strict=True)
+                results |= zip(numbers, self._checked(said, pieces, len(numbers)), strict=True)
         except (EOFError, OSError) as error:
             self._lose(error)
         finally:
@@ -115,18 +115,18 @@ class ForkedSpread(_Measured):
     def _begin(self, work: Callable[[Any], Any], pieces: Sequence[Any], ways: int) -> None:
         """Start the processes of a batch, or of all that is led from here on."""
         for way in range(1, ways if self._led is None else self.ways):
-            job: Callable[[Connection], None] = partial(_do, work, pieces[way::ways])
+            job: Callable[[Connection], None] = partial(_do, work, pieces, way, ways)
             if self._led is not None:
                 copy = _Copy(self.ways, self._worth, self._first, way, self._past)
                 job = partial(self._led, copy)
             self._processes.append(fork(job, self._processes, self.ways))
         self._past = []
 
-    def _checked(self, said: Any, pieces: Sequence[Any]) -> Sequence[Any]:
-        """The results of some pieces, if these are what a process has done."""
-        batch, done, found = said
-        if batch != self._batches or not _equal(done, pieces) or len(found) != len(pieces):
-            raise OSError("it has done something else")
+    def _checked(self, said: Any, pieces: Sequence[Any], count: int) -> Sequence[Any]:
+        """What a process has found, if it was asked for the same pieces and has done its part."""
+        batch, asked, found = said
+        if batch != self._batches or not _equal(asked, pieces) or len(found) != count:
+            raise OSError("it was asked for other pieces")
         return list(found)
 
     def _tell(self, done: _Done) -> None:
@@ -146,7 +146,7 @@ class ForkedSpread(_Measured):
 
     def _lose(self, error: Exception) -> None:
         """Go on without copies that last: later batches have processes of their own."""
-        LOG.warning("a process has died or stopped: %s", error)
+        LOG.warning("a process is left out: %s", error or "it has ended early")
         self._led, self._batches = None, 0
         self._end()
 
@@ -177,7 +177,7 @@ class _Copy(_Measured):
             ways = self._shares(pieces)
             if self._part < ways:
                 own = pieces[self._part :: ways]
-                said = self._batch, list(own), [work(piece) for piece in own]
+                said = self._batch, list(pieces), [work(piece) for piece in own]
                 self.line.send_bytes(packed(said))
             done = unpacked(self._heard.get())
         self._batch, self._rate = self._batch + 1, done.rate
@@ -198,9 +198,16 @@ def _follow(work: Callable[[Spread], Any], copy: _Copy, connection: Connection) 
     work(copy)
 
 
-def _do(work: Callable[[Piece], Result], pieces: Sequence[Piece], connection: Connection) -> None:
+def _do(
+    work: Callable[[Piece], Result],
+    pieces: Sequence[Piece],
+    way: int,
+    ways: int,
+    connection: Connection,
+) -> None:
+    """One part of a batch that is not led, and so the first one of its process."""
     start_watching("parent", end_with, connection)
-    connection.send_bytes(packed((0, list(pieces), [work(piece) for piece in pieces])))
+    connection.send_bytes(packed((0, list(pieces), [work(piece) for piece in pieces[way::ways]])))
     time.sleep(60)  # until the first process has read it, and ends this one
 
 

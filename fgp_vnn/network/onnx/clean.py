@@ -27,10 +27,6 @@ _REARRANGED = {
     "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Resize", "Slice",
     "SpaceToDepth", "Split", "Tile", "Upsample",
 }  # fmt: skip
-# Whether a number compares so with itself.
-_OF_ITSELF = {
-    "Equal": True, "Greater": False, "GreaterOrEqual": True, "Less": False, "LessOrEqual": True,
-}  # fmt: skip
 CLEANED = frozenset({*_RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
 
@@ -46,9 +42,6 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
     """Clean in place; returns the operator (Softmax or LogSoftmax) that was cut off the end, unless
     the graph is to stay whole."""
     fold(graph)
-    if any(_of_itself(node) for node in graph.nodes):
-        graph.replace(lambda node: _known(graph, node) if _of_itself(node) else None)
-        fold(graph)
     graph.prune()
     softmax = None if whole else _cut_softmax(graph)
     variables = graph.variables()
@@ -56,17 +49,6 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
     graph.skip_copies()
     graph.opset = min(graph.opset, _NEWEST)
     return softmax
-
-
-def _of_itself(node: NodeProto) -> bool:
-    """Whether a node compares a tensor with itself."""
-    return node.op_type in _OF_ITSELF and node.input[0] == node.input[1]
-
-
-def _known(graph: Graph, node: NodeProto) -> list[NodeProto]:
-    """The constant that such a comparison is."""
-    value = np.full(graph.shape(node.input[0]), _OF_ITSELF[node.op_type])
-    return [make_node("Identity", [graph.constant(value, "same")], node.output[0])]
 
 
 def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:

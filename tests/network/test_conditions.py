@@ -44,17 +44,6 @@ def test_equality_counts_as_the_comparison_says(kind: str, tmp_path: Path) -> No
     _agrees(loaded, _points(3))
 
 
-@pytest.mark.parametrize("kind", COMPARISONS)
-def test_a_comparison_of_a_tensor_with_itself_is_a_constant(kind: str, tmp_path: Path) -> None:
-    b = Builder([1, 3])
-    relu = b.op("Relu", "x")
-    held = b.op("Cast", b.op(kind, relu, relu), to=1)
-    chosen = b.op("Where", b.op("Not", b.op(kind, "x", "x")), "x", relu)
-    loaded = load_network(b.save(tmp_path / "a.onnx", b.op("Add", b.op("Mul", held, "x"), chosen)))
-    assert _names(loaded) == ["Relu"]
-    _agrees(loaded, _points(3))
-
-
 @pytest.mark.parametrize("kind", ["And", "Or"])
 def test_conditions_are_joined(kind: str, tmp_path: Path) -> None:
     b = Builder([1, 4])
