@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, unit
-from fgp_vnn.bounds.backward import LayerBounds, interval_step
+from fgp_vnn.bounds.intervals import interval_step
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 

@@ -23,7 +23,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward
+from fgp_vnn.bounds.backward import Backward, backward
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.product import Product, middle
 from fgp_vnn.network.model import Network

@@ -15,11 +15,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward
+from fgp_vnn.bounds.backward import Backward, backward
 from fgp_vnn.bounds.constraints import Constraints, Pressed, constraints, folded, unfolded, width
-from fgp_vnn.bounds.lines import push, rise
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.lines import Lines, push, rise
 from fgp_vnn.bounds.multipliers import Layout, State
 from fgp_vnn.bounds.multipliers import Multipliers as Multipliers
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.stepping import Best, Rise, steps_of
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import Box, Domain

@@ -20,10 +20,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds, shared_root_bounds
+from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.root import root_bounds, shared_root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.slopes import Rows, ascend, start
 from fgp_vnn.bounds.worth import worthwhile
 from fgp_vnn.budget.budget import Budget

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from fgp_vnn.bounds.backward import LayerBounds, backward, root_bounds
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.worth import worthwhile
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.bounding import is_large

@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from fgp_vnn.base.rounding import below
-from fgp_vnn.bounds.backward import Backward, Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import Backward, backward
 from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once, parts
 from fgp_vnn.domain.sets import Box

@@ -15,7 +15,8 @@ from torch import Tensor
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.spread import ALONE, Led, Spread
 from fgp_vnn.base.verdict import Counterexample, Status, Verdict
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.parallel.processes import Staff, can_fork
 from fgp_vnn.engine.parallel.spread import ForkedSpread

@@ -15,7 +15,7 @@ from torch import Tensor
 from fgp_vnn.attack.descent import falsify
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.engine.bounding import bound_forward, bound_root, open_disjuncts, optimise, reduce_to
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent

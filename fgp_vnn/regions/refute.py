@@ -12,7 +12,10 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive
-from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.query import Query
 

@@ -25,7 +25,7 @@ from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.reading import cells, places, read
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.slopes import first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once

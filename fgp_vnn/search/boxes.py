@@ -13,9 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Backward, LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import Backward, backward
 from fgp_vnn.bounds.forward import Forward
 from fgp_vnn.bounds.joint_products import regain
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import LayerBounds, Rounding
 from fgp_vnn.bounds.constraints import width
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.slopes import Ascended, Multipliers, Rows, ascend, first_slopes
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Domain

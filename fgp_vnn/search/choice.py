@@ -11,7 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Lines, backward
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.lines import Lines
 from fgp_vnn.bounds.slopes import Rows
 from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, cut, halves
 

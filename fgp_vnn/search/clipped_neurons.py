@@ -15,7 +15,10 @@ from torch import Tensor
 
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.backward import Backward, LayerBounds, Lines, Rounding, backward_neurons
+from fgp_vnn.bounds.backward import Backward, backward_neurons
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.lines import Lines
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.capacity import parts, rows_at_once
 from fgp_vnn.domain.caps import Caps, left_of
 from fgp_vnn.search.bundles import BoundedBundles, Setting

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive, unit
-from fgp_vnn.bounds.backward import Backward, LayerBounds
+from fgp_vnn.bounds.backward import Backward
 from fgp_vnn.bounds.curved_forms import reach
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.quadratics import Curved, bottom, least, straight, without_symbols
 from fgp_vnn.bounds.second_order import Carried, SecondOrder
 from fgp_vnn.domain.sets import Box

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive, unit
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once, parts, polyhedra_at_once
 from fgp_vnn.domain.caps import Caps, both, half_space

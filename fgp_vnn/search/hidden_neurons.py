@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.spread import ALONE, Spread
-from fgp_vnn.bounds.backward import LayerBounds
-from fgp_vnn.bounds.layers import unsteady
+from fgp_vnn.bounds.layers import LayerBounds, unsteady
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.network.activations.base import RELU

@@ -11,7 +11,7 @@ from torch import Tensor
 from fgp_vnn.attack.descent import offer
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query

@@ -20,7 +20,8 @@ from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.reading import read
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.bounds.backward import LayerBounds, Rounding
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
 from fgp_vnn.query import Query

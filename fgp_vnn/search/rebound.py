@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, unit
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.network.model import Dense, Network

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, unit
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import cached_parts, parts
 from fgp_vnn.domain.sets import Domain

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.maps.operator import Operator

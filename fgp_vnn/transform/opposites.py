@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import unit
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query

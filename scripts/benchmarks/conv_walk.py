@@ -26,7 +26,8 @@ sys.path.extend(
 import torch
 
 from fgp_vnn.base.outcome import Outcome
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import L2Ball
 from fgp_vnn.engine.classifier import margins

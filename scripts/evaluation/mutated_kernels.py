@@ -5,12 +5,12 @@ from __future__ import annotations
 from mutation import Change, tested
 
 _SIGNS = tested(
-    "bounds/passes.py",
+    "bounds/backward.py",
     "bounds/test_bundles::any_slopes_and_multipliers_give_a_bound_of_the_bundle",
 )
 _PULL = tested("bounds/lines.py", "bounds/test_backward::a_plain_bound_holds_at_every_point")
 _PROVED = tested(
-    "bounds/passes.py",
+    "bounds/backward.py",
     "bounds/test_rounding::proved_bounds_are_below_the_real_network_at_its_corners",
     "bounds/test_rounding::proved_layer_bounds_are_below_the_real_network",
     "bounds/test_rounding::overflow_proves_nothing",

@@ -162,7 +162,7 @@ SEARCH: tuple[Change, ...] = (
         "pass",
     ),
     ("what is given away is lost", _CREW, "search.frontier.put(given)", "pass"),
-    ("bounds of other neurons are believed", _SPREAD, "not _equal(done, pieces) or ", ""),
+    ("bounds of other neurons are believed", _SPREAD, "not _equal(asked, pieces) or ", ""),
     (
         "what a process keeps is forgotten once others have their part",
         _WORKER,

@@ -25,7 +25,9 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings

@@ -11,8 +11,12 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, positive, unit
-from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, interval_step, root_bounds
+from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.forward import Forward
+from fgp_vnn.bounds.intervals import interval_step
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.network.model import Combination, Dense, Network

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.forward import Forward
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Combination, Dense, Network

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import rounded_down, unit
-from fgp_vnn.bounds.backward import Backward, LayerBounds
+from fgp_vnn.bounds.backward import Backward
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import Box, Domain, L2Ball

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import larger_radius, moved_center, unit
-from fgp_vnn.bounds.backward import LayerBounds, Rounding
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.activations.powers import power

@@ -7,15 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fgp_vnn.bounds.backward import (
-    LayerBounds,
-    Lines,
-    Rounding,
-    backward,
-    backward_neurons,
-    interval_step,
-    root_bounds,
-)
+from fgp_vnn.bounds.backward import backward, backward_neurons
+from fgp_vnn.bounds.intervals import interval_step
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.lines import Lines
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from tests.helpers.exact import TOLERANCE, least, polytope

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import LayerBounds, interval_step
 from fgp_vnn.bounds.forward import Forward, pays
+from fgp_vnn.bounds.intervals import interval_step
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.budget.capacity import rows_at_once
 from fgp_vnn.domain.sets import Box, L2Ball

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.bounds import patches
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.cone import seen
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network import Operator

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Rounding, root_bounds
 from fgp_vnn.bounds.patches import PatchPass
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from tests.helpers.conv_networks import Twins, random_convolutions

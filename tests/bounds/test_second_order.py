@@ -10,9 +10,10 @@ import torch
 from mpmath import mpf, workprec
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import backward, root_bounds
+from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.curved_forms import reach
 from fgp_vnn.bounds.quadratics import least, without_symbols
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.second_order import Carried, SecondOrder, applies
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.multipliers import State
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.slopes import Ascended, Rows, ascend, start
 from fgp_vnn.bounds.stepping import Reaching, Rise
 from fgp_vnn.budget.budget import UNLIMITED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.strips import strip
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.network.activations.base import Activation

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from fgp_vnn.bounds.backward import backward, root_bounds
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.bounds.worth import worthwhile
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box

@@ -18,8 +18,9 @@ from pathlib import Path
 import torch
 
 from fgp_vnn.attack.descent import falsify
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.network import Network, load_network

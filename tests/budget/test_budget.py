@@ -19,7 +19,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import GIGABYTE, LEAST, UNLIMITED, Budget
 from fgp_vnn.budget.host import free_memory, group_limits, total_memory
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball

@@ -16,7 +16,7 @@ from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.outcome import Outcome
 from fgp_vnn.base.robustness import Norm
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, L2Ball

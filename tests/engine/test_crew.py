@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from fgp_vnn.base.outcome import Confirm
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.processes import Process, fork

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import bound_outputs

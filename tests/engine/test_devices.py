@@ -11,7 +11,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, backward_neurons, interval_step
+from fgp_vnn.bounds.backward import backward, backward_neurons
+from fgp_vnn.bounds.intervals import interval_step
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.slopes import Rows, ascend
 from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Domain, L1Ball, L2Ball

@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from fgp_vnn.attack.descent import falsify
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.query import Query, ask

@@ -8,7 +8,10 @@ import torch
 import fgp_vnn
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.robustness import Norm
-from fgp_vnn.bounds.backward import LayerBounds, Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.slopes import Rows, ascend, start
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.settings import Settings

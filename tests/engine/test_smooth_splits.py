@@ -10,7 +10,7 @@ from mpmath import mp
 from torch import nn
 
 import fgp_vnn
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.settings import Settings

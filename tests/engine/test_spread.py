@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.spread import ALONE, Spread
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds, shared_root_bounds
 from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds, shared_root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.engine.parallel.spread import ForkedSpread
 from fgp_vnn.search.best_first import forget

@@ -7,7 +7,7 @@ from torch import Tensor
 from fgp_vnn.api.boxes import BoxProblems
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.engine.bounding import bound_root
 from fgp_vnn.engine.problem import Problem

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import fgp_vnn
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network import LoadedNetwork, load_network

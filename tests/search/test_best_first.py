@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import Batch, BestFirst, Cover, Goal, Visited

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.outcome import Outcome
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.property.model import Conjunction

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import Batch, Visited

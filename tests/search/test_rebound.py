@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import LayerBounds, root_bounds
+from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.caps import Caps
 from fgp_vnn.domain.sets import L2Ball

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.search import input_rules, neuron_rules

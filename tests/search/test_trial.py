@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.search.boxes import BoundedBoxes
 from fgp_vnn.search.last_boxes import Parts
 from fgp_vnn.search.trial import Trial

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fgp_vnn.bounds.backward import root_bounds
+from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network

@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box, Domain, L2Ball
 from fgp_vnn.network.model import Dense

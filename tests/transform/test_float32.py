@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 import fgp_vnn
 from fgp_vnn.api.certify import Certifier
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.bounds.backward import Rounding, backward, root_bounds
+from fgp_vnn.bounds.backward import backward
+from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.cli.main import main
 from fgp_vnn.domain.sets import Box

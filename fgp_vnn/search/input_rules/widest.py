@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fgp_vnn.bounds.backward import Backward, LayerBounds
+from fgp_vnn.bounds.backward import Backward
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Inputs

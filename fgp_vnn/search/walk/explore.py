@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.reading import cells, counts
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import regions_at_once
 from fgp_vnn.query import Query

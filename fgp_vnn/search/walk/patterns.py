@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import positive
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.query import Query
 from fgp_vnn.search.walk import seen_regions
 

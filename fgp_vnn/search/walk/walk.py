@@ -14,7 +14,7 @@ from fgp_vnn import strategy
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.rounding import positive
 from fgp_vnn.base.verdict import Counterexample
-from fgp_vnn.bounds.backward import LayerBounds
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.query import Query
 from fgp_vnn.regions.combined import combine_constraints, excluded, misses

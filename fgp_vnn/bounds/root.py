@@ -1,0 +1,187 @@
+"""Bounds of all layers, by linear bounds of the neurons that intervals leave unstable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.base.spread import ALONE, Spread
+from fgp_vnn.bounds.backward import Begun, backward_neurons, descend
+from fgp_vnn.bounds.intervals import interval_step
+from fgp_vnn.bounds.layers import LayerBounds, unsteady
+from fgp_vnn.bounds.patches import PatchPass
+from fgp_vnn.bounds.rounding import Rounding
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import rows_at_once
+from fgp_vnn.domain.sets import Box, Domain
+from fgp_vnn.network.model import Dense, Network
+
+
+def root_bounds(
+    network: Network,
+    domain: Domain,
+    *,
+    known: LayerBounds | None = None,
+    prior: LayerBounds | None = None,
+    worth: Sequence[Tensor] | None = None,
+    backward_pass: bool = True,
+    budget: Budget,
+) -> LayerBounds:
+    """Bounds of every layer over the domain: intervals first, then one backward pass for the
+    neurons that the intervals leave unstable, as many at a time as fit into the memory.
+
+    `known` are the bounds of the first layers, if they are there already, and `prior` are bounds
+    that hold anyway. Of the layers' neurons only those of `worth` [n_k] get a backward pass, if it
+    is given. When time is up, the neurons that are left keep their intervals, and the layers that
+    are left their prior bounds or none.
+    """
+    how = _How(prior, worth, backward_pass, budget)
+    return _bound_layers(network, domain, known or LayerBounds((), ()), how)
+
+
+def shared_root_bounds(
+    network: Network,
+    domain: Domain,
+    known: LayerBounds | None,
+    worth: Sequence[Tensor] | None,
+    budget: Budget,
+    spread: Spread,
+) -> LayerBounds:
+    """The same over one domain, by processes that take some of a layer's neurons each."""
+    how = _How(None, worth, True, budget, spread)
+    return _bound_layers(network, domain, known or LayerBounds((), ()), how)
+
+
+class _How(NamedTuple):
+    """Which neurons get a backward pass, and what that may take."""
+
+    prior: LayerBounds | None
+    worth: Sequence[Tensor] | None
+    backward_pass: bool
+    budget: Budget
+    spread: Spread = ALONE
+
+
+def _bound_layers(network: Network, domain: Domain, bounds: LayerBounds, how: _How) -> LayerBounds:
+    """Bounds of every layer, given those of the first ones."""
+    rounding, most, prior = None, None, how.prior
+    if prior is not None and how.backward_pass and prior.lower:
+        most = prior.most_unstable()
+    for k in range(len(bounds.lower), len(network.layers)):
+        if how.budget.expired():
+            return _with_prior(network, bounds, prior)
+        lower, upper = interval_step(network, domain, bounds, k)
+        lower, upper = (b.reshape(-1, b.shape[-1]) for b in (lower, upper))
+        if prior is not None:
+            lower = torch.maximum(lower, prior.lower[k])
+            upper = torch.minimum(upper, prior.upper[k])
+        # Of an operator, intervals know the box around a ball only.
+        exact = k == 0 and (isinstance(network.maps[0], Dense) or isinstance(domain, Box))
+        if how.backward_pass and not exact:
+            rounding = Rounding(network, domain, bounds, rounding)
+            wanted = None if how.worth is None else how.worth[k]
+            sides = _Sides(lower, upper, wanted, None if most is None else most[k])
+            lower, upper = _tighten(network, rounding, bounds, k, sides, how)
+        bounds = bounds.followed_by(lower, upper, network.activations[k])
+    return bounds
+
+
+def _with_prior(network: Network, bounds: LayerBounds, prior: LayerBounds | None) -> LayerBounds:
+    """The bounds of the first layers, with prior bounds of the others, or infinite ones."""
+    for k in range(len(bounds.lower), len(network.layers)):
+        endless = network.output.bias.new_full((1, network.widths[k]), torch.inf)
+        sides = (-endless, endless) if prior is None else (prior.lower[k], prior.upper[k])
+        bounds = bounds.followed_by(*sides, network.activations[k])
+    return bounds
+
+
+class _Sides(NamedTuple):
+    """What is known of a layer before its backward pass."""
+
+    lower: Tensor  # [batch, n_k]
+    upper: Tensor  # [batch, n_k]
+    wanted: Tensor | None  # [n_k] the neurons that are worth a pass
+    most: int | None  # of them are unstable in a bundle, at most
+
+
+def _tighten(
+    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, sides: _Sides, how: _How
+) -> tuple[Tensor, Tensor]:
+    """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
+    lower, upper, wanted, most = sides
+    crossing = unsteady(network.activations[k], lower, upper)  # [batch, n_k]
+    if wanted is not None:
+        crossing = crossing & wanted
+    if len(crossing) == 1:
+        chosen = torch.nonzero(crossing[0]).T  # [1, most]
+    else:
+        if most is None:
+            most = int(crossing.sum(-1).max()) if len(crossing) else 0
+        # A bundle with fewer unstable neurons than another gets some stable ones bounded as well.
+        chosen = crossing.to(torch.int8).topk(most, dim=-1).indices  # [batch, most]
+    if not chosen.shape[-1] or how.budget.expired():
+        return lower, upper
+    pieces: Sequence[Tensor] = [chosen]
+    if len(crossing) == 1:
+        pieces, found = _by_pieces(network, rounding, bounds, k, chosen[0], how)
+    else:
+        found = [_pass_back(network, rounding, bounds, k, how.budget, chosen)]
+    lower, upper = lower.clone(), upper.clone()
+    for part, (low, high) in zip(pieces, found, strict=True):
+        part, low, high = (t.reshape(len(lower), -1) for t in (part, low, high))
+        lower.scatter_(-1, part, torch.maximum(lower.gather(-1, part), low))
+        upper.scatter_(-1, part, torch.minimum(upper.gather(-1, part), high))
+    return lower, upper
+
+
+def _by_pieces(
+    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, neurons: Tensor, how: _How
+) -> tuple[Sequence[Tensor], Iterable[tuple[Tensor, Tensor]]]:
+    """Neurons [m] of one bundle in pieces, and bounds of each piece: by rows that are patches,
+    where that pays."""
+    spread, patches = how.spread, _patch_pass(network, rounding, bounds, k)
+    budget = replace(how.budget, memory=how.budget.memory // spread.ways)
+    if patches.pays:
+        neurons, work = patches.by_place(neurons), partial(patches.bounds, budget=budget)
+    else:
+        work = partial(_pass_back, network, rounding, bounds, k, budget)
+    pieces = torch.split(neurons, spread.fair(len(neurons), len(neurons)))
+    return pieces, spread(work, pieces)
+
+
+def _pass_back(
+    network: Network,
+    rounding: Rounding,
+    bounds: LayerBounds,
+    k: int,
+    budget: Budget,
+    chosen: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Proved bounds of neurons [batch, m], or [m] of one bundle; infinite where time was up."""
+    chosen = chosen.reshape(-1, chosen.shape[-1])
+    some = rows_at_once(network, k, 2 * len(chosen), budget.at_once)  # two rows for a neuron
+    lines, domain = bounds.lines(), rounding.domain
+    found: list[tuple[Tensor, Tensor]] = []
+    for part in torch.split(chosen, some, dim=-1):
+        if found and budget.expired():
+            endless = bounds.lower[0].new_full(part.shape, torch.inf)
+            found.append((-endless, endless))
+        else:
+            found.append(backward_neurons(network, domain, k, part, lines, rounding=rounding))
+    low, high = (torch.cat(side, -1) for side in zip(*found, strict=True))
+    return low, high
+
+
+def _patch_pass(network: Network, rounding: Rounding, bounds: LayerBounds, k: int) -> PatchPass:
+    lines = bounds.lines()
+
+    def rest(layer: int, waiting: dict[int, Tensor], constant: Tensor, error: Tensor) -> Tensor:
+        begun = Begun(layer, waiting, constant, error)
+        return descend(network, rounding.domain, begun, lines, None, rounding).least
+
+    return PatchPass(network, k, lines, rounding, rest)
