@@ -200,9 +200,8 @@ class NeuronSplits(Divisible):
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # A certificate cannot hold bounds that are true at counterexamples only.
         clipped = neurons.clipped if some and network.piecewise_linear else 0
-        numbers = neurons.fill, neurons.near, neurons.again
+        numbers = neurons.fill, neurons.near, neurons.again, rounding_of(setting)
         goal = Decide(setting, confirm, effort, slopes.regions, clipped, *numbers)
-        goal.rounding = rounding_of(setting)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
             fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))
