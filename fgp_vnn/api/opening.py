@@ -17,9 +17,9 @@ from fgp_vnn.api.models import Model, load_model
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, load_network
-from fgp_vnn.network.activations.sigmoids import S_SHAPED
-from fgp_vnn.network.model import Combination, Dense
+from fgp_vnn.network.model import Combination
 from fgp_vnn.property.conditions import Space
+from fgp_vnn.transform.increasing import without_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ def classes(opened: Opened) -> Opened:
     of the outputs; one with a single output y becomes one with two, the threshold and y."""
     network, run = opened.network, opened.run
     threshold = opened.loaded.threshold if opened.loaded else 0.0
-    before = _before_sigmoid(network)
+    before = without_end(network)
     if network.outputs > 1:
         return opened if before is None else replace(opened, network=before)
     level = threshold
@@ -142,18 +142,3 @@ def classes(opened: Opened) -> Opened:
     wide = replace(network, output=Combination(network.output, rows, offset))
     both = Opened(wide, lambda x: np.concatenate([first, run(x)]), opened.input_shape, (2,))
     return replace(both, loaded=opened.loaded)
-
-
-def _before_sigmoid(network: Network) -> Network | None:
-    """The network without the strictly increasing function, the same for all outputs, at its end;
-    None if it does not end in one."""
-    last, output = len(network.layers), network.output
-    if not last or network.activations[-1] not in S_SHAPED or output.sources != (last,):
-        return None
-    if not isinstance(output, Dense) or output.defect is not None or bool(output.bias.any()):
-        return None
-    same = torch.eye(output.outputs, dtype=output.bias.dtype, device=output.bias.device)
-    if output.weights[0].shape != same.shape or not torch.equal(output.weights[0], same):
-        return None
-    inner = network.layers[-1]
-    return Network(network.layers[:-1], inner, network.inputs, network.activations[:-1])

@@ -53,11 +53,8 @@ def take_off_end(query: Query) -> Query:
     """The query about what the last function is applied to, met wherever this one is; the same
     query if the network does not end in such a function, or a row asks for something else."""
     network = query.network
-    last = len(network.layers)
-    if not last or network.output.sources != (last,):
-        return query
-    curve = network.activations[-1]
-    if not isinstance(curve, Curve) or curve not in _INCREASING:
+    curve = _end(network)
+    if curve is None:
         return query
     # Rounded to float32, a limit near the end of the range is another one.
     rows = _rows(network.output) if network.dtype == torch.float64 else None
@@ -68,8 +65,33 @@ def take_off_end(query: Query) -> Query:
         return query
     like = network.output.bias
     output = Combination(network.layers[-1], signs.to(like), offsets.to(like))
-    layers, activations = network.layers[:-1], network.activations[:-1]
-    return replace(query, network=Network(layers, output, network.inputs, activations))
+    return replace(query, network=_before_end(network, output))
+
+
+def without_end(network: Network) -> Network | None:
+    """The network without the function at its end, which keeps the order of the outputs; None if
+    it does not end in one, or not all outputs are values of it as they are."""
+    output = network.output
+    if _end(network) is None or not isinstance(output, Dense) or output.defect is not None:
+        return None
+    same = torch.eye(output.outputs).to(output.bias)
+    if bool(output.bias.any()) or not torch.equal(output.weights[0], same):
+        return None
+    return _before_end(network, network.layers[-1])
+
+
+def _end(network: Network) -> Curve | None:
+    """The strictly increasing function that all outputs are read from, if there is one."""
+    last = len(network.layers)
+    if not last or network.output.sources != (last,):
+        return None
+    curve = network.activations[-1]
+    return curve if isinstance(curve, Curve) and curve in _INCREASING else None
+
+
+def _before_end(network: Network, output: AffineMap) -> Network:
+    """The network that ends in the output in place of its last layer's values."""
+    return Network(network.layers[:-1], output, network.inputs, network.activations[:-1])
 
 
 def _rows(output: AffineMap) -> list[_Row] | None:

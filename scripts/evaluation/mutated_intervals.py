@@ -99,8 +99,8 @@ INTERVALS: tuple[Change, ...] = (
     (
         "functions that are not increasing are taken off",
         _END,
-        "not isinstance(curve, Curve) or curve not in _INCREASING",
-        "not isinstance(curve, Curve)",
+        "isinstance(curve, Curve) and curve in _INCREASING",
+        "isinstance(curve, Curve)",
     ),
     (
         "what a map adds is forgotten",
