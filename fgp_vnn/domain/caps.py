@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fgp_vnn.base.rounding import positive, unit
+from fgp_vnn.base.rounding import positive, rounded_down, unit
 from fgp_vnn.domain.multipliers import cut_maximiser, cut_support
 from fgp_vnn.domain.sets import Box, Domain, L2Ball, norm_of
 
@@ -163,6 +163,25 @@ def left_of(domain: Domain, weight: Tensor, value: Tensor) -> Caps:
     level = level - unit(weight.dtype).share(2 * weight.shape[-1] + 24) * level.abs()
     known = known & level.isfinite()
     return Caps(domain, torch.where(known, normal, 0.0), torch.where(known, level, 0.0))
+
+
+def recast(exact: Domain, rounded: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Weight [batch, inputs] and value [batch] of a half-space around the centre of a domain, in
+    the precision of the domain as it is rounded, and around that one's centre.
+
+    Where w . (x - c) + v <= 0 in the exact domain, w' . (x - c') + v' <= 0 holds as well for
+    v' = v + w' . (c' - c) - |w - w'| . |x - c|.
+    """
+    if rounded is exact:
+        return weight, value
+    size_of, inputs, single = unit(weight.dtype), weight.shape[-1], rounded.center.dtype
+    cast = weight.to(single)
+    wide = cast.to(weight.dtype)
+    moved = wide * (rounded.center.to(weight.dtype) - exact.center)
+    lost = exact.outer_support((weight - wide).unsqueeze(-2)).squeeze(-1)
+    sizes = value.abs() + moved.abs().sum(-1) + lost
+    gone = lost + size_of.share(inputs + 16) * sizes + size_of.lost * (4 * inputs + 16)
+    return cast, rounded_down(value + moved.sum(-1) - gone, single)
 
 
 def _scaled(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

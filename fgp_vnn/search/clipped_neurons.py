@@ -9,36 +9,63 @@ first layer keep their bounds over the whole domain, which are exact there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from fgp_vnn.base.reading import read
-from fgp_vnn.base.rounding import unit
+from fgp_vnn.base.rounding import rounded_down, unit
 from fgp_vnn.bounds.backward import Backward, backward_neurons
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.lines import Lines
 from fgp_vnn.bounds.rounding import Rounding
+from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts, rows_at_once
-from fgp_vnn.domain.caps import Caps, left_of
+from fgp_vnn.domain.caps import Caps, left_of, recast
+from fgp_vnn.domain.sets import Domain
+from fgp_vnn.network.model import Network
 from fgp_vnn.search.bundles import BoundedBundles, Setting
+from fgp_vnn.strategy import Neurons
 
 _HARDLY = 0.01  # part of what chords cost that has to be gained
 _COPIES = 2  # backward passes that take as much memory as a support over a cut domain
 
 
+@dataclass(frozen=True, eq=False)
+class Clipping:
+    """What neurons are bounded with over the caps of a search: float32 where there is a choice,
+    for they lose little by its rounding, and take half the time."""
+
+    network: Network
+    domain: Domain
+    rounding: Rounding  # over the whole domain
+    numbers: Neurons  # how many neurons, of which bundles
+
+    @classmethod
+    def of(cls, setting: Setting, numbers: Neurons) -> Clipping:
+        """That of a search."""
+        network, domain = setting.coarse or (setting.query.network, setting.query.domain)
+        rounding = Rounding(network, domain, outwards(setting.bounds, network))
+        return cls(network, domain, rounding, numbers)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a bundle may be bounded once more with the bounds that are found."""
+        return self.numbers.again < torch.inf
+
+    def most(self, bundles: int) -> int:
+        """How many neurons of each of so many bundles are bounded."""
+        return max(self.numbers.clipped, self.numbers.fill // bundles)
+
+
 def clip_neurons(
-    setting: Setting,
-    bounded: BoundedBundles,
-    at: Tensor,
-    most: int,
-    rounding: Rounding | None = None,
+    setting: Setting, clipping: Clipping, bounded: BoundedBundles, at: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
-    `at`, with those of `most` neurons of each made anew; lower > upper where there are none."""
-    network, bounds = setting.query.network, bounded.bounds.at(at)
-    caps = _caps(setting, bounded, at)
-    rounding = rounding or Rounding(network, setting.query.domain, setting.bounds)
+    `at`, with those of some neurons of each made anew; lower > upper where there are none."""
+    before, most = bounded.bounds.at(at), clipping.most(len(at))
+    bounds, caps = outwards(before, clipping.network), _caps(setting, clipping.domain, bounded, at)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
     least = whole.topk(min(most, whole.shape[-1]), -1).values[:, -1:]
@@ -52,36 +79,47 @@ def clip_neurons(
         if counts[k] and not setting.budget.expired():
             # As many in each bundle: one that needs fewer gets the next ones in the bargain.
             neurons = losses[k].topk(int(counts[k]), -1).indices
-            low, high = _over_caps(setting, caps, k, neurons, known.lines(), rounding)
+            low, high = _over_caps(clipping, caps, k, neurons, known.lines(), setting.budget)
             low = torch.fmax(lowers[k].gather(-1, neurons), low)
             high = torch.fmin(uppers[k].gather(-1, neurons), high)
             lowers[k] = lowers[k].scatter(-1, neurons, low)
             uppers[k] = uppers[k].scatter(-1, neurons, high)
         known = known.followed_by(lowers[k], torch.maximum(lowers[k], uppers[k]))
-    return torch.cat(lowers, -1), torch.cat(uppers, -1)
+    lower, upper = (torch.cat(side, -1).to(whole.dtype) for side in (lowers, uppers))
+    low, high = (torch.cat(side, -1) for side in (before.lower, before.upper))
+    return torch.maximum(lower, low), torch.minimum(upper, high)
+
+
+def outwards(bounds: LayerBounds, network: Network) -> LayerBounds:
+    """The bounds in the network's precision, rounded so that they hold."""
+    dtype = network.dtype
+    lower = tuple(rounded_down(side, dtype) for side in bounds.lower)
+    upper = tuple(-rounded_down(-side, dtype) for side in bounds.upper)
+    return replace(bounds, lower=lower, upper=upper)
 
 
 def _over_caps(
-    setting: Setting,
+    clipping: Clipping,
     caps: Caps,
     k: int,
     neurons: Tensor,
     lines: Sequence[Lines],
-    rounding: Rounding,
+    budget: Budget,
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, m] of neurons [at, m] of map number `k`, each over its cap; as
     many at a time as fit into the memory, and none once time is up."""
-    network, (bundles, count) = setting.query.network, neurons.shape
-    fit = max(1, rows_at_once(network, k, 2 * _COPIES, setting.budget.at_once))
+    network, (bundles, count) = clipping.network, neurons.shape
+    fit = max(1, rows_at_once(network, k, 2 * _COPIES, budget.at_once))
     low = torch.full(neurons.shape, -torch.inf, dtype=network.dtype, device=neurons.device)
     high = -low
     for some in parts(bundles, fit // count):
         mine = caps.at(some)
         here = [_lines_of(line, some) for line in lines]
         for these in parts(count, fit):
-            if not setting.budget.expired():
+            if not budget.expired():
+                rounding = clipping.rounding.over(mine)
                 low[some, these], high[some, these] = backward_neurons(
-                    network, mine, k, neurons[some, these], here, rounding=rounding.over(mine)
+                    network, mine, k, neurons[some, these], here, rounding=rounding
                 )
     return low, high
 
@@ -118,10 +156,10 @@ def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:
     return torch.where(rise > _HARDLY * cost, rise, 0.0).nan_to_num(0.0, 0.0, 0.0)
 
 
-def _caps(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Caps:
-    """What the bundles' linear bounds leave of the domain."""
+def _caps(setting: Setting, domain: Domain, bounded: BoundedBundles, at: Tensor) -> Caps:
+    """What the bundles' linear bounds leave of the domain, which may be rounded."""
     weight, value = lowered(linear_of(bounded))
-    return left_of(setting.query.domain, weight[at], value[at])
+    return left_of(domain, *recast(setting.query.domain, domain, weight[at], value[at]))
 
 
 def linear_of(bounded: BoundedBundles) -> Backward:

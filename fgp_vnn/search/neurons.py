@@ -30,7 +30,7 @@ from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
 from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of, set_out
 from fgp_vnn.search.choice import choose
-from fgp_vnn.search.clipped_neurons import clip_neurons, near, promised
+from fgp_vnn.search.clipped_neurons import Clipping, clip_neurons, near, promised
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
@@ -48,10 +48,7 @@ class Decide(Goal):
     confirm: Confirm
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
-    clipped: int = 0  # neurons of each open bundle that are bounded over what its bound leaves
-    fill: int = 0  # the same of all bundles of a batch together, if that is more
-    near: float = 0.0  # part of a linear bound's range that it may lack, to be worth that
-    again: float = torch.inf  # part of what it lacks that this promises, to be bounded once more
+    clipping: Clipping | None = None  # bounds neurons of open bundles over what their bounds leave
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
     unsettled: int = 0
@@ -65,7 +62,7 @@ class Decide(Goal):
 
     def first(self, count: int) -> Held:
         """What is remembered of so many bundles to begin with: their bounds, if these change."""
-        return first_bounds(self.setting.bounds, count) if self.clipped else {}
+        return first_bounds(self.setting.bounds, count) if self.clipping else {}
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.setting.query, self._local(batch.held)
@@ -79,13 +76,13 @@ class Decide(Goal):
         least = bounded.result.least.squeeze(-1)
         closed = empty | positive(least)
         visited = Visited(bounded, least, closed, {})
-        return self._clip(visited) if self.clipped else visited
+        return self._clip(visited, self.clipping) if self.clipping else visited
 
     def _local(self, held: Held) -> Setting:
         """The setting of bundles that have bounds of their own."""
-        return with_waiting(self.setting, held) if self.clipped else self.setting
+        return with_waiting(self.setting, held) if self.clipping else self.setting
 
-    def _clip(self, visited: Visited) -> Visited:
+    def _clip(self, visited: Visited, clipping: Clipping) -> Visited:
         """The same with bounds for the halves of open bundles; those that turn out to hold no
         counterexample are closed."""
         bounded, level, closed, _ = visited
@@ -93,10 +90,9 @@ class Decide(Goal):
         lower, upper = (torch.cat(side, -1) for side in (bounds.lower, bounds.upper))
         at = torch.arange(len(closed), device=closed.device)
         if self.setting.ascent.looks:
-            at = at[~closed & near(self.setting, bounded, self.near)]
+            at = at[~closed & near(self.setting, bounded, clipping.numbers.near)]
         if len(at):
-            most = max(self.clipped, self.fill // len(at))
-            low, high = clip_neurons(self.setting, bounded, at, most, self.rounding)
+            low, high = clip_neurons(self.setting, clipping, bounded, at)
             closed = closed.index_copy(0, at, closed[at] | (low > high).any(-1))
             lower = lower.index_copy(0, at, low)
             upper = upper.index_copy(0, at, torch.maximum(low, high))
@@ -105,14 +101,15 @@ class Decide(Goal):
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron to split by the clipped bounds, or -1 to bound once more. Where all neurons
         have become stable, any of them: one half is empty, and the other is bounded once more."""
-        if not self.clipped:
+        clipping = self.clipping
+        if clipping is None:
             return super().choose(visited, at)
         bounds = self._local(visited.held).bounds
         rest, neuron = torch.arange(len(at), device=at.device), torch.full_like(at, -1)
         if self._repeats:
             rise = promised(visited.bounded, bounds, at)
             lacks = -visited.level[at].clamp(max=0)
-            rest = torch.nonzero(~(rise > self.again * lacks)).flatten()
+            rest = torch.nonzero(~(rise > clipping.numbers.again * lacks)).flatten()
             at = at[rest]
         if len(at):
             crossing = torch.cat(bounds.unstable(), -1)
@@ -124,7 +121,8 @@ class Decide(Goal):
     @property
     def _repeats(self) -> bool:
         """Whether bundles may be bounded once more; not on a GPU, which asking would stall."""
-        return bool(self.clipped) and self.setting.ascent.looks and self.again < torch.inf
+        clipping = self.clipping
+        return clipping is not None and self.setting.ascent.looks and clipping.repeats
 
     def done(self, batch: Batch) -> Tensor | None:
         """None is ever closed while it waits; a mask in place of None allows a neuron of -1."""
@@ -199,9 +197,10 @@ class NeuronSplits(Divisible):
         effort = leaf_effort(strategy.projections, lp)
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # A certificate cannot hold bounds that are true at counterexamples only.
-        clipped = neurons.clipped if some and network.piecewise_linear else 0
-        numbers = neurons.fill, neurons.near, neurons.again, rounding_of(setting)
-        goal = Decide(setting, confirm, effort, slopes.regions, clipped, *numbers)
+        some = some and neurons.clipped > 0 and network.piecewise_linear
+        clipping = Clipping.of(setting, neurons) if some else None
+        rounding = rounding_of(setting)
+        goal = Decide(setting, confirm, effort, slopes.regions, clipping, rounding)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
             fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))

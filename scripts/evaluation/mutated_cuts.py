@@ -13,6 +13,7 @@ _CAPS = tested(
 _MULTIPLIERS = tested("domain/multipliers.py", "domain/test_multipliers")
 _LEFT = tested("domain/caps.py", "domain/test_multipliers")
 _CLIPPED_NEURONS = tested("search/clipped_neurons.py", "search/test_clipped_neurons")
+_RECAST = tested("domain/caps.py", "domain/test_caps")
 _WAITING = tested(
     "search/neurons.py",
     "search/test_clipped_neurons::bounds_that_wait_with_their_bundle_are_rounded_outwards",
@@ -77,6 +78,30 @@ CUTS: tuple[Change, ...] = (
     ),
     ("the other side of a half-space", _LEFT, "normal = -weight / size", "normal = weight / size"),
     (
+        "a half-space in float32 without what its weights lose",
+        _RECAST,
+        "gone = lost + size_of",
+        "gone = size_of",
+    ),
+    (
+        "a half-space around a centre that has moved",
+        _RECAST,
+        "value + moved.sum(-1) - gone",
+        "value - gone",
+    ),
+    (
+        "a half-space rounded to nearest",
+        _RECAST,
+        "rounded_down(value + moved.sum(-1) - gone, single)",
+        "(value + moved.sum(-1) - gone).to(single)",
+    ),
+    (
+        "bounds of bundles in float32 that are not rounded outwards",
+        _CLIPPED_NEURONS,
+        "tuple(rounded_down(side, dtype) for side in bounds.lower)",
+        "tuple(side.to(dtype) for side in bounds.lower)",
+    ),
+    (
         "bounds that wait rounded to nearest",
         _HELD,
         "-rounded_down(-upper, single)",
@@ -91,8 +116,8 @@ CUTS: tuple[Change, ...] = (
     (
         "bundles bounded once more where nothing is gained",
         _GAINS,
-        "~(rise > self.again * lacks)",
-        "~(rise >= self.again * lacks)",
+        "~(rise > clipping.numbers.again * lacks)",
+        "~(rise >= clipping.numbers.again * lacks)",
     ),
     (
         "bounds of other bundles beside halves",

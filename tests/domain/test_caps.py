@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.domain.caps import Caps, both, dual_norm
-from fgp_vnn.domain.sets import Box, L1Ball, L2Ball
+from fgp_vnn.domain.caps import Caps, both, dual_norm, recast
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 
 
 def normals(count: int, inputs: int, seed: int) -> Tensor:
@@ -70,3 +70,29 @@ def test_the_dual_norm_is_what_a_unit_ball_reaches() -> None:
     zero = torch.zeros(4, dtype=torch.float64)
     for ball in (L2Ball(zero, 1.0), L1Ball(zero, 1.0), Box(zero - 1, zero + 1)):
         assert torch.allclose(dual_norm(ball, rows), ball.support(rows))
+
+
+@pytest.mark.parametrize("kind", ["box", "l2", "l1"])
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_a_half_space_in_float32_holds_all_points_of_the_exact_one(kind: str, far: float) -> None:
+    """Each half-space ends at the point that is asked about, so that nothing may be lost at all."""
+    random = torch.Generator().manual_seed(int(far))
+    center = far + torch.randn(6, generator=random, dtype=torch.float64)
+    domains: dict[str, Domain] = {
+        "box": Box(center - 0.1, center + 0.1),
+        "l2": L2Ball(center, 0.1),
+        "l1": L1Ball(center, 0.1),
+    }
+    exact = domains[kind]
+    rounded = exact.to("cpu", torch.float32)
+    weight = torch.randn(500, 6, generator=random, dtype=torch.float64)
+    points = exact.maximiser(weight.unsqueeze(1)).squeeze(1)
+    points = exact.center + torch.rand(500, 1, generator=random).double() * (points - exact.center)
+    value = -(weight * (points - exact.center)).sum(-1)
+    cast, level = recast(exact, rounded, weight, value)
+    assert cast.dtype == level.dtype == torch.float32
+    reached = (cast.double() * (points - rounded.center.double())).sum(-1) + level.double()
+    assert bool((reached <= 0).all())
+    assert float(reached.min()) > -1e-5 * (1 + far)
+    same = recast(exact, exact, weight, value)
+    assert torch.equal(same[0], weight) and torch.equal(same[1], value)

@@ -13,7 +13,14 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import Batch, Visited
 from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, halves, set_out
-from fgp_vnn.search.clipped_neurons import clip_neurons, lowered, near, promised
+from fgp_vnn.search.clipped_neurons import (
+    Clipping,
+    clip_neurons,
+    lowered,
+    near,
+    outwards,
+    promised,
+)
 from fgp_vnn.search.leaves import leaf_effort
 from fgp_vnn.search.neurons import Decide
 from fgp_vnn.search.waiting_bounds import waiting_bounds
@@ -50,7 +57,12 @@ def example(kind: str, seed: int, size: float = 1.2) -> tuple[Query, Setting, Bu
 def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[BoundedBundles, Tensor, Tensor]:
     bounded = bound(setting, bundles)
     at = torch.arange(len(bundles.signs))
-    return bounded, *clip_neurons(setting, bounded, at, most)
+    return bounded, *clip_neurons(setting, clipping(setting, most), bounded, at)
+
+
+def clipping(setting: Setting, most: int) -> Clipping:
+    """So many neurons of each bundle."""
+    return Clipping.of(setting, Neurons(clipped=most, fill=0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,7 +128,8 @@ def decide(setting: Setting, **numbers: float) -> Decide:
     """A goal whose bundles are all worth clipping."""
     setting = replace(setting, ascent=replace(setting.ascent, looks=True))
     effort = leaf_effort(Strategy().projections, False)
-    return Decide(setting, lambda points: None, effort, Slopes().regions, near=1e9, **numbers)  # type: ignore[arg-type]
+    chosen = Clipping.of(setting, replace(Neurons(fill=0, again=torch.inf, near=1e9), **numbers))  # type: ignore[arg-type]
+    return Decide(setting, lambda points: None, effort, Slopes().regions, chosen)
 
 
 def visited(goal: Decide, bundles: Bundles) -> Visited:
@@ -246,12 +259,25 @@ def test_what_rounding_may_have_added_is_taken_off_a_linear_bound() -> None:
 def test_bounds_that_wait_with_their_bundle_are_rounded_outwards() -> None:
     _, setting, _ = example("linf", 0)
     effort = leaf_effort(Strategy().projections, False)
-    goal = Decide(setting, lambda points: None, effort, Slopes().regions, clipped=4, near=1.0)
+    goal = Decide(setting, lambda points: None, effort, Slopes().regions, clipping(setting, 4))
     held = goal.first(3)
     assert held["lower"].dtype == torch.float32
     lower, upper = (torch.cat(s, -1) for s in (setting.bounds.lower, setting.bounds.upper))
     assert bool((held["lower"].double() <= lower).all())
     assert bool((held["upper"].double() >= upper).all())
+
+
+def test_bounds_in_float32_are_rounded_outwards() -> None:
+    _, setting, _ = example("linf", 0)
+    assert setting.coarse is not None
+    found = clipping(setting, 4)
+    assert found.network.dtype == torch.float32
+    bounds = outwards(setting.bounds, found.network)
+    for side, exact in ((bounds.lower, setting.bounds.lower), (bounds.upper, setting.bounds.upper)):
+        assert all(part.dtype == torch.float32 for part in side)
+        apart = torch.cat([a.double() - b for a, b in zip(side, exact, strict=True)], -1)
+        assert bool((apart <= 0 if side is bounds.lower else apart >= 0).all())
+        assert bool((apart != 0).any())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -263,7 +289,7 @@ def test_linear_bounds_that_overflow_clip_nothing(kind: str) -> None:
     none = torch.full_like(linear.least, -torch.inf)
     lost = replace(bounded, result=bounded.result._replace(linear=linear._replace(least=none)))
     at = torch.arange(len(bundles.signs))
-    lower, upper = clip_neurons(setting, lost, at, 8)
+    lower, upper = clip_neurons(setting, clipping(setting, 8), lost, at)
     points = sample(setting.query.domain, 5000, 1)
     z = torch.cat(list(setting.query.network.preactivations(points))[:-1], -1)
     for number, signs in enumerate(bundles.signs):
