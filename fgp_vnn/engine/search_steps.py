@@ -32,13 +32,15 @@ def walk_first(problem: Problem) -> Verdict | None:
 
 
 def walk_few(problem: Problem) -> Verdict | None:
-    """The walk, if so few neurons are unstable that it ends at once."""
+    """The walk, if so few neurons are unstable that it ends at once. Splits have their turn where
+    projections leave a boundary open: they need none near the edge of a property."""
     few = problem.unstable <= problem.strategy.walk.few_neurons
     few = few and problem.query.network.piecewise_linear
     # What the walk reaches, it reaches by continuity, which float32 does not have.
     if not few or problem.settings.float32_semantics:
         return None
-    return walk(problem)
+    verdict = walk(problem)
+    return None if verdict.status == "unknown" else verdict
 
 
 def walk(problem: Problem, regions: int | None = None) -> Verdict:

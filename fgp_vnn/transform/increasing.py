@@ -72,12 +72,17 @@ def without_end(network: Network) -> Network | None:
     """The network without the function at its end, which keeps the order of the outputs; None if
     it does not end in one, or not all outputs are values of it as they are."""
     output = network.output
-    if _end(network) is None or not isinstance(output, Dense) or output.defect is not None:
+    if _end(network) is None or not isinstance(output, Dense) or not _from_file(output):
         return None
     same = torch.eye(output.outputs).to(output.bias)
     if bool(output.bias.any()) or not torch.equal(output.weights[0], same):
         return None
     return _before_end(network, network.layers[-1])
+
+
+def _from_file(output: Dense) -> bool:
+    """Whether its numbers are those of the file: sums of several, which were rounded, are not."""
+    return output.defect is None and output.terms is None
 
 
 def _end(network: Network) -> Curve | None:
@@ -96,9 +101,9 @@ def _before_end(network: Network, output: AffineMap) -> Network:
 
 def _rows(output: AffineMap) -> list[_Row] | None:
     """The rows of the last map, if each of its results reads one value, and its numbers are those
-    of the file and of the property: sums of several, which were rounded, are not."""
+    of the file and of the property."""
     inner = output.inner if isinstance(output, Combination) else output
-    if not isinstance(inner, Dense) or inner.defect is not None or inner.terms is not None:
+    if not isinstance(inner, Dense) or not _from_file(inner):
         return None
     matrix = inner.weights[0]
     numbers = (matrix, inner.bias, output.bias)

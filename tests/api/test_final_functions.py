@@ -77,6 +77,42 @@ def test_sums_that_were_rounded_are_no_numbers_of_the_file(tmp_path: Path) -> No
     assert _bounded(_behind(tmp_path, "Sigmoid", *steps), 1.3863, 0.9) == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("kind", "times", "limit"),
+    [("Sigmoid", 1, 2**14), ("Sigmoid", 20, 2**14), ("Relu", 400, 2**20)],
+)
+def test_equal_signs_do_not_make_a_sum_exact(
+    kind: str, times: int, limit: int, tmp_path: Path
+) -> None:
+    """Each sum of 2^66 and 2^12 is 2^66 by float64; all of them together pass the limit."""
+    steps = ("Mul", 2.0**15), ("Add", 2.0**66), *[("Add", 2.0**12)] * times
+    assert _bounded(_behind(tmp_path, kind, *steps), -0.05, float(2**66 + limit)) == "unknown"
+
+
+def test_classes_that_only_rounding_keeps_apart_are_not_robust(tmp_path: Path) -> None:
+    """The second output is greater by 0.25 than what float64 makes of it, and the greatest."""
+    b = Builder([1, 1])
+    hidden = b.op("Add", b.op("MatMul", "x", b.const([[1.0, 1.0]])), b.const([0.5, 0.0]))
+    value = b.op("Sigmoid", hidden)
+    for number in (2.0**60, 0.25, -(2.0**60)):
+        value = b.op("Add", value, b.const([[0.0, number]]))
+    path = b.save(tmp_path / "classes.onnx", value)
+    found = fgp_vnn.certify(path, np.zeros((1, 1)), "linf", epsilon=0.1, engine="bounds")
+    assert isinstance(found, fgp_vnn.Robustness) and found.status == "unknown"
+
+
+def test_splits_go_on_where_a_short_walk_leaves_a_boundary_open(tmp_path: Path) -> None:
+    random, b = np.random.default_rng(9), Builder([1, 2])
+    weights, bias = b.const(random.normal(size=(2, 6))), b.const(random.normal(size=6) * 0.3)
+    hidden = b.op("Relu", b.op("Add", b.op("MatMul", "x", weights), bias))
+    last = b.op("MatMul", hidden, b.const(random.normal(size=(6, 1))))
+    path = b.save(tmp_path / "few.onnx", b.op("Sigmoid", b.op("Add", last, b.const([0.1]))))
+    y = fgp_vnn.variables(path)[1]
+    box, unsafe = (np.full((1, 2), -1.0), np.full((1, 2), 1.0)), y[0] >= 0.996921580249722
+    assert fgp_vnn.verify(path, inputs=box, unsafe=unsafe, engine="walk").status == "unknown"
+    assert fgp_vnn.verify(path, inputs=box, unsafe=unsafe).status == "unsat"
+
+
 def test_a_limit_that_float32_would_move_is_not_passed(tmp_path: Path) -> None:
     """The sigmoid of 16.5 is 1 - 6.8e-8."""
     path = _behind(tmp_path, "Sigmoid")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 import torch
@@ -17,18 +18,22 @@ _CHUNK_ENTRIES = 4_000_000
 
 def as_dense(operator: Operator) -> Dense:
     """The matrices of an operator, and of its terms where an entry is made of several."""
-    none = [operator.bias.new_zeros(prod(shape)) for shape in operator.shapes]
-    offset = operator.magnitude(none)
     weights = _matrices(operator, operator.linear)
-    sums = _matrices(operator, lambda values: operator.magnitude(values) - offset)
-    pairs = zip((*weights, operator.bias), (*sums, offset), strict=True)
-    copies = operator.exact and all(bool((weight.abs() == terms).all()) for weight, terms in pairs)
+    copied = Dense(operator.sources, weights, operator.bias)
+    if operator.exact and all(bool((part <= 1).all()) for part in _sizes(operator.counting())):
+        return copied
     # An entry is rounded as often as the program rounds, and loses as much to underflow.
-    counted = Dense(operator.sources, weights, operator.bias).operations
-    scale, size = 1 + operator.operations / counted, unit(operator.bias.dtype)
-    grain = operator.lost([torch.ones_like(n) for n in none]).forward * (size.lost / size.eps)
-    terms = None if copies else tuple(scale * part + grain for part in (*sums, offset))
-    return Dense(operator.sources, weights, operator.bias, terms=terms)
+    scale, size = 1 + operator.operations / copied.operations, unit(operator.bias.dtype)
+    one = [operator.bias.new_ones(prod(shape)) for shape in operator.shapes]
+    grain = operator.lost(one).forward * (size.lost / size.eps)
+    terms = tuple(scale * part + grain for part in _sizes(operator))
+    return replace(copied, terms=terms)
+
+
+def _sizes(operator: Operator) -> tuple[Tensor, ...]:
+    """The sums of the terms' absolute values: a matrix per source, then those of the bias."""
+    offset = operator.magnitude([operator.bias.new_zeros(prod(s)) for s in operator.shapes])
+    return *_matrices(operator, lambda values: operator.magnitude(values) - offset), offset
 
 
 def _matrices(

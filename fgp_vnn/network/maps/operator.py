@@ -3,9 +3,9 @@ else by reverse differentiation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from math import prod
 from typing import Any
@@ -64,8 +64,19 @@ class Operator(AffineMap):
 
     @property
     def exact(self) -> bool:
-        """Whether matrix entries, computed from the file's float32 in float64, are not rounded."""
+        """Whether matrix entries of one term, computed from the file's float32 in float64, are not
+        rounded."""
         return self._losses.exact
+
+    def counting(self) -> Operator:
+        """A map whose magnitude is a number of terms: those that are not 0, in place of their
+        absolute values."""
+        return replace(
+            self,
+            absolute=_copied(
+                self.absolute, lambda t: t.ne(0).to(t.dtype) if t.is_floating_point() else t
+            ),
+        )
 
     @cached_property
     def _losses(self) -> Losses:
@@ -155,12 +166,22 @@ class Operator(AffineMap):
         return result.reshape(-1)
 
 
+def _ones(tensor: Tensor) -> Tensor:
+    """1 for each number that is not 0; whole numbers are places and shapes, and stay."""
+    return tensor.ne(0).to(tensor.dtype) if tensor.is_floating_point() else tensor
+
+
 def _moved(module: GraphModule, like: Tensor) -> GraphModule:
-    """A copy of a module on the device and in the precision of a tensor; each of its own tensors is
-    copied once, so that a large one does not take memory twice."""
+    """A copy of a module on the device and in the precision of a tensor."""
+    return _copied(module, lambda t: t.to(like if t.is_floating_point() else like.device))
+
+
+def _copied(module: GraphModule, change: Callable[[Tensor], Tensor]) -> GraphModule:
+    """A copy of a module with other tensors, each of them made once, so that a large one does not
+    take memory twice."""
     copies: dict[int, Tensor] = {}
     for tensor in (*module.parameters(), *module.buffers()):
-        copy = tensor.detach().to(like if tensor.is_floating_point() else like.device)
+        copy = change(tensor.detach())
         is_parameter = isinstance(tensor, nn.Parameter)
         copies[id(tensor)] = nn.Parameter(copy, requires_grad=False) if is_parameter else copy
     return deepcopy(module, copies)
