@@ -16,7 +16,7 @@ from fgp_vnn.engine.attack_only import AttackProblem, attack_program
 from fgp_vnn.engine.engines import REGISTRY, Question
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.radius_ends import Ends
-from fgp_vnn.engine.steps import Step
+from fgp_vnn.engine.steps import Step, watch_time
 
 Attack = Literal["attack only"]
 
@@ -49,9 +49,9 @@ def _steps(
 
 
 def _tell(step: Step[Any], asked: Problem | AttackProblem | Ends) -> None:
-    """Say which step comes next."""
+    """Say which step comes next, if it does anything."""
     name = getattr(step, "__name__", "").strip("<>").replace("_", " ")
-    if name != "lambda":
+    if name != "lambda" and step is not watch_time:
         tell(Stage(name, left=_left(asked)), logging.INFO)
 
 
