@@ -40,7 +40,7 @@ def refine_layers(
     """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory."""
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
-    how = _How(query.coarse(), slopes.rows, budget, keep is not None)
+    how = _Ascents(query.coarse(), slopes.rows, budget, keep is not None)
     for k in range(1, len(lower)):
         if budget.expired():
             break
@@ -64,7 +64,7 @@ def refine_layers(
     return replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
-class _How(NamedTuple):
+class _Ascents(NamedTuple):
     """How the neurons of a layer are bounded."""
 
     coarse: tuple[Network, Domain] | None
@@ -74,7 +74,7 @@ class _How(NamedTuple):
 
 
 def _bound_neurons(
-    query: Query, known: LayerBounds, k: int, how: _How, neurons: Tensor
+    query: Query, known: LayerBounds, k: int, how: _Ascents, neurons: Tensor
 ) -> tuple[Tensor, Sequence[Tensor]] | None:
     """Lower bounds [2 m] of z and then of -z of neurons [m] of layer k, and the slopes of earlier
     layers that give them, if they are kept; None when time is up."""

@@ -40,7 +40,7 @@ def root_bounds(
     is given. When time is up, the neurons that are left keep their intervals, and the layers that
     are left their prior bounds or none.
     """
-    how = _How(prior, worth, backward_pass, budget)
+    how = _Passes(prior, worth, backward_pass, budget)
     return _bound_layers(network, domain, known or LayerBounds((), ()), how)
 
 
@@ -53,11 +53,11 @@ def shared_root_bounds(
     spread: Spread,
 ) -> LayerBounds:
     """The same over one domain, by processes that take some of a layer's neurons each."""
-    how = _How(None, worth, True, budget, spread)
+    how = _Passes(None, worth, True, budget, spread)
     return _bound_layers(network, domain, known or LayerBounds((), ()), how)
 
 
-class _How(NamedTuple):
+class _Passes(NamedTuple):
     """Which neurons get a backward pass, and what that may take."""
 
     prior: LayerBounds | None
@@ -67,7 +67,9 @@ class _How(NamedTuple):
     spread: Spread = ALONE
 
 
-def _bound_layers(network: Network, domain: Domain, bounds: LayerBounds, how: _How) -> LayerBounds:
+def _bound_layers(
+    network: Network, domain: Domain, bounds: LayerBounds, how: _Passes
+) -> LayerBounds:
     """Bounds of every layer, given those of the first ones."""
     rounding, most, prior = None, None, how.prior
     if prior is not None and how.backward_pass and prior.lower:
@@ -110,7 +112,7 @@ class _Sides(NamedTuple):
 
 
 def _tighten(
-    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, sides: _Sides, how: _How
+    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, sides: _Sides, how: _Passes
 ) -> tuple[Tensor, Tensor]:
     """Bound the unstable neurons of each bundle by a backward pass of their own rows."""
     lower, upper, wanted, most = sides
@@ -140,7 +142,7 @@ def _tighten(
 
 
 def _by_pieces(
-    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, neurons: Tensor, how: _How
+    network: Network, rounding: Rounding, bounds: LayerBounds, k: int, neurons: Tensor, how: _Passes
 ) -> tuple[Sequence[Tensor], Iterable[tuple[Tensor, Tensor]]]:
     """Neurons [m] of one bundle in pieces, and bounds of each piece: by rows that are patches,
     where that pays."""

@@ -93,7 +93,7 @@ def sharpen_layers(
         each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
         pieces = torch.split(neurons, each) if len(neurons) else ()
         kept = keep is not forget
-        how = _How(rounds, pays if k >= paid else 0.0, dense, kept, budget, strategy)
+        how = _Splits(rounds, pays if k >= paid else 0.0, dense, kept, budget, strategy)
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
             if result is None:
@@ -111,7 +111,7 @@ def sharpen_layers(
     return Sharpened(replace(bounds, lower=tuple(lower), upper=tuple(upper)), paid)
 
 
-class _How(NamedTuple):
+class _Splits(NamedTuple):
     """How the neurons of a layer are bounded."""
 
     rounds: int
@@ -123,7 +123,7 @@ class _How(NamedTuple):
 
 
 def _sharpened(
-    query: Query, before: LayerBounds, how: _How, neurons: Tensor
+    query: Query, before: LayerBounds, how: _Splits, neurons: Tensor
 ) -> tuple[Tensor, Bundles] | None:
     """Lower bounds [2 m] of z and then of -z of neurons [m] of the layer after those that are
     bounded, and the bundles that cover the domain for each, if these are kept; None when time is
@@ -154,7 +154,7 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
     return ask_values(query.network, query.domain, k, torch.cat([unit, -unit]))
 
 
-def _least(setting: Setting, root: Bundles, how: _How) -> tuple[Tensor, Bundles]:
+def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundles]:
     """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them, if
     these are kept."""
     goal, cover, neurons = Signs(setting), Cover(), len(root.signs) // 2

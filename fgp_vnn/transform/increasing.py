@@ -7,7 +7,8 @@ If f(t) >= c is proved, f(z) <= c gives z <= t, and f(z) < c gives z < t, so tha
 wherever f(z) <= c is; f(t) <= c is what f(z) >= c asks for. f(t) is proved by the lines of f over
 the interval [t, t], and compared with c in rational numbers.
 
-Rows that f reaches nowhere are left alone: a float32 program that rounds does reach 1.
+A limit that f reaches nowhere, or hardly, becomes one that it does reach and that asks for less:
+real numbers never meet f(z) >= 1 for a sigmoid, but a float32 program that rounds does.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from fgp_vnn.query import Query
 _INCREASING = (*S_SHAPED, ASINH, EXP, SINH, SOFTPLUS)  # strictly, on all real numbers
 _FARTHEST = 1e9  # where a place is looked for
 _LARGEST = 2**1000  # beyond it, a limit may be no float64
+_ROUNDED = Fraction(1, 2**24)  # of a range, from whose end float32 may be rounded to it
+_PROVED = Fraction(1, 2**30)  # from the end on, a place can be proved
 _HALVINGS = 100  # of that
 _NEAR = range(46, 16, -3)  # a place is moved by these powers of 1/2 until it is proved
 _ROWS = 4096  # more of them take too long in rational numbers
@@ -58,7 +61,7 @@ def take_off_end(query: Query) -> Query:
         return query
     # Rounded to float32, a limit near the end of the range is another one.
     rows = _rows(network.output) if network.dtype == torch.float64 else None
-    if rows is None or not all(row.compares or len(row.terms) == 1 for row in rows):
+    if rows is None or not all(row.compares or len(row.terms) <= 1 for row in rows):
         return query
     signs, offsets = _before(rows, network.layers[-1].outputs, curve)
     if not bool(offsets.isfinite().all()):
@@ -138,15 +141,19 @@ def _before(rows: Sequence[_Row], width: int, curve: Curve) -> tuple[Tensor, Ten
     """Signs [rows, width] and offsets [rows] with signs . z + offset <= 0 wherever the row is at
     most 0; an offset is infinite where no place is proved."""
     signs = torch.zeros(len(rows), width, dtype=torch.float64)
-    bounding = [number for number, row in enumerate(rows) if not row.compares]
-    limits, directions = list[Fraction](), list[int]()
+    offsets = torch.zeros(len(rows), dtype=torch.float64)
+    bounding, limits, directions = list[int](), list[Fraction](), list[int]()
     for number, row in enumerate(rows):
+        limit, always = _limit(row, curve.range)
+        if limit is None and not row.compares:
+            offsets[number] = -1 if always else 1
+            continue
         for i, weight in row.terms.items():
             signs[number, i] = 1 if weight > 0 else -1
-            if not row.compares:
-                limits.append(-row.constant / weight)
-                directions.append(1 if weight > 0 else -1)
-    offsets = torch.zeros(len(rows), dtype=torch.float64)
+        if limit is not None:
+            bounding.append(number)
+            limits.append(limit)
+            directions.append(1 if next(iter(row.terms.values())) > 0 else -1)
     if bounding:
         places = _places(curve, limits, directions)
         moved = [-d * t for d, t in zip(directions, places, strict=True)]
@@ -154,10 +161,33 @@ def _before(rows: Sequence[_Row], width: int, curve: Curve) -> tuple[Tensor, Ten
     return signs, offsets
 
 
+def _limit(row: _Row, ends: tuple[float, float]) -> tuple[Fraction | None, bool]:
+    """The limit of f(z) that a row asks for, where f, of a range with these ends, can be proved to
+    reach it; the row asks for no less. None where it asks for nothing or for what is never met,
+    and whether it is the former."""
+    if row.compares:
+        return None, False
+    if not row.terms:
+        return None, row.constant <= 0
+    (weight,) = row.terms.values()
+    limit, side = -row.constant / weight, 1 if weight > 0 else -1  # side * f(z) <= side * limit
+    far, near = (end if side > 0 else -end for end in (ends if side < 0 else ends[::-1]))
+    width = Fraction(far) - Fraction(near) if isfinite(far) and isfinite(near) else Fraction(1)
+    if isfinite(far) and side * limit >= far:
+        return None, True
+    if not isfinite(near):
+        return limit, False
+    over = side * limit - Fraction(near)  # how far the limit is from the end that it comes near to
+    if over < -_ROUNDED * width:
+        return None, False
+    least = _ROUNDED if over <= 0 else _PROVED
+    return (side * (Fraction(near) + max(over, least * width)), False)
+
+
 def _places(curve: Curve, limits: Sequence[Fraction], directions: Sequence[int]) -> list[float]:
     """A place t for each limit c with f(t) >= c, or with f(t) <= c where the direction is -1;
     infinite where none is proved."""
-    within = [curve.range[0] < c < curve.range[1] and abs(c) < _LARGEST for c in limits]
+    within = [abs(c) < _LARGEST for c in limits]
     near = [float(c) if ok else 0.0 for c, ok in zip(limits, within, strict=True)]
     sought = torch.tensor(near, dtype=torch.float64)
     low, high = torch.full_like(sought, -_FARTHEST), torch.full_like(sought, _FARTHEST)

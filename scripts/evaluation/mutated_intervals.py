@@ -120,5 +120,12 @@ INTERVALS: tuple[Change, ...] = (
         "bool((part <= 1).all())",
         "True",
     ),
+    (
+        "limits at the end of a range that ask for more",
+        _END,
+        "max(over, least * width)",
+        "min(over, least * width)",
+    ),
+    ("rows that are met become rows that are not", _END, "-1 if always else 1", "1"),
     ("limits that were rounded", _END, " if network.dtype == torch.float64 else None", ""),
 )

@@ -111,14 +111,9 @@ def test_what_meets_a_row_still_meets_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "row", "offset"),
     [
-        ("Sigmoid", [-1.0, 0.0], 1.0),  # at least 1: a float32 program gives 1
-        ("Sigmoid", [1.0, 0.0], 0.0),  # at most 0
-        ("Tanh", [1.0, 0.0], 2.0),
-        ("Exp", [1.0, 0.0], 1.0),
         ("Sigmoid", [1.0, 1.0], -1.0),  # of a sum
         ("Sigmoid", [1.0, -2.0], 0.0),
         ("Sigmoid", [1.0, -1.0], -0.25),
-        ("Sigmoid", [0.0, 0.0], 1.0),
         ("Cos", [1.0, 0.0], -0.5),  # no increasing function
         ("Sign", [1.0, 0.0], -0.5),
         ("SiLU", [1.0, 0.0], -0.5),
@@ -130,6 +125,52 @@ def test_other_rows_and_functions_are_left_alone(
     rows, offsets = _doubles([[1.0, 0.0], row]), _doubles([-0.5, offset])
     asked = query(name, rows, offsets)
     assert take_off_end(asked) is asked
+
+
+ALWAYS, NEVER = [0.0, -1.0], [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "offset", "found"),
+    [
+        ("Sigmoid", 1.0, -1.0, ALWAYS),  # at most 1
+        ("Tanh", -1.0, -2.0, ALWAYS),  # at least -2
+        ("Exp", -1.0, 0.0, ALWAYS),
+        ("Sigmoid", 0.0, 0.0, ALWAYS),
+        ("Sigmoid", -1.0, 2.0, NEVER),  # at least 2
+        ("Tanh", 1.0, 1.5, NEVER),  # at most -1.5
+        ("Softplus", 1.0, 1.0, NEVER),
+        ("Sigmoid", 0.0, 1.0, NEVER),
+    ],
+)
+def test_rows_that_are_met_always_or_never_are_constant(
+    name: str, row: float, offset: float, found: list[float]
+) -> None:
+    taken = take_off_end(query(name, _doubles([[1.0], [row]]), _doubles([-0.5, offset])))
+    output = taken.network.output
+    assert taken.network.piecewise_linear and isinstance(output, Combination)
+    assert [*output.rows[1].tolist(), float(output.offset[1])] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "offset", "within"),
+    [
+        ("Sigmoid", -1.0, 1.0, 2.0**-24),  # at least 1, which is what float32 rounds to
+        ("Sigmoid", 1.0, 0.0, 2.0**-24),
+        ("Exp", 1.0, 0.0, 2.0**-24),
+        ("Tanh", -1.0, 1.0, 2.0**-23),
+        ("Tanh", 1.0, 1.0 - 2.0**-40, 2.0**-29),
+        ("Sigmoid", 1.0, -(2.0**-50), 2.0**-30),
+    ],
+)
+def test_limits_at_the_end_of_a_range_become_some_that_are_reached(
+    name: str, row: float, offset: float, within: float
+) -> None:
+    output = take_off_end(query(name, _doubles([[row]]), _doubles([offset]))).network.output
+    assert isinstance(output, Combination) and output.rows.tolist() == [[row]]
+    value = EXACT[name](mpf(-row * float(output.offset[0])))
+    apart = row * (value + mpf(offset) / row)  # from the limit, on the side that is asked for less
+    assert 0 < apart <= mpf(within) * (1 + mpf(1e-5))
 
 
 def test_maps_that_mix_values_or_have_a_defect_are_left_alone() -> None:
