@@ -356,6 +356,7 @@ class Inputs:
     # Proved rounding errors of a point that may stay between the ends of a least value: over 8
     # random networks a gap of 1e-14 took 15.7 s with 0, and 3.9 s with 2.
     rounding: float = 2.0
+    tangents: int = 6  # weights of two rows of a conjunction that are tried [-]
     mixing: int = 16  # rounds of weighing a conjunction's rows by each other [a 1.01 1.08]
     # of the first round, in exponents; it falls by their square root [a 0.80 1.15]
     mixing_rate: float = 4.0

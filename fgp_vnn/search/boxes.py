@@ -57,6 +57,7 @@ class BoundedBoxes(NamedTuple):
     weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
     shut: Tensor  # [boxes, disjuncts] proved not to be met
     bounds: LayerBounds  # of the hidden neurons, [boxes or 1, n_k]
+    almost: Tensor  # [boxes] closed but for rounding or the range of the precision
 
 
 def bound_boxes(
@@ -90,7 +91,10 @@ def bound_boxes(
     signs = bounds.signs(len(parts.signs)) if network.layers else parts.signs
     kept = Parts(left.lower, left.upper, signs)
     weights = _proving(query, passed.least, combined.weights)
-    return BoundedBoxes(closed.all(-1), passed.nominal, points, kept, pull, weights, closed, bounds)
+    nominal = passed.nominal
+    almost = (closed | combined.almost).all(-1) | ~nominal.isfinite().all(-1)
+    done = closed.all(-1)
+    return BoundedBoxes(done, nominal, points, kept, pull, weights, closed, bounds, almost)
 
 
 def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
@@ -116,12 +120,6 @@ def _whole(passed: Backward, count: int) -> Backward:
     """A pass of one row for all boxes, as happens without hidden layers, made one for each."""
     weight, constant, least, nominal = (p.expand(count, *p.shape[1:]) for p in passed[:4])
     return Backward(weight, constant, least, nominal, passed.coefficients)
-
-
-def only_rounding(query: Query, bounded: BoundedBoxes) -> Tensor:
-    """Which boxes [boxes] stay open only because of rounding or the range of float32."""
-    shut = query.closed(bounded.nominal).all(-1) | ~bounded.nominal.isfinite().all(-1)
-    return ~bounded.closed & shut
 
 
 def can_be_split(parts: Parts) -> Tensor:

@@ -2,8 +2,9 @@
 
 Each row has a linear lower bound w_j . (x - c) + v_j in a bundle. If for some weights m >= 0 the
 sum of m_j times these is positive on the whole domain, then at every point some g_j > 0, and the
-disjunct is not met. The weights are found by multiplicative updates towards the rows that are
-greatest where the sum is least: a game between them and x, whose average point is a candidate.
+disjunct is not met. It is a game between the weights and x. Of two rows the best weights are found
+by tangents; of more, by multiplicative updates towards the rows that are greatest where the sum is
+least, and the average point is a candidate.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Combined(NamedTuple):
     """Bounds that the rows of each disjunct give together."""
 
     closed: Tensor  # [batch, disjuncts] proved not to be met
+    almost: Tensor  # [batch, disjuncts] the same, were nothing rounded
     weights: Tensor  # [batch, rows] of the rows within their disjunct
     points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
 
@@ -33,22 +35,24 @@ def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Com
 
     Only what no row closes by itself is weighed; a disjunct that is closed by one has no weights.
     """
-    closed = query.closed(passed.least)
+    closed, almost = query.closed(passed.least), query.closed(passed.nominal)
     weights = (~closed).to(passed.least.dtype)[:, query.disjunct]
     if not query.conjunctions:
-        return Combined(closed, weights, None)
+        return Combined(closed, almost, weights, None)
     points = box.center.unsqueeze(-2).repeat(1, query.disjuncts, 1)
     for disjuncts, rows in query.conjunctions:
         which, number = torch.nonzero(~closed[:, disjuncts], as_tuple=True)  # [pairs] each
         if not len(which):
             continue
         disjunct, pairs = disjuncts[number], (which.unsqueeze(-1), rows[number])
-        best, share, point = _weigh(box.at(which), _Rows.of(passed, *pairs), numbers)
-        closed[which, disjunct] = positive(best)
-        weights[pairs] = share
+        game = _Game(box.at(which), _Rows.of(passed, *pairs))
+        best, point = (_of_two if rows.shape[-1] == 2 else _of_several)(game, numbers)
+        closed[which, disjunct] = positive(best.least)
+        almost[which, disjunct] |= best.nominal > 0
+        weights[pairs] = best.share * game.scale
         points[which, disjunct] = point
     several = torch.cat([disjuncts for disjuncts, _ in query.conjunctions]).sort().values
-    return Combined(closed, weights, points[:, several])
+    return Combined(closed, almost, weights, points[:, several])
 
 
 class _Rows(NamedTuple):
@@ -64,34 +68,86 @@ class _Rows(NamedTuple):
         return _Rows(passed.weight[boxes, rows], passed.constant[boxes, rows], error)
 
 
-def _weigh(box: Box, given: _Rows, numbers: Inputs) -> tuple[Tensor, Tensor, Tensor]:
-    """The best proved least value [pairs], its weights [pairs, m] and the average point."""
-    weight, value, error = given
-    size_of, count = unit(value.dtype), value.shape[-1]
-    # What the differences lose to underflow counts before it is scaled.
-    rounding = error + size_of.lost
-    scale = 1 / (box.outer_support(weight) + value.abs())  # a support is no less than `lost`
-    # Scaled, the sizes of all terms sum to 1. A term is rounded in its product and scale, in the
-    # sum over the rows, and in a support; where the sum is positive, the errors that are taken off
-    # it weigh less than the values, so that twice the roundings of these are enough for both.
-    steps = weight.shape[-1] + 2 * count + 20
-    widths = (box.upper - box.lower).sum(-1)
-    small = size_of.share(steps) + size_of.lost * (6 * count + 8) * (1 + widths)
-    share = torch.full_like(value, 1 / count)
-    best = torch.full_like(value[:, 0], -torch.inf)
-    chosen, average = share, torch.zeros_like(weight[:, 0])
-    center = box.center
-    for turn in range(1, numbers.mixing + 1):
-        mixed = share * scale  # [pairs, m]
+class _Played(NamedTuple):
+    """Weights of rows, and the point where the sum that they give is least."""
+
+    share: Tensor  # [pairs, m]
+    least: Tensor  # [pairs] proved, of the weighed sum
+    nominal: Tensor  # [pairs] the same before rounding is taken off
+    point: Tensor  # [pairs, inputs]
+    rows: Tensor  # [pairs, m] values of the rows there, scaled
+
+
+class _Game:
+    """Rows [pairs, m] against the points of their boxes [pairs, inputs]."""
+
+    def __init__(self, box: Box, given: _Rows) -> None:
+        weight, value, error = given
+        size_of, count = unit(value.dtype), value.shape[-1]
+        self.box, self.given = box, given
+        # What the differences lose to underflow counts before it is scaled.
+        self._level = value - (error + size_of.lost)
+        # A support is no less than `lost`.
+        self.scale = 1 / (box.outer_support(weight) + value.abs())
+        # Scaled, the sizes of all terms sum to 1. A term is rounded in its product and scale, in
+        # the sum over the rows, and in a support; where the sum is positive, the errors that are
+        # taken off it weigh less than the values, so that twice the roundings of these are enough
+        # for both.
+        steps = weight.shape[-1] + 2 * count + 20
+        widths = (box.upper - box.lower).sum(-1)
+        self._small = size_of.share(steps) + size_of.lost * (6 * count + 8) * (1 + widths)
+
+    def play(self, share: Tensor) -> _Played:
+        """Weights [pairs, m] against the points that answer them."""
+        (weight, value, _), mixed = self.given, share * self.scale
         total = (mixed.unsqueeze(-1) * weight).sum(-2, keepdim=True)
-        level = (mixed * (value - rounding)).sum(-1)
-        least = below(level - box.support(-total).squeeze(-1) - small)
-        better = least > best
-        best = torch.where(better, least, best)
-        chosen = torch.where(better.unsqueeze(-1), mixed, chosen)
-        point = box.maximiser(-total).squeeze(-2)
-        average = average + (point - average) / turn
-        at = (weight * (point - center).unsqueeze(-2)).sum(-1) + value
-        share = share * torch.exp((at * scale).clamp(-30, 30) * (numbers.mixing_rate / turn**0.5))
-        share = share / share.sum(-1, keepdim=True)
-    return best, chosen, average
+        support = self.box.support(-total).squeeze(-1)
+        least = below((mixed * self._level).sum(-1) - support - self._small)
+        nominal = (mixed * value).sum(-1) - support
+        point = self.box.maximiser(-total).squeeze(-2)
+        rows = (weight * (point - self.box.center).unsqueeze(-2)).sum(-1) + value
+        return _Played(share, least, nominal, point, rows * self.scale)
+
+
+def _of_two(game: _Game, numbers: Inputs) -> tuple[_Played, Tensor]:
+    """The best weights of two rows, and a point at which both are about equal. The least value is
+    concave in the weight of the second, and made up of few lines: the tangents at two weights meet
+    where the next one is tried."""
+    first = torch.zeros_like(game.scale)
+    first[:, 0] = 1
+    low, high = game.play(first), game.play(1 - first)
+    best = _better(low, high)
+    for _ in range(numbers.tangents):
+        rise, fall = ((end.rows[:, 1] - end.rows[:, 0]) for end in (low, high))
+        meet = (high.rows[:, 0] - low.rows[:, 0]) / (rise - fall)
+        second = torch.where((rise > 0) & (fall < 0), meet, 0.5).nan_to_num(0.5).clamp(0, 1)
+        tried = game.play(torch.stack([1 - second, second], -1))
+        up = tried.rows[:, 1] > tried.rows[:, 0]
+        low, high, best = _pick(up, tried, low), _pick(up, high, tried), _better(tried, best)
+    rise, fall = ((end.rows[:, 1] - end.rows[:, 0]) for end in (low, high))
+    part = (rise / (rise - fall)).nan_to_num(0.5).clamp(0, 1).unsqueeze(-1)
+    return best, low.point + part * (high.point - low.point)
+
+
+def _of_several(game: _Game, numbers: Inputs) -> tuple[_Played, Tensor]:
+    """Weights that multiplicative updates find, and the average of the points that answer them."""
+    played = game.play(torch.full_like(game.scale, 1 / game.scale.shape[-1]))
+    best, average = played, played.point
+    for turn in range(1, numbers.mixing):
+        raised = torch.exp(played.rows.clamp(-30, 30) * (numbers.mixing_rate / turn**0.5))
+        share = played.share * raised
+        played = game.play(share / share.sum(-1, keepdim=True))
+        best = _better(played, best)
+        average = average + (played.point - average) / (turn + 1)
+    return best, average
+
+
+def _better(one: _Played, other: _Played) -> _Played:
+    return _pick(one.least > other.least, one, other)
+
+
+def _pick(first: Tensor, one: _Played, other: _Played) -> _Played:
+    """Where `first` [pairs] says so the one, else the other."""
+    wide = first.unsqueeze(-1)
+    parts = zip(one, other, strict=True)
+    return _Played(*(torch.where(first if a.dim() == 1 else wide, a, b) for a, b in parts))

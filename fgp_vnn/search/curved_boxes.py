@@ -78,7 +78,8 @@ def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> BoundedBoxes:
     # What has no bounds says nothing of where to split.
     pull = torch.where((mixed.pull > 0).any(-1, keepdim=True), mixed.pull, box.radius)
     shut, none = mixed.closed, LayerBounds((), ())
-    return BoundedBoxes(shut.all(-1), bound, point, kept, pull, weights, shut, none)
+    closed = shut.all(-1)
+    return BoundedBoxes(closed, bound, point, kept, pull, weights, shut, none, closed)
 
 
 def _alone(rows: CurvedRows, box: Box, carried: Carried) -> tuple[Backward, Tensor]:

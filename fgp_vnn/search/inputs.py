@@ -34,7 +34,6 @@ from fgp_vnn.search.boxes import (
     can_be_split,
     halves,
     left_open,
-    only_rounding,
     open_boxes,
     score,
 )
@@ -222,7 +221,7 @@ class InputSplits(Divisible):
         bounded = self._bounded(parts)
         points = bounded.points.flatten(0, 1)
         near = Near.of(coarse, points, coarse.network(points), attack.in_boxes.offer)
-        again = only_rounding(self.query, bounded)
+        again = bounded.almost & ~bounded.closed
         offered, unsure, *known = read(near.flags.sum(), again.sum(), *left_open(bounded, share))
         if unsure and coarse is not self.query:
             at = places(again, unsure)

@@ -107,14 +107,37 @@ SEARCH: tuple[Change, ...] = (
         "low = torch.where(gone, torch.inf, low).amin(1)",
         "low = torch.where(gone, -torch.inf, low).amax(1)",
     ),
-    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(value - rounding)", "value"),
+    ("rounding of weighed rows dropped", _CONJUNCTIONS, "(error + size_of.lost)", "0"),
+    (
+        "weights of two rows that are not the best",
+        tested(
+            "search/conjunctions.py",
+            "search/test_conjunctions::two_rows_are_weighed_as_well_as_can_be",
+        ),
+        "(high.rows[:, 0] - low.rows[:, 0]) / (rise - fall)",
+        "high.rows[:, 0] / (rise - fall)",
+    ),
+    (
+        "rows that only rounding keeps open are forgotten",
+        tested(
+            "search/conjunctions.py",
+            "search/test_conjunctions::rows_that_only_rounding_keeps_from_closing_are_told",
+        ),
+        "almost[which, disjunct] |= best.nominal > 0",
+        "pass",
+    ),
     (
         "rows of other disjuncts weighed too",
         _CONJUNCTIONS,
         "rows[number])",
         "rows[0 * number])",
     ),
-    ("a sum of 0 closes a conjunction", _CONJUNCTIONS, "= positive(best)", "= best > -1e-6"),
+    (
+        "a sum of 0 closes a conjunction",
+        _CONJUNCTIONS,
+        "= positive(best.least)",
+        "= best.least > -1e-6",
+    ),
     (
         "the greatest bound of a neuron's bundles",
         _VALUE,

@@ -204,8 +204,8 @@ TERMS: tuple[Change, ...] = (
     (
         "term: errors of rows are not flushed",
         _CONJUNCTIONS,
-        "rounding = error + size_of.lost",
-        "rounding = error",
+        "value - (error + size_of.lost)",
+        "value - error",
     ),
     (
         "term: weighed rows do not round",

@@ -62,6 +62,36 @@ def test_rows_that_exclude_each_other_are_closed_though_none_is_positive() -> No
         assert combine_linear(query).closed.tolist() == [[True]]
 
 
+@given(seed=st.integers(0, 10_000))
+def test_two_rows_are_weighed_as_well_as_can_be(seed: int) -> None:
+    """Two rows that hardly exclude each other: no weights close them by a thousandth less."""
+    random = torch.Generator().manual_seed(seed)
+    first, other = torch.randn(2, 5, generator=random, dtype=torch.float64)
+    second = -first + 0.3 * other
+    part = torch.linspace(0, 1, 20_001, dtype=torch.float64).unsqueeze(-1)
+    mixed = (1 - part) * first + part * second
+    for level in (0.0, 0.4):  # of the first row; the second gets what lets one sum be 0 at least
+        room = mixed.abs().sum(-1, keepdim=True) - (1 - part) * level
+        least = float((room / part.clamp(min=1e-9)).min())
+        for gap, closed in ((1e-3, True), (-1e-3, False)):
+            limits = [-level, -least - gap]
+            query = linear_query([first.tolist(), second.tolist()], limits, 2)
+            assert combine_linear(query).closed.tolist() == [[closed]]
+
+
+def test_rows_that_only_rounding_keeps_from_closing_are_told() -> None:
+    """The gap between the rows is 0.2, and no row is positive by itself."""
+    query = linear_query([[1.0], [-1.0]], [-0.1, -0.1], 2)
+    box = batch_of(query, Box(-torch.ones(1).double(), torch.ones(1).double()))
+    passed = pass_of(query, box)
+    worse = passed._replace(least=passed.nominal - 0.11)
+    found = weigh_rows(query, box, worse, Inputs())
+    assert (found.closed.tolist(), found.almost.tolist()) == ([[False]], [[True]])
+    apart = linear_query([[1.0], [-1.0]], [0.1, 0.1], 2)
+    found = weigh_rows(apart, box, pass_of(apart, box), Inputs())
+    assert (found.closed.tolist(), found.almost.tolist()) == ([[False]], [[False]])
+
+
 def test_three_rows_in_the_plane_exclude_each_other_only_together() -> None:
     weights = [[1.0, 0.0], [-0.5, 0.8], [-0.5, -0.8]]
     assert combine_linear(linear_query(weights, [-0.25] * 3, 3)).closed.tolist() == [[True]]

@@ -28,7 +28,9 @@ class Ways:
             none = torch.zeros(8, 1)
             parts = Parts(none, none, none.to(torch.int8))
             bounds = LayerBounds((), ())
-            return BoundedBoxes(flags, none, none.unsqueeze(1), parts, none, none, none > 0, bounds)
+            return BoundedBoxes(
+                flags, none, none.unsqueeze(1), parts, none, none, none > 0, bounds, flags
+            )
 
         return bound
 
