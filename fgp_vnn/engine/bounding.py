@@ -24,6 +24,7 @@ from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.cone import seen
 from fgp_vnn.bounds.forward import Forward, pays
 from fgp_vnn.bounds.hidden import refine_layers
+from fgp_vnn.bounds.intervals import interval_step
 from fgp_vnn.bounds.root import root_bounds, shared_root_bounds
 from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.slopes import Rows, ascend, start
@@ -178,6 +179,9 @@ def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
         for some in parts(network.outputs, fit)
     ]
     least = torch.cat([part for part, _ in found], -1)[0]
+    if not problem.log.wanted and not bool(least.isfinite().all()):
+        # Values may be bounded where what they are functions of is not.
+        least = torch.fmax(least, interval_step(network, query.domain, problem.bounds, depth)[0][0])
     left = set(open_disjuncts(problem, least))
     slopes = zip(*(alpha for _, alpha in found), strict=True)
     done = [disjunct for disjunct in range(query.disjuncts) if disjunct not in left]

@@ -127,5 +127,11 @@ INTERVALS: tuple[Change, ...] = (
         "min(over, least * width)",
     ),
     ("rows that are met become rows that are not", _END, "-1 if always else 1", "1"),
+    (
+        "a finite mask leaves entries out whatever the scores are",
+        tested("network/onnx/softmax.py", "network/test_masks"),
+        '{"softmax": 1} if sure else {}',
+        '{"softmax": 1}',
+    ),
     ("limits that were rounded", _END, " if network.dtype == torch.float64 else None", ""),
 )

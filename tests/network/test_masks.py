@@ -11,9 +11,11 @@ import torch
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network.activations.powers import OF_ONE_OR_MORE
 from tests.helpers.network_models import Builder
 
 LEAST = float(np.finfo(np.float32).min)
+HUGE = np.full((1, 4), -3e38), np.full((1, 4), 3e38)
 CAUSAL = np.triu(np.ones((3, 3), dtype=bool), 1)
 
 
@@ -50,6 +52,36 @@ def test_what_a_mask_leaves_out_is_zero(how: str, nothing: float, tmp_path: Path
 def test_masks_of_long_rows(tmp_path: Path) -> None:
     mask = np.random.default_rng(0).random((3, 70)) < 0.5
     _agrees(load_network(_masked(tmp_path, -np.inf, "sum", mask, 70)))
+
+
+@pytest.mark.parametrize("nothing", [None, -np.inf])
+def test_values_of_a_softmax_are_between_0_and_1(nothing: float | None, tmp_path: Path) -> None:
+    """Whatever goes into it."""
+    mask = CAUSAL if nothing is not None else np.zeros((3, 3), dtype=bool)
+    path = _masked(tmp_path, nothing or 0.0, "sum", mask)
+    found = fgp_vnn.bounds(path, HUGE, method="plain")
+    assert (found.lower >= -1e-9).all() and (found.upper <= 1 + 1e-9).all()
+    assert (found.upper.reshape(3, 3)[mask] <= 1e-9).all()
+
+
+def test_beside_huge_scores_a_finite_mask_leaves_nothing_out(tmp_path: Path) -> None:
+    found = fgp_vnn.bounds(_masked(tmp_path, LEAST, "sum", CAUSAL), HUGE, method="plain")
+    assert not (found.upper.reshape(3, 3)[CAUSAL] < 1).any()
+
+
+def test_no_line_of_a_softmax_passes_its_values() -> None:
+    """1/z for z of 1 and more, over intervals that know less of z."""
+    random = torch.Generator().manual_seed(0)
+    lower = 1 - 10 ** (3 * torch.randn(1, 500, generator=random, dtype=torch.float64))
+    upper = 1 + 10 ** (3 * torch.randn(1, 500, generator=random, dtype=torch.float64))
+    lower[0, :50], upper[0, 25:75] = -torch.inf, torch.inf
+    fan = OF_ONE_OR_MORE.fan(lower, upper)
+    share = torch.linspace(0, 1, 200, dtype=torch.float64).reshape(-1, 1)
+    z = 1 + share**8 * (upper.clamp(max=1e12) - 1)
+    for low, floor, high, ceiling in zip(fan.low, fan.floor, fan.high, fan.ceiling, strict=True):
+        assert bool((low * z + floor <= 1 / z).all())
+        assert bool((high * z + ceiling >= 1 / z).all())
+    assert bool((fan.least >= 0).all()) and bool((fan.greatest <= 1).all())
 
 
 def test_scores_too_large_for_a_finite_mask_have_no_bounds(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ class Curve(Activation):
     pieces: Sequence[Piece] | Callable[[Tensor, Tensor], Sequence[Piece]]
     range: tuple[float, float] = (-inf, inf)  # of all its values
     domain: tuple[float, float] = (-inf, inf)  # outside of which it has no bounds
+    reads: float = -inf  # its argument is no less, whatever its bounds say
     key: tuple[object, ...] = ()  # its parameters, to tell two curves of one name apart
 
     def __eq__(self, other: object) -> bool:
@@ -90,7 +91,8 @@ class Curve(Activation):
         return moves * self.derivative(z)
 
     def fan(self, lower: Tensor, upper: Tensor) -> Fan:
-        dtype, lower, upper = lower.dtype, lower.double(), upper.double()
+        dtype = lower.dtype
+        lower, upper = (end.double().clamp(min=self.reads) for end in (lower, upper))
         upper = torch.maximum(lower, upper)  # an empty bundle
         sides = []
         for sign in (1, -1):

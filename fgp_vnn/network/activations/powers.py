@@ -10,6 +10,7 @@ of sqrt at 0, gives no tangent there; the others do.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, log
 
 import torch
@@ -92,6 +93,9 @@ RECIPROCAL = Curve(
         _half(_inverse, _inverse_slope, -1, lambda d: -(-d).rsqrt(), right=False),
     ),
 )
+
+# Of a sum of 1 and of exponentials, as in a softmax: no bounds of these make it less than 1.
+OF_ONE_OR_MORE = replace(RECIPROCAL, range=(0.0, 1.0), reads=1.0, key=("of one or more",))
 
 
 def power(exponent: float) -> Curve:

@@ -24,7 +24,7 @@ from fgp_vnn.network.activations.inverses import (
     SINH,
     TAN,
 )  # fmt: skip
-from fgp_vnn.network.activations.powers import EXP, LOG, RECIPROCAL, SQRT, SQUARE
+from fgp_vnn.network.activations.powers import EXP, LOG, OF_ONE_OR_MORE, RECIPROCAL, SQRT, SQUARE
 from fgp_vnn.network.activations.sigmoids import ATAN, ERF, SIGMOID, SOFTSIGN, TANH
 from fgp_vnn.network.activations.steps import CEIL, FLOOR, ROUND, SIGN, WITHIN, step
 from fgp_vnn.network.activations.waves import COS, SIN
@@ -65,7 +65,7 @@ ACTIVATIONS: dict[str, Callable[[Attributes], Activation]] = {
     "Gelu": lambda given: gelu(given.get("unit", sqrt(2))),
     "HardSwish": lambda given: HARD_SWISH,
     "Log": lambda given: LOG,
-    "Reciprocal": lambda given: RECIPROCAL,
+    "Reciprocal": lambda given: OF_ONE_OR_MORE if given.get("softmax") else RECIPROCAL,
     "Round": lambda given: ROUND,
     "Selu": _selu,
     "Sigmoid": lambda given: SIGMOID,

@@ -38,7 +38,7 @@ def softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     before, size = prod(shape[:axis]), prod(covered)
     behind = prod(shape[axis + 1 :]) if w.graph.opset >= 13 else 1
     logarithm = node.op_type == "LogSoftmax"
-    x, kept = _scores(w, node)
+    x, kept, sure = _scores(w, node)
     if kept is not None:
         kept = kept.reshape(before, size, behind)
         if logarithm or not kept.any(1).all():
@@ -50,11 +50,15 @@ def softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
         return w.reshape(found if logarithm else _only(w, w.curve("Exp", found), kept), shape)
     own = w.reshape(flat, (before, 1, size, behind))
     other = w.reshape(flat, (before, size, 1, behind))
-    counted = None if kept is None else kept.reshape(before, size, 1, behind)
+    counted = None
+    if kept is not None:  # each entry counts for itself, so that its sum is 1 at least
+        same = np.eye(size).reshape(1, size, size, 1)
+        counted = np.maximum(kept.reshape(before, size, 1, behind), same)
     sums = w.mean(_only(w, w.curve("Exp", w.add(other, own, "Sub")), counted), [1], "ReduceSum")
     if logarithm:
         return w.reshape(w.add(w.curve("Log", sums), -1.0, "Mul"), shape)
-    end = w.reshape(w.curve("Reciprocal", sums), (before, size, behind))
+    end = w.curve("Reciprocal", sums, **({"softmax": 1} if sure else {}))
+    end = w.reshape(end, (before, size, behind))
     return w.reshape(_only(w, end, kept), shape)
 
 
@@ -68,6 +72,7 @@ class _Scores(NamedTuple):
 
     name: str
     kept: Array | None
+    sure: bool = True  # what is left out is 0 whatever the scores are
 
 
 def _scores(w: Writer, node: NodeProto) -> _Scores:
@@ -79,12 +84,13 @@ def _scores(w: Writer, node: NodeProto) -> _Scores:
         return _Scores(x, None)
     scores, constant, out = found
     rest = np.where(out, 0.0, constant)
-    if np.isfinite(constant[out]).any():
+    sure = not np.isfinite(constant[out]).any()
+    if not sure:
         if (np.abs(rest) > SCORES).any():
             return _Scores(x, None)
         scores = w.curve("Within", scores)
     kept, rest = (np.broadcast_to(part, shape) for part in (~out, rest))
-    return _Scores(w.add(scores, np.array(rest)), kept.astype(np.float64))
+    return _Scores(w.add(scores, np.array(rest)), kept.astype(np.float64), sure)
 
 
 def _added(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
