@@ -152,3 +152,13 @@ def test_composed_entries_are_as_close_as_their_sizes_say() -> None:
         for j in range(6):
             off = abs(Fraction(float(affine.weights[0][j, i])) - exact[i, j])
             assert off <= affine.steps * 2 * unit * Fraction(float(affine.sizes[0][j, i]))
+
+
+def test_a_parameter_with_two_names_is_read() -> None:
+    """As one of torch's exporters writes equal biases."""
+    b = Builder([1, 3])
+    bias = b.random(3)
+    hidden = b.op("Relu", b.op("Add", b.op("MatMul", "x", b.random(3, 3)), bias))
+    again = b.op("Identity", b.op("Identity", bias))
+    last = b.op("Add", b.op("MatMul", hidden, b.random(3, 3)), again)
+    assert_equal_to_runtime(b.model(last).SerializeToString())

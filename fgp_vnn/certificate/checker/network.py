@@ -101,6 +101,10 @@ class _Reader:
         if node.op_type == "Constant":
             self.constants[node.output[0]] = _constant(given, where)
             return
+        if node.op_type == "Identity" and not given and node.input[0] in self.constants:
+            # One of torch's exporters names equal parameters so.
+            self.constants[node.output[0]] = self.constants[node.input[0]]
+            return
         if node.op_type not in RULES:
             raise UnsupportedError(f"{where} is not known to the checker of certificates")
         if strange := set(given) - ATTRIBUTES.get(node.op_type, set()):
