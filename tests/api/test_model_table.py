@@ -13,6 +13,7 @@ import torch
 
 import fgp_vnn
 from fgp_vnn.network import LoadedNetwork
+from fgp_vnn.network.onnx.load import OPERATORS
 from tests.helpers.model_table import OPSETS, TRACED, Row, as_markdown, rows
 from tests.helpers.places import ROOT
 
@@ -72,3 +73,8 @@ def test_table_has_all_opsets_and_weights_in_both_places() -> None:
 def test_the_page_about_models_shows_the_table() -> None:
     page = (ROOT / "docs" / "howto" / "model.md").read_text()
     assert as_markdown() in page, "run `python -m tests.helpers.model_table`"
+
+
+def test_the_page_about_models_lists_the_operators() -> None:
+    page = (ROOT / "docs" / "howto" / "model.md").read_text()
+    assert ": " + ", ".join(sorted(OPERATORS)) + ". " in page

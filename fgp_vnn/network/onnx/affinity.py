@@ -14,7 +14,7 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import Graph, label
+from fgp_vnn.network.onnx.graph import Graph, label, not_supported
 from fgp_vnn.network.onnx.smooth import SMOOTH
 
 _EVERY = frozenset(range(1 << 10))
@@ -59,7 +59,7 @@ AFFINE: dict[str, _Rule] = {
 }
 
 
-def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
+def check_affine(graph: Graph) -> None:
     """Refuse a graph in which anything but an activation is not affine in the input."""
     variables = graph.variables()
     if graph.output not in variables:
@@ -70,8 +70,7 @@ def check_affine(graph: Graph, *, rewritten: frozenset[str]) -> None:
             continue
         rule = AFFINE.get(node.op_type)
         if rule is None:
-            supported = ", ".join(sorted({"Relu", *AFFINE, *rewritten}))
-            raise UnsupportedError(f"{label(node)} is not supported; supported: {supported}")
+            raise UnsupportedError(not_supported(node))
         if rule.product and {0, 1} <= varying:
             raise UnsupportedError(
                 f"{label(node)} multiplies two values that both depend on the input, in a way that "

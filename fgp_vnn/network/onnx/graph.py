@@ -41,6 +41,9 @@ class Graph:
         if name in self.constants:
             return tuple(self.constants[name].shape)
         if name not in self.shapes:
+            for node in self.nodes:
+                if node.op_type in _IN_PARTS:  # whose results have no shapes either
+                    raise UnsupportedError(not_supported(node))
             raise UnsupportedError(f"the shape of tensor {name!r} cannot be told from the file")
         return self.shapes[name]
 
@@ -165,6 +168,17 @@ def make_node(kind: str, inputs: Sequence[str], output: str, **attribute: Any) -
 def label(node: NodeProto) -> str:
     """A node as an error message names it."""
     return f"operator {node.op_type} (node {node.name or node.output[0]!r})"
+
+
+# Operators of the newest files that an older opset writes in parts.
+_IN_PARTS = frozenset({"Attention", "GroupNormalization", "RMSNormalization", "RotaryEmbedding"})
+
+
+def not_supported(node: NodeProto) -> str:
+    """That an operator is not, and what can be done."""
+    if node.op_type in _IN_PARTS:
+        return f"{label(node)} is not supported: export with opset_version=18, which writes it out"
+    return f"{label(node)} is not supported; docs/howto/model.md lists those that are"
 
 
 def narrowed(array: Array) -> Array:

@@ -21,7 +21,7 @@ from fgp_vnn.base.errors import (
 )
 from fgp_vnn.base.model_file import external_tensors, no_model, read_model
 from fgp_vnn.network.model import Network
-from fgp_vnn.network.onnx.affinity import check_affine
+from fgp_vnn.network.onnx.affinity import AFFINE, check_affine
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
 from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
@@ -36,6 +36,9 @@ from fgp_vnn.network.onnx.roundings import losses_of
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
 from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
+
+# Those that are understood, as docs/howto/model.md lists them.
+OPERATORS = frozenset({"Relu", *AFFINE}) | CLEANED | REWRITTEN | WRITTEN_OUT | CONDITIONAL
 
 Doubles = NDArray[np.float64]
 _SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
@@ -117,7 +120,7 @@ def _load(
     write_out(graph)
     rewrite(graph)
     _check_finite(graph)
-    check_affine(graph, rewritten=CLEANED | REWRITTEN | WRITTEN_OUT | CONDITIONAL)
+    check_affine(graph)
     network, ends = normal_form(graph, dense_entries=dense_entries, watch=watch)
     output_shape = graph.shapes.get(written, (network.outputs,))
     x = sample(network.inputs)
