@@ -112,25 +112,30 @@ def halve_balls(ends: Ends) -> Radius | None:
     """Narrow the ends in a smooth network, in which bundles have no exact leaves, by one ball after
     the other: between the largest that is proved and the least that could not be.
 
-    What is true of a ball is true of all smaller ones. Each gets a share of the time that is left.
+    What is true of a ball is true of all smaller ones. Each gets a share of the time that is left;
+    where that is what kept one open, all begin again with twice the share.
     """
     if ends.classifier.network.piecewise_linear:
         return None
     plain_bounds(ends, ends.numbers.fine)
     open_ = math.inf  # the least radius that stayed open
+    share, late = ends.numbers.ball_share, False
     while not ends.done and not ends.budget.expired():
         high = min(ends.goal, open_)
         if high <= (1 + ends.numbers.fine) * ends.lower:
-            break
+            if not late or share >= 1:
+                break
+            open_, share, late = math.inf, min(2 * share, 1.0), False
+            continue
         radius = high if open_ == math.inf else (ends.lower + high) / 2
-        patience = ends.budget.share(ends.numbers.ball_share)
+        patience = ends.budget.share(share)
         verdict = run(ends.classifier.problem(ends.center, radius, patience), "certify")
         ends.largest.count("radii")
         found = verdict.counterexample
         if verdict.status == "unsat":
             ends.raise_to(radius)
         elif found is None or not ends.offer(torch.from_numpy(found.x).unsqueeze(0)):
-            open_ = radius
+            open_, late = radius, late or verdict.status == "timeout"
             why = verdict.reason or "its counterexample is not one in real arithmetic"
             ends.reason = f"the ball of radius {radius:.6g} stays open: {why}"
     return ends.answer("split")
