@@ -32,15 +32,18 @@ def walk_first(problem: Problem) -> Verdict | None:
 
 
 def walk_few(problem: Problem) -> Verdict | None:
-    """The walk, if so few neurons are unstable that it ends at once. Splits have their turn where
-    projections leave a boundary open: they need none near the edge of a property."""
+    """The walk, if so few neurons are unstable that it ends at once. Where projections leave a
+    boundary open, so many signs are few bundles, and bounds may close them all."""
     few = problem.unstable <= problem.strategy.walk.few_neurons
     few = few and problem.query.network.piecewise_linear
     # What the walk reaches, it reaches by continuity, which float32 does not have.
     if not few or problem.settings.float32_semantics:
         return None
-    verdict = walk(problem)
-    return None if verdict.status == "unknown" else verdict
+    walked = walk(problem)
+    if walked.status != "unknown":
+        return walked
+    split = _split_every(problem, problem.budget)
+    return split if split.status in ("sat", "unsat") else walked
 
 
 def walk(problem: Problem, regions: int | None = None) -> Verdict:
