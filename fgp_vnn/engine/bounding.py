@@ -179,7 +179,8 @@ def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
         for some in parts(network.outputs, fit)
     ]
     least = torch.cat([part for part, _ in found], -1)[0]
-    if not problem.log.wanted and not bool(least.isfinite().all()):
+    enough = problem.log.wanted or problem.budget.expired()
+    if not enough and not bool(least.isfinite().all()):
         # Values may be bounded where what they are functions of is not.
         least = torch.fmax(least, interval_step(network, query.domain, problem.bounds, depth)[0][0])
     left = set(open_disjuncts(problem, least))
