@@ -284,11 +284,21 @@ class Hidden:
     candidates: int = 1  # as in `Neurons`, for these splits; `Slopes.signs` says what they bring
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
-    # Part of a layer's neurons that splits have to give a sign for the layers above to have a turn,
-    # and what part of the rounds has to bring its share of that. One of mnist_fc 256x6 (prop_10,
-    # 0.05) took 64 s with all layers in every turn, and 24 s with this and smaller networks. [-]
+    # Part by which splits have to lower a layer's chords for the layers above to have a turn, and
+    # what part of the rounds has to bring its share of that. One of mnist_fc 256x6 (prop_10, 0.05)
+    # took 64 s with all layers in every turn, and 24 s with this and smaller networks. [-]
     pays: float = 0.1
     trial: int = 4
+    # Part of what the rows lack that a turn has to bring for a search to begin anew with its bounds
+    # and, for the other number, for the next turn to follow. With 16 rounds a base network of
+    # relusplitter (1204) lacks 0.63 in place of 0.73, and takes 31,500 bundles in place of more
+    # than 300,000. [-]
+    better: float = 0.01
+    gain: float = 0.03
+    # Neurons that are split together at most, and how many times as many inputs as one of them they
+    # read: they share a network that is cut down to these. [-]
+    together: int = 64
+    growth: float = 3.0
     # part of the unstable neurons that is left where tighter bounds have paid [v 0.98 0.99]
     worth: float = 0.97
     # neurons up to which hidden bounds are made anew for each bundle of a cap [r 1.01 1.06]

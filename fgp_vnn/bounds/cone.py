@@ -1,11 +1,11 @@
-"""Which neurons the outputs of a network depend on."""
+"""What the outputs of a network, or the neurons of a layer, depend on."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from fgp_vnn.network.model import Network
+from fgp_vnn.network.model import Dense, Network
 
 
 def seen(network: Network) -> tuple[Tensor, ...]:
@@ -33,3 +33,19 @@ def seen(network: Network) -> tuple[Tensor, ...]:
                 masks[source - 1] |= part[0] != 0
                 rows[source - 1] = masks[source - 1]
     return tuple(masks)
+
+
+def inputs_read(network: Network, target: int) -> Tensor:
+    """Which inputs [outputs of the map, inputs] each output of map number `target` reads, by any
+    way through the network; all of them where a map is no matrix."""
+    found: dict[int, Tensor] = {}
+    for number, affine in enumerate(network.maps[: target + 1], 1):
+        reads = torch.zeros(affine.outputs, network.inputs, device=network.device)
+        if not isinstance(affine, Dense):
+            reads += 1
+        else:
+            for source, weight in zip(affine.sources, affine.weights, strict=True):
+                ways = (weight != 0).to(reads.dtype)
+                reads += ways @ found[source] if source else ways
+        found[number] = (reads > 0).to(reads.dtype)
+    return found[target + 1] > 0

@@ -228,6 +228,7 @@ def optimise(problem: Problem) -> list[int]:
 
 def _by_slopes(problem: Problem) -> list[int]:
     least = bound_outputs(problem, problem.strategy.slopes.rows)
+    problem.lack = float((-problem.query.worst(least)).clamp(min=0).sum())
     return open_disjuncts(problem, least)
 
 

@@ -56,7 +56,9 @@ class Problem:
     statistics: dict[str, int] = field(init=False, default_factory=dict)
     unstable: int = field(init=False, default=0)  # neurons, when it was shrunk last
     begun: float = field(init=False, default_factory=time.perf_counter)
-    tightened: bool = field(init=False, default=False)  # better hidden bounds have paid
+    # of the open disjuncts together, when it was bounded with slopes last: how far below 0
+    lack: float = field(init=False, default=math.inf)
+    tightened: bool = field(init=False, default=False)  # better hidden bounds have given signs
     # splits of neurons that can be resumed: begun on bounds about as tight as those of now
     unfinished: NeuronSplits | None = field(init=False, default=None)
 

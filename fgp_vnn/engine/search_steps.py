@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -166,39 +167,55 @@ def _kept(problem: Problem, search: NeuronSplits, outcome: Outcome) -> Verdict:
 
 def sharpen(problem: Problem) -> Verdict | None:
     """Tighten hidden neurons' bounds, each by a split search of its own, as long as that makes more
-    of them stable; after each turn, a short search may do with the bounds that there are.
+    of them stable or brings the rows nearer to 0; after each turn, a short search may do with the
+    bounds that there are.
 
-    Where better slopes have done so, splits are likely to; elsewhere they get less time to try.
+    Where better slopes have given signs, splits are likely to; elsewhere they get less time to try.
     """
     hidden = problem.strategy.hidden
     patience = problem.budget.share(hidden.share if problem.tightened else hidden.trial_share)
-    if problem.unfinished is not None:
-        patience = patience.beside(problem.unfinished.frontier.bytes)
-    turn, keep = Turn(hidden.rounds), problem.log.sharpened if problem.log.wanted else forget
+    turn, trying = Turn(hidden.rounds), not problem.tightened
     while len(problem.bounds.lower) > 1 and not patience.expired():
-        with problem.timed("sharpen"):
-            query, bounds, strategy = problem.query, problem.bounds, problem.strategy
-            do = partial(sharpen_layers, query, bounds, turn, patience, strategy, keep)
-            problem.bounds, paid = problem.spread_out(do)
-            refine(problem, patience)
-            left = drop_and_bound(problem)
+        begin, lacked = time.monotonic(), problem.lack
+        left, paid = _sharpen_once(problem, turn, patience)
         if not left:
             return problem.verdict("unsat", "split")
-        if not problem.tightened and problem.unfinished is not None:
+        gained = 1 - problem.lack / lacked
+        better = problem.tightened or gained >= hidden.better
+        if not better and problem.unfinished is not None:
             problem.unfinished.only(left)
         problem.only(left)
-        # Where the second layer has waited, it may still make some neurons stable.
-        if not problem.tightened and not turn.waits(1):
-            break
-        turn = turn.next(paid)
+        spent = time.monotonic() - begin
+        if better:
+            search = _short_splits(problem, patience)
+            outcome = run_shared(problem, search)
+            verdict = _kept(problem, search, outcome)
+            if not outcome.unfinished:
+                return verdict
         if not problem.tightened:
-            continue
-        search = _short_splits(problem, patience)
-        outcome = run_shared(problem, search)
-        verdict = _kept(problem, search, outcome)
-        if not outcome.unfinished:
-            return verdict
+            # Where the second layer has waited, it may still make some neurons stable.
+            if gained < hidden.gain and not turn.waits(1):
+                break
+            # The next turn takes about twice as long, and gains less.
+            if 2 * spent > hidden.trial_share * problem.budget.left():
+                break
+        if better and trying:
+            patience, trying = problem.budget.share(hidden.share), False
+        turn = turn.next(paid)
     return None
+
+
+def _sharpen_once(problem: Problem, turn: Turn, patience: Budget) -> tuple[list[int], int]:
+    """One turn: the disjuncts that its bounds leave open, and how many layers have paid."""
+    keep = problem.log.sharpened if problem.log.wanted else forget
+    if problem.unfinished is not None:
+        patience = patience.beside(problem.unfinished.frontier.bytes)
+    with problem.timed("sharpen"):
+        query, bounds, strategy = problem.query, problem.bounds, problem.strategy
+        do = partial(sharpen_layers, query, bounds, turn, patience, strategy, keep)
+        problem.bounds, paid = problem.spread_out(do)
+        refine(problem, patience)
+        return drop_and_bound(problem), paid
 
 
 def split_neurons(problem: Problem) -> Verdict:

@@ -1,12 +1,13 @@
 """Tighter bounds of hidden neurons, by the split search run on the neurons themselves.
 
 The goal is a *value*, of both sides of every unstable neuron at once, as far as its sign. Neurons
-whose sign becomes known this way are left out of the network for everything that follows.
+whose sign becomes known this way are left out of the network for everything that follows; those
+whose bounds only become tighter make all that is bounded through them tighter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -14,18 +15,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.reading import read
 from fgp_vnn.base.spread import ALONE, Spread
-from fgp_vnn.bounds.layers import LayerBounds, unsteady
+from fgp_vnn.bounds.cone import inputs_read
+from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
-from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import Dense
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import BestFirst, Cover, forget
 from fgp_vnn.search.bundles import Bundles, Setting, set_out
 from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.search.neighbours import neighbours
 from fgp_vnn.search.value import Signs
-from fgp_vnn.strategy import Strategy
+from fgp_vnn.strategy import Hidden, Strategy
+from fgp_vnn.transform.inputs import drop_unread
 from fgp_vnn.transform.stable import collapse
 
 _RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
@@ -89,10 +93,10 @@ def sharpen_layers(
             continue
         rounds = turn.rounds_of(k)
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
-        neurons = torch.nonzero(known.unstable()[k][0]).flatten()
+        neurons = torch.nonzero(_worth(query, known, k)).flatten()
         each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
-        pieces = torch.split(neurons, each) if len(neurons) else ()
         kept = keep is not forget
+        pieces = _pieces(query, k, neurons, each, strategy.hidden, local=dense and not kept)
         how = _Splits(rounds, pays if k >= paid else 0.0, dense, kept, budget, strategy)
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
@@ -104,8 +108,10 @@ def sharpen_layers(
             lower[k][0, some] = torch.maximum(lower[k][0, some], low)
             upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
         if k >= paid:
-            left = int(unsteady(RELU, lower[k], upper[k]).sum())
-            if left > (1 - pays) * len(neurons):
+            both = ((known.lower[k], known.upper[k]), (lower[k], upper[k]))
+            heights = (chord_heights(*ends)[0, neurons].sum() for ends in both)
+            before, left = read(*heights)
+            if left > (1 - pays) * before:
                 break
             paid = k + 1
     return Sharpened(replace(bounds, lower=tuple(lower), upper=tuple(upper)), paid)
@@ -115,7 +121,7 @@ class _Splits(NamedTuple):
     """How the neurons of a layer are bounded."""
 
     rounds: int
-    pays: float  # part of the neurons that has to get a sign in a part of the rounds to go on
+    pays: float  # part by which chords have to become lower, in as much of the rounds, to go on
     dense: bool  # whether stable neurons can be left out
     kept: bool  # whether covers are
     budget: Budget
@@ -133,8 +139,41 @@ def _sharpened(
     strategy, asked = how.strategy, _ask_neurons(query, len(before.lower), neurons)
     if how.dense and not how.kept:
         asked, before = collapse(asked, before, budget=how.budget, hidden=True)
+        asked = drop_unread(asked)
     choice = strategy.slopes.signs, strategy.hidden.candidates, strategy.neurons.rule
     return _least(*set_out(asked, before, how.budget, *choice), how)
+
+
+def _pieces(
+    query: Query, k: int, neurons: Tensor, most: int, numbers: Hidden, *, local: bool
+) -> Sequence[Tensor]:
+    """The neurons [m] of layer k in parts of at most so many: neighbours together, if networks can
+    be cut down to what they read and that is less than the whole input."""
+    if not len(neurons):
+        return ()
+    if local:
+        reads = inputs_read(query.network, k)[neurons]
+        groups = neighbours(reads, min(most, numbers.together), numbers.growth)
+        if len(groups) > 1 and not bool(reads.all()):
+            return [neurons[group] for group in groups]
+    return torch.split(neurons, most)
+
+
+def _worth(query: Query, bounds: LayerBounds, k: int) -> Tensor:
+    """Which neurons [n_k] of a layer are split: the unstable ones; of the last layer, those whose
+    chord an output goes through."""
+    unstable, network = bounds.unstable()[k][0], query.network
+    if k + 1 < len(network.layers) or k + 1 not in network.output.sources:
+        return unstable
+    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device)
+    part = network.output.adjoint(rows)[network.output.sources.index(k + 1)]
+    return unstable & (part < 0).any(0)
+
+
+def chord_heights(lower: Tensor, upper: Tensor) -> Tensor:
+    """How far the chords of ReLUs are above 0, where z = 0: what their relaxation costs at most."""
+    heights = -lower.clamp(max=0) * upper.clamp(min=0) / (upper - lower)
+    return heights.nan_to_num(0.0, 0.0, 0.0)
 
 
 def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:
@@ -157,7 +196,7 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
 def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundles]:
     """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them, if
     these are kept."""
-    goal, cover, neurons = Signs(setting), Cover(), len(root.signs) // 2
+    goal, cover = Signs(setting), Cover()
     frontier = Frontier(how.budget.waiting)
     keep = cover.keep if how.kept else forget
     search = BestFirst(goal, frontier, len(root.signs), keep)
@@ -165,11 +204,17 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
     part = how.strategy.hidden.trial
     trial, rounds = max(1, how.rounds // part), iter(range(how.rounds))
 
+    def height() -> float:
+        low, high = goal.least(frontier).chunk(2)
+        return read(chord_heights(low, -high).sum())[0]
+
+    begun = height()
+
     def enough() -> bool:
         done = next(rounds, None)
         if done is None or how.budget.expired():
             return True
-        return done == trial and goal.unknown(frontier) > (1 - how.pays / part) * neurons
+        return done == trial and height() > (1 - how.pays / part) * begun
 
     search.run(enough)
     covers = [*cover.parts, *search.waiting()] if how.kept else [root.at(root.disjunct[:0])]

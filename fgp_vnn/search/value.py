@@ -105,12 +105,6 @@ class Signs(Value):
         low, high = (~waits & (self._closed > 0)).chunk(2)
         return ~(low | high).repeat(2)
 
-    def unknown(self, frontier: Frontier) -> int:
-        """How many neurons have no sign yet."""
-        low, high = self.least(frontier).chunk(2)
-        (count,) = read((~((low > 0) | (high > 0))).sum())
-        return int(count)
-
 
 class Least(Value):
     """How small the value of each row is, up to a gap.

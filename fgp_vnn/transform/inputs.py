@@ -83,6 +83,37 @@ def fix_inputs(
     return _rebuild(query, restrict, domain, len(kept)), Lift(values, kept=kept)
 
 
+def drop_unread(query: Query) -> Query:
+    """The query without the inputs of a box that no map reads: it has the same bounds, but no way
+    back to the original input."""
+    readers, box = [m for m in query.network.maps if 0 in m.sources], query.domain
+    matrices = [m for m in readers if isinstance(m, Dense)]
+    if not isinstance(box, Box) or not matrices or len(matrices) < len(readers):
+        return query
+    # A weight of 0 whose terms cancel is rounded, and counts as read.
+    parts = [part for m in matrices for part in (_of_input(m, m.weights), _of_input(m, m.terms))]
+    read = torch.stack([(part != 0).any(0) for part in parts if part is not None]).any(0)
+    kept = torch.nonzero(read).flatten()
+    if not len(kept) or len(kept) == len(read):
+        return query
+
+    def restrict(reader: Dense) -> Dense:
+        at = reader.sources.index(0)
+
+        def cut(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return (*parts[:at], parts[at][:, kept].contiguous(), *parts[at + 1 :])
+
+        terms = None if reader.terms is None else cut(reader.terms)
+        return replace(reader, weights=cut(reader.weights), terms=terms)
+
+    return _rebuild(query, restrict, Box(box.lower[kept], box.upper[kept]), len(kept))
+
+
+def _of_input(reader: Dense, parts: tuple[Tensor, ...] | None) -> Tensor | None:
+    """The matrix of the input among those of all sources."""
+    return None if parts is None else parts[reader.sources.index(0)]
+
+
 @dataclass(frozen=True, eq=False)
 class RowSpace:
     """A basis of what a network sees of its input, computed once for all points.
