@@ -58,6 +58,13 @@ def make_query(seed: int, kind: str = "chain", domain_kind: str = "box") -> Quer
     return ask(network, domain, random_rows(seed, 2, 1))
 
 
+def ask_both_ways(query: Query) -> Query:
+    """About all outputs and their negatives: each neuron of the last layer costs one of them."""
+    eye = torch.eye(query.network.outputs, dtype=query.network.dtype)
+    rows, target = torch.cat([eye, -eye]), len(query.network.layers)
+    return ask_values(query.network, query.domain, target, rows)
+
+
 def check_samples(query: Query, before: LayerBounds, after: LayerBounds, seed: int) -> None:
     """Every sampled pre-activation lies within, and no bound has moved outwards."""
     seen = query.network.preactivations(sample(query.domain, 150, seed))
@@ -178,7 +185,7 @@ def layers_heard(query: Query, bounds: LayerBounds, paid: int, pays: float) -> t
 def test_a_turn_ends_with_the_first_layer_that_does_not_pay() -> None:
     """A layer that has paid before is never the last one."""
     for seed in range(4):
-        query = make_query(seed)
+        query = ask_both_ways(make_query(seed))
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
         every = {k for k in (1, 2) if bool(bounds.unstable()[k].any())}
         assert every == {1, 2}
@@ -200,7 +207,7 @@ def test_the_second_layer_has_every_other_turn_while_others_pay() -> None:
 
 
 def test_a_layer_that_waits_keeps_its_bounds() -> None:
-    query = make_query(1)
+    query = ask_both_ways(make_query(1))
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     heard: list[int] = []
     keep = lambda layer, neurons, cover: heard.append(layer)  # noqa: E731
@@ -221,7 +228,7 @@ def positive_neuron() -> Query:
     )
     output = Dense((2,), (torch.eye(2).double(),), torch.zeros(2).double())
     network, ends = Network(layers, output, 2), torch.tensor([1.0, 0.9]).double()
-    return ask_values(network, Box(-ends, ends), 2, torch.eye(2).double())
+    return ask_values(network, Box(-ends, ends), 2, -torch.eye(2).double())
 
 
 def test_a_neuron_whose_sign_is_known_is_not_split_any_more() -> None:
@@ -237,3 +244,39 @@ def test_a_neuron_whose_sign_is_known_is_not_split_any_more() -> None:
         counts.append(covers[0].bincount(minlength=4).tolist())
     few, many = counts
     assert few[2] == many[2] and few[3] < many[3]
+
+
+def test_of_the_last_layer_only_neurons_that_cost_an_output_something_are_split() -> None:
+    query = positive_neuron()
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    first = ask_values(query.network, query.domain, 2, torch.tensor([[-1.0, 1.0]]).double())
+    split: list[int] = []
+    keep = lambda k, neurons, cover: split.extend(neurons.tolist())  # noqa: E731
+    sharpen_layers(first, bounds, Turn(4, 2), UNLIMITED, Strategy(), keep)
+    assert split == [1]
+
+
+def test_neighbours_are_bounded_as_in_the_whole_network() -> None:
+    """Two networks side by side, of inputs of their own: groups of neurons have one half each."""
+    query = ask_both_ways(make_query(3))
+    network, box = query.network, query.domain.box()
+    layers = tuple(
+        Dense(
+            layer.sources,
+            tuple(torch.block_diag(w, w) for w in layer.weights),
+            torch.cat([layer.bias, layer.bias]),
+        )
+        for layer in network.layers
+        if isinstance(layer, Dense)
+    )
+    eye = torch.eye(2 * WIDTHS[-1], dtype=network.dtype)
+    output = Dense((len(layers),), (torch.cat([eye, -eye]),), eye.new_zeros(2 * len(eye)))
+    double = Network(layers, output, 2 * network.inputs)
+    domain = Box(torch.cat([box.lower, box.lower]), torch.cat([box.upper, box.upper]))
+    pair = ask_values(double, domain, len(layers), torch.eye(len(output.bias)).double())
+    whole = sharpen(query, root_bounds(network, query.domain, budget=UNLIMITED))
+    after = sharpen(pair, root_bounds(double, domain, budget=UNLIMITED))
+    for k in (1, 2):
+        for side in ("lower", "upper"):
+            once, twice = getattr(whole, side)[k][0], getattr(after, side)[k][0]
+            assert torch.allclose(torch.cat([once, once]), twice, atol=1e-9)
