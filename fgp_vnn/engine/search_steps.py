@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -177,10 +178,10 @@ def sharpen(problem: Problem) -> Verdict | None:
     turn, trying = Turn(hidden.rounds), not problem.tightened
     while len(problem.bounds.lower) > 1 and not patience.expired():
         begin, lacked = time.monotonic(), problem.lack
-        left, paid = _sharpen_once(problem, turn, patience)
+        left = _sharpen_once(problem, turn, patience)
         if not left:
             return problem.verdict("unsat", "split")
-        gained = 1 - problem.lack / lacked
+        gained = 1 - problem.lack / lacked if lacked < math.inf else 0.0
         better = problem.tightened or gained >= hidden.better
         if not better and problem.unfinished is not None:
             problem.unfinished.only(left)
@@ -201,21 +202,21 @@ def sharpen(problem: Problem) -> Verdict | None:
                 break
         if better and trying:
             patience, trying = problem.budget.share(hidden.share), False
-        turn = turn.next(paid)
+        turn = turn.next()
     return None
 
 
-def _sharpen_once(problem: Problem, turn: Turn, patience: Budget) -> tuple[list[int], int]:
-    """One turn: the disjuncts that its bounds leave open, and how many layers have paid."""
+def _sharpen_once(problem: Problem, turn: Turn, patience: Budget) -> list[int]:
+    """One turn of sharpening: the disjuncts that its bounds leave open."""
     keep = problem.log.sharpened if problem.log.wanted else forget
     if problem.unfinished is not None:
         patience = patience.beside(problem.unfinished.frontier.bytes)
     with problem.timed("sharpen"):
         query, bounds, strategy = problem.query, problem.bounds, problem.strategy
         do = partial(sharpen_layers, query, bounds, turn, patience, strategy, keep)
-        problem.bounds, paid = problem.spread_out(do)
+        problem.bounds = problem.spread_out(do)
         refine(problem, patience)
-        return drop_and_bound(problem), paid
+        return drop_and_bound(problem)
 
 
 def split_neurons(problem: Problem) -> Verdict:

@@ -42,32 +42,21 @@ class Turn(NamedTuple):
     """How much one turn of sharpening does."""
 
     rounds: int  # splits of each row of a neuron
-    # Layers that have paid in the turns before. The first one above them that does not is the last
-    # of the turn: the layers above it wait for tighter bounds of those below.
-    paid: int = 1
     number: int = 0  # of turns before this one
 
     def waits(self, layer: int) -> bool:
-        """Whether a layer has no part in the turn: the second layer (number 1) has every other turn
-        once a layer above it has paid. The bounds below it never change, and its splits start from
-        scratch."""
-        return layer == 1 and self.number % 2 == 1 and self.paid > 2
+        """Whether a layer has no part in the turn: the second layer (number 1) has every other
+        turn. The bounds below it never change, and its splits start from scratch."""
+        return layer == 1 and self.number % 2 == 1
 
     def rounds_of(self, layer: int) -> int:
-        """Splits of each row in a layer: twice as many in the second one, which may wait for every
+        """Splits of each row in a layer: twice as many in the second one, which waits for every
         other turn."""
         return 2 * self.rounds if layer == 1 else self.rounds
 
-    def next(self, paid: int) -> Turn:
-        """The turn after this one, in which so many layers have paid."""
-        return Turn(2 * self.rounds, paid, self.number + 1)
-
-
-class Sharpened(NamedTuple):
-    """What a turn has led to."""
-
-    bounds: LayerBounds
-    paid: int  # layers that have paid by now
+    def next(self) -> Turn:
+        """The turn after this one."""
+        return Turn(2 * self.rounds, self.number + 1)
 
 
 def sharpen_layers(
@@ -78,7 +67,7 @@ def sharpen_layers(
     strategy: Strategy,
     keep: KeepCover = forget,
     spread: Spread = ALONE,
-) -> Sharpened:
+) -> LayerBounds:
     """Bounds that are never looser, layer by layer from the second on; as many neurons at a
     time as fit into the memory.
 
@@ -86,7 +75,6 @@ def sharpen_layers(
     it that are stable by then.
     """
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
-    pays, paid = strategy.hidden.pays, turn.paid
     dense = all(isinstance(layer, Dense) for layer in query.network.layers)
     for k in range(1, len(lower)):
         if turn.waits(k):
@@ -97,7 +85,7 @@ def sharpen_layers(
         each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
         kept = keep is not forget
         pieces = _pieces(query, k, neurons, each, strategy.hidden, local=dense and not kept)
-        how = _Splits(rounds, pays if k >= paid else 0.0, dense, kept, budget, strategy)
+        how = _Splits(rounds, dense, kept, budget, strategy)
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
             if result is None:
@@ -107,21 +95,13 @@ def sharpen_layers(
             low, high = least.chunk(2)
             lower[k][0, some] = torch.maximum(lower[k][0, some], low)
             upper[k][0, some] = torch.minimum(upper[k][0, some], -high)
-        if k >= paid:
-            both = ((known.lower[k], known.upper[k]), (lower[k], upper[k]))
-            heights = (chord_heights(*ends)[0, neurons].sum() for ends in both)
-            before, left = read(*heights)
-            if left > (1 - pays) * before:
-                break
-            paid = k + 1
-    return Sharpened(replace(bounds, lower=tuple(lower), upper=tuple(upper)), paid)
+    return replace(bounds, lower=tuple(lower), upper=tuple(upper))
 
 
 class _Splits(NamedTuple):
     """How the neurons of a layer are bounded."""
 
     rounds: int
-    pays: float  # part by which chords have to become lower, in as much of the rounds, to go on
     dense: bool  # whether stable neurons can be left out
     kept: bool  # whether covers are
     budget: Budget
@@ -201,7 +181,7 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
     keep = cover.keep if how.kept else forget
     search = BestFirst(goal, frontier, len(root.signs), keep)
     search.begin(root, {})
-    part = how.strategy.hidden.trial
+    part, pays = how.strategy.hidden.trial, how.strategy.hidden.pays
     trial, rounds = max(1, how.rounds // part), iter(range(how.rounds))
 
     def height() -> float:
@@ -214,7 +194,7 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
         done = next(rounds, None)
         if done is None or how.budget.expired():
             return True
-        return done == trial and height() > (1 - how.pays / part) * begun
+        return done == trial and height() > (1 - pays / part) * begun
 
     search.run(enough)
     covers = [*cover.parts, *search.waiting()] if how.kept else [root.at(root.disjunct[:0])]

@@ -75,7 +75,7 @@ def test_refined_and_sharpened_bounds_are_found_again_by_the_checker(
         plain = root_bounds(query.network, query.domain, budget=UNLIMITED)
         refined = refine_layers(query, plain, SLOPES, UNLIMITED, log.refined)
         storable = Strategy(slopes=Slopes().storable())
-        sharper = sharpen_layers(query, refined, Turn(6), UNLIMITED, storable, log.sharpened).bounds
+        sharper = sharpen_layers(query, refined, Turn(6), UNLIMITED, storable, log.sharpened)
     assert_found(learnt(query, [], tmp_path), plain)
     assert_found(learnt(query, log.steps, tmp_path), sharper)
     width = [

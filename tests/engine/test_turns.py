@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.search_steps import sharpen, split_neurons, split_shortly
 from fgp_vnn.engine.settings import Settings
+from fgp_vnn.engine.steps import optimise_slopes
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask_values
 from fgp_vnn.strategy import Hidden, Inputs, Neurons, Sharing, Strategy
@@ -23,12 +25,15 @@ from tests.engine.test_crew import nearly
 SPLIT = Settings(attack=False, engine="split")
 
 
-def problem(soon: float, most: int | None, margin: float = 0.1) -> Problem:
+NEVER = Hidden(rounds=1, worth=0.0, better=2.0, gain=2.0)  # sharpening does not pay
+
+
+def problem(soon: float, most: int | None, margin: float = 0.1, hidden: Hidden = NEVER) -> Problem:
     """A problem with its first bounds, whose short search has so many bundles."""
     strategy = Strategy(
         short=Neurons(batch=8, most=most),
         neurons=Neurons(batch=8),
-        hidden=Hidden(rounds=1, worth=0.0),  # sharpening never pays
+        hidden=hidden,
         inputs=Inputs(few=0, some=0),
         crew=Sharing(soon=soon),
     )
@@ -70,6 +75,19 @@ def test_a_short_search_is_resumed_where_sharpening_has_not_paid() -> None:
         resumed = split_neurons(asked)
     assert resumed.status == "unsat"
     assert resumed.statistics["bundles"] == whole.statistics["bundles"]
+
+
+def test_a_search_begins_anew_where_sharpening_brings_the_rows_nearer() -> None:
+    for better, resumed in ((2.0, True), (0.01, False)):
+        asked = problem(0.0, 40, hidden=replace(NEVER, rounds=8, better=better))
+        with torch.no_grad():
+            optimise_slopes(asked)
+            lacked = asked.lack
+            assert shortly(asked) is None
+            begun = asked.unfinished
+            assert sharpen(asked) is None
+        assert 0 < asked.lack <= 0.99 * lacked
+        assert (asked.unfinished is begun) == resumed
 
 
 def test_a_search_keeps_its_way_to_the_original_input_when_the_problem_shrinks() -> None:

@@ -42,7 +42,7 @@ Timed = Callable[[Query, LayerBounds, Budget], LayerBounds]
 def sharpen(
     query: Query, bounds: LayerBounds, budget: Budget = UNLIMITED, rounds: int = 6
 ) -> LayerBounds:
-    return sharpen_layers(query, bounds, Turn(rounds, len(WIDTHS)), budget, QUICK).bounds
+    return sharpen_layers(query, bounds, Turn(rounds), budget, QUICK)
 
 
 def refine(query: Query, bounds: LayerBounds, budget: Budget = UNLIMITED) -> LayerBounds:
@@ -174,36 +174,30 @@ def test_more_rounds_never_loosen() -> None:
         assert bool((many.upper[1] <= few.upper[1] + 1e-9).all())
 
 
-def layers_heard(query: Query, bounds: LayerBounds, paid: int, pays: float) -> tuple[set[int], int]:
-    """The layers that one turn gets to, and how many have paid by then."""
-    heard: set[int] = set()
+def rounds_done(query: Query, bounds: LayerBounds, pays: float) -> int:
+    """The bundles that cover the domain for all neurons after one turn."""
+    counts: list[int] = []
     strategy = replace(QUICK, hidden=replace(QUICK.hidden, pays=pays))
-    keep = lambda layer, neurons, cover: heard.add(layer)  # noqa: E731
-    return heard, sharpen_layers(query, bounds, Turn(4, paid), UNLIMITED, strategy, keep).paid
+    keep = lambda layer, neurons, cover: counts.append(len(cover.signs))  # noqa: E731
+    sharpen_layers(query, bounds, Turn(8), UNLIMITED, strategy, keep)
+    return sum(counts)
 
 
-def test_a_turn_ends_with_the_first_layer_that_does_not_pay() -> None:
-    """A layer that has paid before is never the last one."""
-    for seed in range(4):
-        query = ask_both_ways(make_query(seed))
-        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
-        every = {k for k in (1, 2) if bool(bounds.unstable()[k].any())}
-        assert every == {1, 2}
-        assert layers_heard(query, bounds, 1, pays=1.1) == ({1}, 1)
-        assert layers_heard(query, bounds, 2, pays=1.1) == ({1, 2}, 2)
-        assert layers_heard(query, bounds, 1, pays=0.0) == ({1, 2}, 3)
+def test_neurons_that_do_not_pay_are_split_in_a_part_of_the_rounds() -> None:
+    query = ask_both_ways(make_query(1))
+    bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+    assert rounds_done(query, bounds, pays=5.0) < rounds_done(query, bounds, pays=0.0)
 
 
-def test_the_second_layer_has_every_other_turn_while_others_pay() -> None:
+def test_the_second_layer_has_every_other_turn() -> None:
     """Its splits begin anew on bounds that no turn makes tighter."""
     first = Turn(8)
-    second = first.next(paid=3)
-    third = second.next(paid=3)
+    second = first.next()
+    third = second.next()
     assert [turn.waits(1) for turn in (first, second, third)] == [False, True, False]
     assert [turn.rounds_of(1) for turn in (first, third)] == [16, 64]
     assert [turn.rounds_of(2) for turn in (first, second, third)] == [8, 16, 32]
     assert not any(turn.waits(2) for turn in (first, second, third))
-    assert not first.next(paid=2).waits(1)
 
 
 def test_a_layer_that_waits_keeps_its_bounds() -> None:
@@ -211,8 +205,7 @@ def test_a_layer_that_waits_keeps_its_bounds() -> None:
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     heard: list[int] = []
     keep = lambda layer, neurons, cover: heard.append(layer)  # noqa: E731
-    turn = Turn(4, 3, number=1)
-    after = sharpen_layers(query, bounds, turn, UNLIMITED, QUICK, keep).bounds
+    after = sharpen_layers(query, bounds, Turn(4, number=1), UNLIMITED, QUICK, keep)
     assert heard == [2]
     assert torch.equal(after.lower[1], bounds.lower[1])
 
@@ -238,7 +231,7 @@ def test_a_neuron_whose_sign_is_known_is_not_split_any_more() -> None:
     for rounds in (4, 8):
         covers: list[Tensor] = []
         keep = lambda k, neurons, cover, covers=covers: covers.append(cover.disjunct)  # noqa: E731
-        known, _ = sharpen_layers(query, bounds, Turn(rounds, 2), UNLIMITED, Strategy(), keep)
+        known = sharpen_layers(query, bounds, Turn(rounds), UNLIMITED, Strategy(), keep)
         assert bool(bounds.unstable()[1].all())
         assert known.unstable()[1].tolist() == [[False, True]]
         counts.append(covers[0].bincount(minlength=4).tolist())
@@ -252,7 +245,7 @@ def test_of_the_last_layer_only_neurons_that_cost_an_output_something_are_split(
     first = ask_values(query.network, query.domain, 2, torch.tensor([[-1.0, 1.0]]).double())
     split: list[int] = []
     keep = lambda k, neurons, cover: split.extend(neurons.tolist())  # noqa: E731
-    sharpen_layers(first, bounds, Turn(4, 2), UNLIMITED, Strategy(), keep)
+    sharpen_layers(first, bounds, Turn(4), UNLIMITED, Strategy(), keep)
     assert split == [1]
 
 

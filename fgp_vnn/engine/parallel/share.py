@@ -25,7 +25,11 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
     or failed, is done here.
     """
     numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
-    enough = _watched(search, forecast, numbers.tell)
+    watched = _watched(search, forecast, numbers.tell)
+
+    def enough() -> bool:
+        return watched() or forecast.left().bounds > numbers.worse * near
+
     with problem.timed("search"):
         with ExitStack() as stack:
             crew = _hired(problem, search, enough, stack)
