@@ -39,9 +39,26 @@ _FIXED = tested(
     "transform/test_inputs::a_weight_that_is_lost_counts_times_the_value_of_a_fixed_input",
 )
 
+_UNREAD = tested(
+    "transform/inputs.py",
+    "transform/test_inputs::an_input_whose_weight_was_rounded_to_0_counts_as_read",
+    "transform/test_inputs::a_network_without_unread_inputs_computes_the_same",
+)
 _PAIRS = tested("transform/opposites.py", "base/test_rounding_pairs")
 
 DEFECTS: tuple[Change, ...] = (
+    (
+        "unread inputs: a weight that was rounded to 0 counts as not read",
+        _UNREAD,
+        "for part in (_of_input(m, m.weights), _of_input(m, m.terms))",
+        "for part in (_of_input(m, m.weights),)",
+    ),
+    (
+        "unread inputs: only the first map says what is read",
+        _UNREAD,
+        "for part in parts if part is not None]).any(0)",
+        "for part in parts[:2] if part is not None]).any(0)",
+    ),
     (
         "defect: of a map that forms go through",
         _FORWARD,

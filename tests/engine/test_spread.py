@@ -134,7 +134,7 @@ def test_hidden_bounds_and_their_proofs_are_those_of_one_process() -> None:
                 lambda k, neurons, cover, kept=kept: kept.append(neurons),  # type: ignore[misc]
                 spread,
             )
-            found.append((sharper.bounds, torch.cat(kept)))
+            found.append((sharper, torch.cat(kept)))
     (alone, own), (shared, others) = found
     assert own.tolist() == others.tolist()
     for one, other in zip(
@@ -151,8 +151,8 @@ def test_led_bounds_are_those_of_one_process(caplog: pytest.LogCaptureFixture) -
         plain = root_bounds(network, domain, budget=UNLIMITED)
         root = partial(shared_root_bounds, network, domain, None, None, UNLIMITED)
         refined = partial(refine_layers, query, plain, strategy.slopes, UNLIMITED, None)
-        turn = partial(sharpen_layers, query, plain, Turn(4, 3), UNLIMITED, strategy, forget)
-        works: list[Callable[[Spread], LayerBounds]] = [root, refined, lambda s: turn(s).bounds]
+        turn = partial(sharpen_layers, query, plain, Turn(4), UNLIMITED, strategy, forget)
+        works: list[Callable[[Spread], LayerBounds]] = [root, refined, turn]
         for work in works:
             alone, led = work(ALONE), ForkedSpread(2, 0.0).lead(work)
             sides = zip((*alone.lower, *alone.upper), (*led.lower, *led.upper), strict=True)

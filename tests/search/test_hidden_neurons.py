@@ -253,10 +253,11 @@ def test_neighbours_are_bounded_as_in_the_whole_network() -> None:
     """Two networks side by side, of inputs of their own: groups of neurons have one half each."""
     query = ask_both_ways(make_query(3))
     network, box = query.network, query.domain.box()
+    two = torch.eye(2, dtype=network.dtype)
     layers = tuple(
         Dense(
             layer.sources,
-            tuple(torch.block_diag(w, w) for w in layer.weights),
+            tuple(torch.kron(two, w) for w in layer.weights),
             torch.cat([layer.bias, layer.bias]),
         )
         for layer in network.layers

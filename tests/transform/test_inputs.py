@@ -19,7 +19,7 @@ from fgp_vnn.domain.sets import Box, L2Ball
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
-from fgp_vnn.transform.inputs import reduce_inputs
+from fgp_vnn.transform.inputs import drop_unread, reduce_inputs
 from tests.helpers.extreme_networks import apply, dot, exact, matrix
 from tests.helpers.random_networks import (
     DOMAINS,
@@ -236,3 +236,44 @@ def test_verdicts_are_those_of_the_whole_query(domain_kind: str) -> None:
         assert {whole.status, small.status} != {"sat", "unsat"}
         seen.add(small.status)
     assert {"sat", "unsat"} <= seen
+
+
+def test_a_network_without_unread_inputs_computes_the_same() -> None:
+    places = torch.tensor([1, 3, 4, 6])  # of the inputs that are read, among eight
+    whole = random_domain(5, "box", inputs=8).box()
+    for kind in ("chain", "residual"):
+        small = random_network(5, kind, inputs=4, widths=(3, 4))
+
+        def widened(affine: AffineMap) -> AffineMap:
+            assert isinstance(affine, Dense)
+            weights = list(affine.weights)
+            if 0 in affine.sources:
+                at = affine.sources.index(0)
+                weights[at] = affine.bias.new_zeros(affine.outputs, 8)
+                weights[at][:, places] = affine.weights[at]
+            return replace(affine, weights=tuple(weights))
+
+        *layers, output = map(widened, small.maps)
+        network = Network(tuple(layers), output, 8)
+        query = replace(wide_query(5, "box"), network=network, domain=whole)
+        found = drop_unread(query)
+        assert found.network.inputs == 4
+        x = sample(whole, 30, 1)
+        assert torch.allclose(network(x), found.network(x[:, places]), atol=1e-12)
+        assert torch.equal(found.domain.box().lower, whole.lower[places])
+        assert torch.equal(found.domain.box().upper, whole.upper[places])
+
+
+def test_an_input_whose_weight_was_rounded_to_0_counts_as_read() -> None:
+    weight = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
+    terms = (torch.tensor([[1.0, 2.0, 0.0]], dtype=torch.float64), weight.new_ones(1))
+    output = Dense((0,), (weight,), weight.new_zeros(1), terms=terms)
+    side = weight.new_ones(3)
+    query = ask(Network((), output, 3), Box(-side, side), random_rows(0, 1, 1))
+    rows = replace(query, network=Network((), output, 3))
+    assert drop_unread(rows).network.inputs == 2
+
+
+def test_other_domains_keep_their_inputs() -> None:
+    query = wide_query(3, "l2")
+    assert drop_unread(query) is query
