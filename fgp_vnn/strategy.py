@@ -293,7 +293,7 @@ class Hidden:
     # relusplitter (1204) lacks 0.63 in place of 0.73, and takes 31,500 bundles in place of more
     # than 300,000. [-]
     better: float = 0.01
-    gain: float = 0.03
+    gain: float = 0.05
     # Neurons that are split together at most, and how many times as many inputs as one of them they
     # read: they share a network that is cut down to these. [-]
     together: int = 64
