@@ -46,9 +46,15 @@ def falsify(
 
 
 def descend(
-    query: Query, confirm: Confirm, budget: Budget, attack: Descent, begin: Tensor
+    query: Query,
+    confirm: Confirm,
+    budget: Budget,
+    attack: Descent,
+    begin: Tensor,
+    reach: Tensor | None = None,
 ) -> Counterexample | None:
-    """Gradient steps from `begin` [disjuncts * points, inputs]: as many for each disjunct."""
+    """Gradient steps from `begin` [disjuncts * points, inputs]: as many for each disjunct; those of
+    each start longer by a factor `reach` [disjuncts * points, 1], if that is given."""
     found: Counterexample | None = None
 
     def look(x: Tensor, outputs: Tensor) -> bool:
@@ -56,19 +62,27 @@ def descend(
         found = offer(query, confirm, x, outputs, attack.offer)
         return found is not None
 
-    step_down(query, look, budget, attack, begin)
+    step_down(query, look, budget, attack, begin, reach)
     return found
 
 
-def step_down(query: Query, look: Look, budget: Budget, attack: Descent, begin: Tensor) -> None:
-    """Gradient steps from `begin` [disjuncts * points, inputs], as many for each disjunct, until
-    `look` has seen enough of the points and the values there."""
+def step_down(
+    query: Query,
+    look: Look,
+    budget: Budget,
+    attack: Descent,
+    begin: Tensor,
+    reach: Tensor | None = None,
+) -> None:
+    """Gradient steps as those of `descend`, until `look` has seen enough of the points and the
+    values there."""
     domain, x = query.domain, begin
     target = torch.arange(query.disjuncts, device=query.disjunct.device)
     target = target.repeat_interleave(len(begin) // query.disjuncts)
     mine = query.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
     velocity = torch.zeros_like(x)
-    scale = domain.box().radius.unsqueeze(0)
+    scale = domain.box().radius.unsqueeze(0)  # [1 or points, inputs]
+    scale = scale if reach is None else reach * scale
     ratio = (attack.last_step / attack.first_step) ** (1 / max(attack.steps - 1, 1))
     length = attack.first_step
     before = query.network.preactivations(x)

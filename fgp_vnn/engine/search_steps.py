@@ -246,7 +246,10 @@ def _input_splits(problem: Problem, budget: Budget) -> InputSplits:
     walks = walks and problem.query.network.piecewise_linear
     # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
     free = not log.wanted
-    how = Subdivision(lp=walks, clip=free, neurons=free, strategy=problem.strategy)
+    attack = problem.strategy.attack
+    attack = replace(attack, in_boxes=replace(attack.in_boxes, seed=settings.seed))
+    strategy = replace(problem.strategy, attack=attack)
+    how = Subdivision(lp=walks, clip=free, neurons=free, strategy=strategy)
     keep = log.boxes if log.wanted else forget
     with problem.timed("search"):
         search = InputSplits(problem.query, problem.confirm, budget, how, keep)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import Near, descend
+from fgp_vnn.attack.descent import Near
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.reading import places, read
 from fgp_vnn.base.story import Stage, Teller, tell
@@ -25,6 +25,7 @@ from fgp_vnn.budget.capacity import boxes_at_once, curved_at_once
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import forget
+from fgp_vnn.search.box_attacks import BoxAttacks
 from fgp_vnn.search.box_neurons import BoxNeurons
 from fgp_vnn.search.boxes import (
     BoundedBoxes,
@@ -92,7 +93,7 @@ class InputSplits(Divisible):
         self.batch = self._pace.size
         self.statistics = {"boxes": 0, "bundles": 0, "stuck": 0, **({"lps": 0} if how.lp else {})}
         self._turns = BoxNeurons.of(query, confirm, budget, how)
-        self._batches, self._closed, self._reasons = 0, 0.0, list[str]()
+        self._closed, self._reasons = 0.0, list[str]()
 
     @property
     def bounded(self) -> int:
@@ -126,6 +127,10 @@ class InputSplits(Divisible):
         the layers, too many for float32."""
         in_float32 = self._how.coarse and self._forward is None and self._curved is None
         return self.query.to(self.query.network.device, torch.float32) if in_float32 else self.query
+
+    @cached_property
+    def _attacks(self) -> BoxAttacks:
+        return BoxAttacks(self._coarse, self.confirm, self._how.strategy.attack)
 
     @property
     def _root(self) -> Box:
@@ -229,13 +234,6 @@ class InputSplits(Divisible):
             known = read(*left_open(bounded, share))
         self._keep(parts.lower, parts.upper, bounded.weights, bounded.closed)
         self.found = near.confirmed(self.confirm, offered, attack.in_boxes.offer)
-        self._batches += 1
-        if self.found is None and self._batches % attack.box_batches == 0:
-            # The centres of the lowest boxes are where an attack starts best.
-            most = how.strategy.inputs.curved_starts if self._curved else len(share)
-            starts = (parts.lower[:most] + parts.upper[:most]) / 2
-            starts = starts.repeat(self.query.disjuncts, 1)
-            self.found = descend(coarse, self.confirm, self.budget, attack.in_boxes, starts)
         if self.found is None and how.lp:
             self.found, bounded = self._walked(bounded)
             known = read(*left_open(bounded, share))
@@ -248,6 +246,7 @@ class InputSplits(Divisible):
             known = read(*left_open(bounded, share))
         if self.found is None:
             self._push_open(bounded, share, known)
+            self.found = self._attacks.after(len(share), self.frontier, self.budget)
 
     def _bounded(self, parts: Parts) -> BoundedBoxes:
         """Linear bounds of the boxes, or such of second order."""

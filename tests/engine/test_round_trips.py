@@ -79,7 +79,7 @@ def assert_few(batches: list[tuple[int, int]], operations: int) -> None:
 
 def test_a_batch_of_boxes_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     query = unreachable(0.3)
-    strategy = Strategy(inputs=Inputs(batch=64), attack=Attack(box_batches=1000))
+    strategy = Strategy(inputs=Inputs(batch=64), attack=Attack(box_pause=100_000))
     how = Subdivision(strategy=strategy)
 
     def run() -> None:

@@ -14,12 +14,26 @@ from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import bound_root, by_inputs, inputs_have_a_turn
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
-from fgp_vnn.engine.search_steps import sharpen, split_neurons, split_shortly
+from fgp_vnn.engine.search_steps import (
+    sharpen,
+    split_few_inputs,
+    split_neurons,
+    split_shortly,
+)
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.engine.steps import optimise_slopes
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask_values
-from fgp_vnn.strategy import Hidden, Inputs, Neurons, Sharing, Strategy
+from fgp_vnn.strategy import (
+    Attack,
+    Descent,
+    Hidden,
+    Inputs,
+    Neurons,
+    Offer,
+    Sharing,
+    Strategy,
+)
 from tests.engine.test_crew import nearly
 
 SPLIT = Settings(attack=False, engine="split")
@@ -118,3 +132,21 @@ def test_inputs_are_split_first_only_where_there_are_few_of_them() -> None:
         strategy = Strategy(inputs=inputs)
         asked = Problem(query, lambda points: None, SPLIT, UNLIMITED, strategy, NullLog(query))
         assert (by_inputs(asked), inputs_have_a_turn(asked)) == (first_of_all, turn)
+
+
+def test_the_seed_decides_where_attacks_from_boxes_start() -> None:
+    everything = Descent(steps=0, offer=Offer(near=torch.inf))
+    strategy = Strategy(attack=Attack(box_pause=1, in_boxes=everything))
+    query = nearly(0.1)
+
+    def seen(seed: int) -> torch.Tensor:
+        points = list[torch.Tensor]()
+        settings = Settings(engine="split", seed=seed)
+        asked = Problem(query, points.append, settings, UNLIMITED, strategy, NullLog(query))
+        with torch.no_grad():
+            bound_root(asked)
+            verdict = split_few_inputs(asked)
+        assert verdict is not None and verdict.statistics["boxes"] > 1
+        return torch.cat(points)
+
+    assert torch.equal(seen(1), seen(1)) and not torch.equal(seen(1), seen(2))

@@ -16,7 +16,7 @@ from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.strategy import Inputs, Strategy
+from fgp_vnn.strategy import Attack, Inputs, Strategy
 from tests.helpers.exact import TOLERANCE, least_worst, polytope
 from tests.helpers.random_cases import exact_confirm, random_case, sliver, tie, wrong
 from tests.helpers.random_networks import (
@@ -183,3 +183,22 @@ def test_little_memory_changes_no_verdict(batch: int) -> None:
             assert outcome.status == split(query).status
             seen.add(outcome.status)
     assert {"sat", "unsat"} <= seen
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_attacks_from_open_boxes_find_rare_counterexamples_sooner(seed: int) -> None:
+    network = random_network(seed, inputs=4, widths=(24, 24, 24))
+    domain = random_domain(seed, inputs=4)
+    # Both outputs are to be greater than they are at any of 20,000 points.
+    least = network(sample(domain, 20_000, seed)).amin(-1)
+    limit = float(-1.02 * least.max() + 0.02 * least.median())
+    rare = Conjunction(-np.eye(2), np.full(2, limit), np.zeros(2, bool))
+    query = ask(network, domain, [rare])
+    boxes = []
+    for pause in (8, 10**9):
+        strategy = replace(batches_of(16), attack=Attack(box_pause=pause, box_starts=64))
+        how = Subdivision(neurons=False, strategy=strategy)
+        outcome = split_inputs(query, confirm_in(query), UNLIMITED, how)
+        assert outcome.status == "sat"
+        boxes.append(outcome.statistics["boxes"])
+    assert 4 * boxes[0] < boxes[1]

@@ -1,0 +1,60 @@
+"""Attacks between batches of boxes, from the boxes that are open.
+
+A best-first search looks at its lowest boxes, and where bounds are loose these say little of where
+a counterexample is: it may lie in a box of a middling level that has no turn for a long time. So
+each attack starts in boxes drawn at random among all that are open. Nor is any length of steps
+right for all networks: each start has one of its own, from the whole domain's size downwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from fgp_vnn.attack.descent import descend
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.base.verdict import Counterexample
+from fgp_vnn.budget.budget import Budget
+from fgp_vnn.budget.capacity import points_at_once
+from fgp_vnn.query import Query
+from fgp_vnn.search.frontier import Frontier
+from fgp_vnn.strategy import Attack
+
+
+@dataclass(eq=False)
+class BoxAttacks:
+    """An attack after every so many boxes."""
+
+    query: Query
+    confirm: Confirm
+    numbers: Attack
+    since: int = 0  # boxes that were bounded since the last one
+    generator: torch.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.generator = torch.Generator().manual_seed(self.numbers.in_boxes.seed)
+
+    def after(self, boxes: int, open_: Frontier, budget: Budget) -> Counterexample | None:
+        """What an attack finds, if it is time for one now that so many more boxes are bounded."""
+        self.since += boxes
+        if self.since < self.numbers.box_pause or not len(open_):
+            return None
+        self.since = 0
+        begin, reach = self._starts(open_, budget)
+        return descend(self.query, self.confirm, budget, self.numbers.in_boxes, begin, reach)
+
+    def _starts(self, open_: Frontier, budget: Budget) -> tuple[Tensor, Tensor]:
+        """Random points [points, inputs] of open boxes, as many for each disjunct, and the reach
+        [points, 1] of the steps from each."""
+        query, numbers = self.query, self.numbers
+        most = min(numbers.box_starts, points_at_once(query.network, budget.at_once))
+        count = max(most // query.disjuncts, 1) * query.disjuncts
+        boxes = open_.everything()
+        lower, upper = boxes["lower"], boxes["upper"]
+        chosen = torch.randint(len(open_), (count,), generator=self.generator).to(lower.device)
+        shape = count, query.network.inputs + 1
+        drawn = torch.rand(shape, generator=self.generator, dtype=lower.dtype).to(lower.device)
+        lower, upper = lower[chosen], upper[chosen]
+        return lower + drawn[:, 1:] * (upper - lower), numbers.box_reach ** drawn[:, :1]
