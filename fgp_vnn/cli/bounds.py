@@ -28,40 +28,34 @@ METHODS = ("plain", "optimised", "split")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn bounds`."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", type=Path, help="the network, .onnx or .onnx.gz")
+    add(
         "inputs",
         type=Path,
         help="a property, whose inputs are meant, or an .npz file with lower and upper",
     )
-    parser.add_argument(
-        "--layer",
-        type=int,
-        help="what goes into this activation layer, from 0 (default: outputs)",
-    )
-    parser.add_argument(
+    add("--layer", type=int, help="what goes into this activation layer, from 0 (default: outputs)")
+    add(
         "--maximise",
         type=finite,
         nargs="+",
         metavar="C",
         help="the greatest value of C_0 y_0 + C_1 y_1 + ... (default: the range of each output)",
     )
-    parser.add_argument(
+    add(
         "--method",
         choices=METHODS,
         default="split",
         help="linear bounds, with optimised slopes, or splits up to --gap (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--gap",
         type=positive_number,
         default=1e-4,
         help="stop when the ends are so near, as a part of the value or of 1 (%(default)g)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print everything known, as JSON (default: as text)"
-    )
+    add("--json", action="store_true", help="print everything known, as JSON (default: as text)")
     add_limits(parser)
     add_threads(parser)
     add_device(parser)

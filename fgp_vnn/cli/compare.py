@@ -34,9 +34,9 @@ EXAMPLE = "fgp-vnn compare benchmarks/mnist_fc --tool ours=. --tool other=/opt/o
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
+    add = parser.add_argument
     add_selection(parser)
-    parser.add_argument(
+    add(
         "--tool",
         action="append",
         default=[],
@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a tool with VNN-COMP's scripts, here or in vnncomp/ or "
         "vnncomp_scripts/ (repeat; default: none)",
     )
-    parser.add_argument(
+    add(
         "--results",
         action="append",
         default=[],
         metavar="NAME=CSV",
         help="a published results file in place of a run (repeat; default: none)",
     )
-    parser.add_argument(
+    add(
         "--about",
         action="append",
         default=[],
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "under which limit (default: unknown)",
     )
     add_rules(parser)
-    parser.add_argument(
+    add(
         "--startup",
         type=whole,
         default=3,

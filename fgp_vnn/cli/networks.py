@@ -19,13 +19,9 @@ EXAMPLE = "fgp-vnn networks folder/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn networks`."""
-    parser.add_argument(
-        "paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print a list of networks as JSON (default: as text)"
-    )
+    add = parser.add_argument
+    add("paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks")
+    add("--json", action="store_true", help="print a list of networks as JSON (default: as text)")
 
 
 def run(args: argparse.Namespace) -> int:

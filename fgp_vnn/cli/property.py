@@ -17,15 +17,15 @@ VERSIONS = ("1.0", "2.0")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn property`."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", type=Path, help="the network, .onnx or .onnx.gz")
+    add(
         "points",
         type=Path,
         help="inputs: .npy, .npz (x, perhaps y) or .csv; with --monotone a property, whose inputs "
         "are meant, or an .npz file with lower and upper",
     )
-    parser.add_argument(
+    add(
         "--epsilon",
         type=written_radius,
         nargs="+",
@@ -35,43 +35,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_monotone(parser)
     add_clip(parser)
-    parser.add_argument("--first", type=count, metavar="N", help="only N points (default: all)")
-    parser.add_argument(
-        "--target", type=int, help="the class that counts as another one (default: all)"
-    )
-    parser.add_argument(
+    add("--first", type=count, metavar="N", help="only N points (default: all)")
+    add("--target", type=int, help="the class that counts as another one (default: all)")
+    add(
         "--all-points",
         action="store_true",
         help="also points that the network gives another class than y (default: left out)",
     )
-    parser.add_argument("--version", choices=VERSIONS, default="1.0", help="VNN-LIB (%(default)s)")
-    parser.add_argument(
-        "--timeout", type=seconds, default=60.0, help="seconds in instances.csv (%(default)g)"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="the folder, made if need be")
-    parser.add_argument(
-        "--json", action="store_true", help="print what was written as JSON (default: as text)"
-    )
+    add("--version", choices=VERSIONS, default="1.0", help="VNN-LIB (%(default)s)")
+    add("--timeout", type=seconds, default=60.0, help="seconds in instances.csv (%(default)g)")
+    add("--out", type=Path, required=True, help="the folder, made if need be")
+    add("--json", action="store_true", help="print what was written as JSON (default: as text)")
 
 
 def _add_monotone(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--monotone",
         type=whole,
         metavar="I",
         help="no output falls where input I grows and the others stay (default: robustness)",
     )
-    parser.add_argument(
-        "--decreasing", action="store_true", help="with --monotone: none rises (default: falls)"
-    )
-    parser.add_argument(
+    add("--decreasing", action="store_true", help="with --monotone: none rises (default: falls)")
+    add(
         "--output",
         type=whole,
         nargs="+",
         metavar="J",
         help="with --monotone: the outputs that count (default: all)",
     )
-    parser.add_argument(
+    add(
         "--tolerance",
         type=positive_number,
         metavar="T",
