@@ -11,13 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fgp_vnn.api.boxes import BoxProblems
-from fgp_vnn.api.joint import (
-    declared_verdict,
-    for_one_network_only,
-    networks_of,
-    open_joint,
-    without_name,
-)
+from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, without_name
 from fgp_vnn.api.opening import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
@@ -82,7 +76,11 @@ def verify(
             with memory_errors(), hired(chosen) as boxes.staff:
                 if several or asked.joint is not None:
                     if about_files:
-                        raise for_one_network_only("certificates and --float32-semantics are")
+                        raise UnsupportedError(
+                            "certificates and --float32-semantics are for one network, with "
+                            "constraints on single inputs and on outputs; the property is about "
+                            "several, or relates inputs to others"
+                        )
                     model, files = open_joint(model, asked), None
                 for problem in boxes.of_model(files or model, asked, limit):
                     boxes.add(run(problem, "verify"))

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.answer import Answer, Limits
+from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.leash import kill_group
 from fgp_vnn.bench.tables import file_name
@@ -34,7 +34,8 @@ class WorkerSpec:
 
     verifier: str  # module:function, called as verify(onnx, vnnlib, timeout=..., **settings)
     settings: dict[str, Any]
-    limits: Limits
+    grace: float  # seconds past the limit of an instance after which a worker is killed
+    memory: int  # bytes that a worker may hold
     certificates: str = ""  # folder for the proofs of unsats; empty: none are written
     threads: int = 0  # of one worker; 0: whatever the environment says
 
@@ -82,14 +83,14 @@ class GuardedWorker:
             return Answer("error", time.perf_counter() - start, reason=str(death))
         if answer.certificate:
             answer = self._checked(answer, job)
-        half = self._spec.limits.memory // 2
+        half = self._spec.memory // 2
         if answer.reason.startswith("out of memory") or self._resident() > half:
             self._end()  # memory that is fragmented or never given back: start a new one
         return answer
 
     def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return the worker's answer to a job, for which it has the instance's time and a grace."""
-        grace = self._spec.limits.grace
+        grace = self._spec.grace
         self._say(job)
         return self._hear(job["timeout"] + grace, f"no answer {grace:g} s after its limit")
 
@@ -135,7 +136,7 @@ class GuardedWorker:
     def _start(self) -> None:
         spec = self._spec
         command = [sys.executable, "-m", __package__ + ".worker"]
-        command += [spec.verifier, json.dumps(spec.settings), str(spec.limits.memory)]
+        command += [spec.verifier, json.dumps(spec.settings), str(spec.memory)]
         environment = dict(os.environ)
         if spec.threads:
             environment["OMP_NUM_THREADS"] = str(spec.threads)
@@ -178,8 +179,8 @@ class GuardedWorker:
                 if not chunk:
                     raise WorkerDied(self._last_words())
                 self._unread += chunk
-            elif self._resident() > self._spec.limits.memory:
-                limit = self._spec.limits.memory / 2**20
+            elif self._resident() > self._spec.memory:
+                limit = self._spec.memory / 2**20
                 raise WorkerDied(f"over its memory limit of {limit:.0f} MB")
             elif time.monotonic() >= deadline:
                 raise WorkerDied(f"{late}: killed")

@@ -35,6 +35,9 @@ class Keyed:
         """What names the instance."""
         return instance_key(self.category, self.onnx, self.vnnlib)
 
+    def __str__(self) -> str:
+        return f"{self.category} {self.onnx} {self.vnnlib}"
+
 
 def file_name(key: Key) -> str:
     """Return a name for files about an instance, without a suffix: readable, and its own."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
-from fgp_vnn.bench.answer import Limits, Solver
+from fgp_vnn.bench.answer import Solver
 from fgp_vnn.bench.facts import provenance
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
@@ -166,7 +166,8 @@ def _solvers(
         return WorkerSpec(
             verifier=args.verifier,
             settings=settings,
-            limits=Limits(grace=args.grace, memory=memory),
+            grace=args.grace,
+            memory=memory,
             certificates=str(_folder(out / CERTIFICATES).resolve()) if args.certificates else "",
             threads=0 if chosen or args.cluster else max(1, cores // jobs),
         )

@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 for a valid counterexample, 1 for one that is not."""
-    from fgp_vnn.bench.check import OnnxFile, check_results, load_judged
+    from fgp_vnn.bench.check import OnnxFile, judge_results, load_judged
 
-    fault = check_results(args.results, OnnxFile(args.onnx), load_judged(args.vnnlib))
+    fault = judge_results(args.results, OnnxFile(args.onnx), load_judged(args.vnnlib)).fault
     if args.json:
         print(json.dumps({"valid": not fault, "fault": fault or None}))
     else:
