@@ -202,8 +202,9 @@ class GuardedWorker:
         assert self._process is not None
         code = self._process.wait()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        last = _last_line(self._log)
-        return f"the worker ended {how}" + (f": {last}" if last else "")
+        said = _printed(self._log, 0, 4096) if self._log and self._log.exists() else ""
+        lines = [line.strip() for line in said.split("\n") if line.strip()]
+        return f"the worker ended {how}" + (f": {lines[-1]}" if lines else "")
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -223,17 +224,8 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
         kill_group(process.pid)
 
 
-def _printed(log: Path, begin: int) -> str:
-    """Return the end of what a worker has printed since its log had `begin` bytes."""
+def _printed(log: Path, begin: int, most: int = _LOG_BYTES) -> str:
+    """Return the last `most` bytes of what was printed since the log had `begin` bytes."""
     with log.open("rb") as file:
-        file.seek(max(begin, log.stat().st_size - _LOG_BYTES))
+        file.seek(max(begin, log.stat().st_size - most))
         return file.read().decode(errors="replace")
-
-
-def _last_line(log: Path | None) -> str:
-    if log is None or not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 4096))
-        lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -43,21 +43,8 @@ STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "combined", "reduce", "signed", "stable")
 # The same in every row; `options` are those of the search that are not as usual.
 RUN = ("network", "data", "norm", "epsilon", "clip", "timeout", "options")
-COLUMNS = (
-    "point",
-    "y",
-    "label",
-    "status",
-    "decided_by",
-    "seconds",
-    "regions",
-    "attacked",
-    "counterexample_label",
-    "counterexample",
-    "reason",
-    "lps",
-    *RUN,
-)
+RESULT = ("point", "y", "label", "status", "decided_by", "seconds", "regions", "attacked")
+COLUMNS = (*RESULT, "counterexample_label", "counterexample", "reason", "lps", *RUN)
 EXAMPLE = "fgp-vnn certify model.onnx points.npz --norm linf --epsilon 8/255 --clip 0 1"
 
 

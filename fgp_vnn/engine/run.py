@@ -32,9 +32,8 @@ def run(asked: Problem | Ends, question: Question) -> Verdict | Radius:
                 tell_stage(name, asked.budget)
             answer = step(asked)
             if answer is not None:
-                tell_stage(
-                    answer.ended if isinstance(answer, Radius) else answer.status, asked.budget
-                )
+                said = answer.ended if isinstance(answer, Radius) else answer.status
+                tell_stage(said, asked.budget)
                 return answer
     raise AssertionError("the last step of a question gives an answer")
 

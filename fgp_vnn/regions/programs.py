@@ -155,12 +155,7 @@ def _vertex(
     lp.a_matrix_.index_ = columns.astype(np.int32)
     lp.a_matrix_.value_ = rows[at, columns]
     solver = highspy.Highs()
-    options: dict[str, Any] = {
-        **attempt,
-        "output_flag": False,
-        "time_limit": seconds,
-    }
-    for name, value in options.items():
+    for name, value in (attempt | {"output_flag": False, "time_limit": seconds}).items():
         solver.setOptionValue(name, value)
     solver.passModel(lp)
     solver.run()

@@ -109,9 +109,8 @@ def origin_section(results: RunResults, made: Mapping[str, Any]) -> Section:
             "versions": facts_line(versions),
         }
     timings = {tool: str(timing) for tool, timing in results.timings.items()}
-    return Section(
-        "origin", "How it was measured", "origin.html", {"timings": timings} | {"facts": facts}
-    )
+    values = {"timings": timings, "facts": facts}
+    return Section("origin", "How it was measured", "origin.html", values)
 
 
 def instances_section(results: RunResults, conflicting: set[Key]) -> Section:
