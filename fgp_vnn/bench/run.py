@@ -18,7 +18,7 @@ from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.pool import run_all
 from fgp_vnn.bench.progress import view
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.truth import Truth
+from fgp_vnn.bench.tables import Truth
 from fgp_vnn.budget.host import total_memory
 
 

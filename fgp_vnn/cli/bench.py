@@ -21,7 +21,7 @@ from fgp_vnn.bench.journal import CERTIFICATES
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.run import Plan, Summary, default_memory
 from fgp_vnn.bench.run import run as run_plan
-from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.bench.tables import read_truth
 from fgp_vnn.budget.budget import GIGABYTE
 from fgp_vnn.cli.arguments import (
     add_cluster,

@@ -96,8 +96,15 @@ def run(args: argparse.Namespace) -> int:
     def finish(rows: list[dict[str, Any]]) -> None:
         summary = summarise(rows)
         print(json.dumps(summary | {"results": rows}) if args.json else describe(summary))
-        if args.report is not None and rows:
-            _write_page(args, rows, summary, run, fixed)
+        if args.report is None or not rows:
+            return
+        from fgp_vnn.report.certify_page import certify_page
+        from fgp_vnn.report.page import facts_line
+
+        found = [(row, "") for row in rows if row.get("counterexample")]
+        shown = fixed | {"options": facts_line(fixed["options"]) or "as usual"}
+        about = about_points(args, run, shown, ("norm", "epsilon", "options"), found)
+        write_bytes(args.report, certify_page(about, rows, summary).encode(), "report")
 
     with run.finishing(args.output, finish):
         search = search_options(options)
@@ -105,22 +112,6 @@ def run(args: argparse.Namespace) -> int:
             result = run.certifier.certify(point.x, **search)
             run.add(certify_row(run.certifier, point, result, options))
     return 0
-
-
-def _write_page(
-    args: argparse.Namespace,
-    rows: list[dict[str, Any]],
-    summary: dict[str, Any],
-    run: PointRun,
-    fixed: dict[str, Any],
-) -> None:
-    from fgp_vnn.report.certify_page import certify_page
-    from fgp_vnn.report.page import facts_line
-
-    found = [(row, "") for row in rows if row.get("counterexample")]
-    settings = fixed | {"options": facts_line(fixed["options"]) or "as usual"}
-    about = about_points(args, run, settings, ("norm", "epsilon", "options"), found)
-    write_bytes(args.report, certify_page(about, rows, summary).encode(), "report")
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

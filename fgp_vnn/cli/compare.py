@@ -16,9 +16,9 @@ from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import disagreements, known_answers, scores, within
+from fgp_vnn.bench.tables import Truth, read_truth
 from fgp_vnn.bench.timing import Timing, speed
 from fgp_vnn.bench.tools import Tool
-from fgp_vnn.bench.truth import Truth, read_truth
 from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import (
     add_selection,

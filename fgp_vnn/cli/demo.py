@@ -18,7 +18,7 @@ import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.truth import GROUND_TRUTH
+from fgp_vnn.bench.tables import GROUND_TRUTH
 from fgp_vnn.cli.example_files import write_examples
 
 BENCHMARK = Path(fgp_vnn.__file__).parent / "bench" / "bundled"  # it is part of the package

@@ -23,7 +23,6 @@ from fgp_vnn.bench.record import RESULTS, Record
 from fgp_vnn.bench.rules import RULES
 from fgp_vnn.bench.score import Disagreement, Runs, all_keys, disagreements
 from fgp_vnn.bench.tables import Key
-from fgp_vnn.report.certificates import certificates_section
 from fgp_vnn.report.figures import PAGE, PAPER, plots_section, save
 from fgp_vnn.report.libraries import check_libraries
 from fgp_vnn.report.page import Bar, Page, Section, decided_bar, facts_line, render
@@ -37,6 +36,7 @@ from fgp_vnn.report.run_plots import run_plots
 from fgp_vnn.report.run_tables import (
     RunResults,
     categories_section,
+    certificates_section,
     instances_section,
     origin_section,
     summary_section,
