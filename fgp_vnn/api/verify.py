@@ -115,10 +115,7 @@ def _verify_written(
 
 
 def _property(
-    prop: str | Path | Property | None,
-    inputs: Any,
-    unsafe: Condition | None,
-    memory: int,
+    prop: str | Path | Property | None, inputs: Any, unsafe: Condition | None, memory: int
 ) -> Property:
     """The property that is asked about, read within so many bytes."""
     if inputs is not None and unsafe is not None and prop is None:

@@ -165,10 +165,7 @@ def _upper(upper: float) -> str:
 
 
 def finish(
-    args: argparse.Namespace,
-    rows: list[dict[str, Any]],
-    run: PointRun,
-    settings: dict[str, Any],
+    args: argparse.Namespace, rows: list[dict[str, Any]], run: PointRun, settings: dict[str, Any]
 ) -> None:
     """Print the summary and write the files about all points."""
     from fgp_vnn.report.radius_set import describe_radii, read_row, summarise_radii

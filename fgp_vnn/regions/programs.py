@@ -94,10 +94,7 @@ def _clarabel(program: RegionProgram, end: float, how: Programs) -> Optimum | No
         np.append(np.zeros(count), -1.0),
         matrix,
         right,
-        [
-            clarabel.NonnegativeConeT(len(right) - count - 1),
-            clarabel.SecondOrderConeT(count + 1),
-        ],
+        [clarabel.NonnegativeConeT(len(right) - count - 1), clarabel.SecondOrderConeT(count + 1)],
         settings,
     )
     solution = solver.solve()
