@@ -29,6 +29,11 @@ from fgp_vnn.engine.settings import check_certificate, make_settings
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition
 
+_FOR_ONE = (
+    "certificates and --float32-semantics are for one network, with constraints on single inputs "
+    "and on outputs; the property is about several, or relates inputs to others"
+)
+
 
 def verify(
     model: Any,
@@ -76,11 +81,7 @@ def verify(
             with memory_errors(), hired(chosen) as boxes.staff:
                 if several or asked.joint is not None:
                     if about_files:
-                        raise UnsupportedError(
-                            "certificates and --float32-semantics are for one network, with "
-                            "constraints on single inputs and on outputs; the property is about "
-                            "several, or relates inputs to others"
-                        )
+                        raise UnsupportedError(_FOR_ONE)
                     model, files = open_joint(model, asked), None
                 for problem in boxes.of_model(files or model, asked, limit):
                     boxes.add(run(problem, "verify"))
