@@ -82,10 +82,7 @@ def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> N
 
 def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str) -> None:
     """Refuse a property that is about a network of another size."""
-    for what, has, wants in (
-        ("inputs", inputs, prop.inputs),
-        ("outputs", outputs, prop.outputs),
-    ):
+    for what, has, wants in (("inputs", inputs, prop.inputs), ("outputs", outputs, prop.outputs)):
         if has != wants:
             raise InputError(
                 f"{path} is about a network with {wants} {what}, but {model} has {has}: "

@@ -13,7 +13,7 @@ import numpy as np
 from fgp_vnn.api.cases import asked_about, check_fit
 from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.written import onnx_of
-from fgp_vnn.base.errors import InputError, UnsupportedError
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.verdict import Counterexample, Verdict
 from fgp_vnn.network import LoadedNetwork, load_network
@@ -112,11 +112,3 @@ def _source(
         if not same:
             raise InputError(f"network {network.name} is declared equal to {twin.name} and is not")
     return found
-
-
-def for_one_network_only(what: str) -> UnsupportedError:
-    """The error for an option that needs one network with constraints on its outputs."""
-    return UnsupportedError(
-        f"{what} for one network, with constraints on single inputs and on outputs; the property "
-        "is about several, or relates inputs to others"
-    )

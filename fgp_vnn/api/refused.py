@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,19 @@ import torch
 
 from fgp_vnn.api.cases import check_sizes, compares_only, join_verdicts
 from fgp_vnn.api.written import onnx_of
+from fgp_vnn.attack.black_box import Aim, falsify_program
 from fgp_vnn.attack.confirm import Judge
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.domain.sets import Box
-from fgp_vnn.engine.attack_only import AttackProblem
-from fgp_vnn.engine.run import run
+from fgp_vnn.engine.many import box_of
+from fgp_vnn.engine.run import tell_stage
 from fgp_vnn.engine.settings import Settings
 from fgp_vnn.network.onnx.opaque import Opaque, load_opaque
 from fgp_vnn.property import Property
+from fgp_vnn.property.model import Case
+from fgp_vnn.query import ask_of_outputs
+from fgp_vnn.strategy import Strategy
 
 Refused = UnsupportedError | OutOfMemoryError
 
@@ -41,22 +45,33 @@ def attack_refused(
     budget = budget.share(1)  # it ends also where no limit is given
     verdicts: list[Verdict] = []
     for number, case in enumerate(prop.cases):
-        problem = AttackProblem(
-            program,
-            program.outputs,
-            Box(torch.from_numpy(case.lower), torch.from_numpy(case.upper)),
-            case.unsafe,
-            Judge(case.lower, case.upper, program.runtime.run, prop.broken_by),
-            settings,
-            budget.share(1 / (len(prop.cases) - number)),
-            str(refused).partition("; supported: ")[0],  # without the list of all operators
-        )
-        verdicts.append(run(problem, "attack only"))
+        judge = Judge(case.lower, case.upper, program.runtime.run, prop.broken_by)
+        share = budget.share(1 / (len(prop.cases) - number))
+        verdicts.append(_attacked(program, case, judge, share, settings.seed, refused))
         if verdicts[-1].status == "sat" or budget.expired():
             break
     verdict = join_verdicts(verdicts)
     if verdict.status != "sat" and isinstance(refused, OutOfMemoryError):
         raise refused
+    return verdict
+
+
+def _attacked(
+    program: Opaque, case: Case, judge: Judge, budget: Budget, seed: int, refused: Refused
+) -> Verdict:
+    """`sat` with a counterexample, or `unknown` with the reason why nothing else was tried."""
+    begin, unsafe = time.perf_counter(), ask_of_outputs(program.outputs, case.unsafe)
+    aim = Aim(program, unsafe, box_of(case), judge, Strategy().attack.blind)
+    tell_stage("attack program", budget)
+    with torch.no_grad():
+        found = falsify_program(aim, budget, seed) if case.unsafe else None
+    seconds = {"attack": time.perf_counter() - begin}
+    verdict = Verdict("sat", "attack", found, seconds=seconds)
+    if found is None:
+        why = str(refused).partition("; supported: ")[0]  # without the list of all operators
+        reason = f"attacked only, in vain: {why}"
+        verdict = Verdict("unknown", reason=reason, seconds=seconds)
+    tell_stage(verdict.status, budget)
     return verdict
 
 

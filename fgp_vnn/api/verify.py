@@ -11,13 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fgp_vnn.api.boxes import BoxProblems
-from fgp_vnn.api.joint import (
-    declared_verdict,
-    for_one_network_only,
-    networks_of,
-    open_joint,
-    without_name,
-)
+from fgp_vnn.api.joint import declared_verdict, networks_of, open_joint, without_name
 from fgp_vnn.api.opening import divide
 from fgp_vnn.api.properties import property_of
 from fgp_vnn.api.refused import attack_refused
@@ -34,6 +28,11 @@ from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import check_certificate, make_settings
 from fgp_vnn.property import Property, load_property
 from fgp_vnn.property.conditions import Condition
+
+_FOR_ONE = (
+    "certificates and --float32-semantics are for one network, with constraints on single inputs "
+    "and on outputs; the property is about several, or relates inputs to others"
+)
 
 
 def verify(
@@ -82,7 +81,7 @@ def verify(
             with memory_errors(), hired(chosen) as boxes.staff:
                 if several or asked.joint is not None:
                     if about_files:
-                        raise for_one_network_only("certificates and --float32-semantics are")
+                        raise UnsupportedError(_FOR_ONE)
                     model, files = open_joint(model, asked), None
                 for problem in boxes.of_model(files or model, asked, limit):
                     boxes.add(run(problem, "verify"))
@@ -117,10 +116,7 @@ def _verify_written(
 
 
 def _property(
-    prop: str | Path | Property | None,
-    inputs: Any,
-    unsafe: Condition | None,
-    memory: int,
+    prop: str | Path | Property | None, inputs: Any, unsafe: Condition | None, memory: int
 ) -> Property:
     """The property that is asked about, read within so many bytes."""
     if inputs is not None and unsafe is not None and prop is None:

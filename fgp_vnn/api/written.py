@@ -20,15 +20,15 @@ from fgp_vnn.property import Property
 from fgp_vnn.property.write import format_property
 
 
-def onnx_of(model: Any, x: Any = None) -> onnx.ModelProto:
-    """The ONNX of a path, of bytes, of a model in memory, of a torch module, whose inputs have the
-    shape of x, or of what `load_model` has made of one of them."""
+def onnx_of(model: Any) -> onnx.ModelProto:
+    """The ONNX of a path, of bytes, of a model in memory, of a torch module, or of what
+    `load_model` has made of one of them."""
     if isinstance(model, LoadedNetwork):
         model = model.source
     if isinstance(model, onnx.ModelProto):
         return model
     if isinstance(model, torch.nn.Module):
-        return parse(export_module(model, x))
+        return parse(export_module(model))
     if isinstance(model, (str, Path)):
         return parse(read_model(Path(model)))
     if isinstance(model, bytes):

@@ -32,12 +32,7 @@ class Answer:
     prepare_time: float = 0.0  # seconds before the time limit begins to count
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one instance may use."""
-
-    grace: float  # seconds past its time limit after which a worker is killed
-    memory: int  # bytes of resident memory
+_APART = ("status", "counterexample", "log")  # a record has another word, and names of files
 
 
 class Solver(Protocol):
@@ -58,25 +53,10 @@ def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
 
     `expected` is sat or unsat where the true answer is known.
     """
-    late = answer.run_time > instance.timeout and answer.status in ("sat", "unsat")
-    return Record(
-        category=instance.category,
-        onnx=instance.onnx,
-        vnnlib=instance.vnnlib,
-        timeout=instance.timeout,
-        result="timeout" if late else answer.status,
-        run_time=answer.run_time,
-        prepare_time=answer.prepare_time,
-        decided_by=answer.decided_by,
-        reason="the answer came after the time limit" if late else answer.reason,
-        late=answer.status if late else "",
-        expected=expected,
-        confirmed=answer.confirmed,
-        standings=answer.standings,
-        certificate=answer.certificate,
-        certified=answer.certified,
-        seconds=answer.seconds,
-        statistics=answer.statistics,
-        versions=answer.versions,
-        machine=answer.machine,
-    )
+    known = {name: value for name, value in vars(answer).items() if name not in _APART}
+    known |= {"result": answer.status, "late": "", "expected": expected}
+    if answer.run_time > instance.timeout and answer.status in ("sat", "unsat"):
+        known |= {"result": "timeout", "late": answer.status}
+        known["reason"] = "the answer came after the time limit"
+    named = instance.category, instance.onnx, instance.vnnlib, instance.timeout
+    return Record(*named, **known)

@@ -34,11 +34,6 @@ class Judgement:
     standings: Mapping[str, Standing] = field(default_factory=dict)  # by year; none: invalid
 
 
-def check_results(results: Path, network: OnnxFile, prop: Property) -> str:
-    """Return why the counterexample in a results file is not valid; empty if it is valid."""
-    return judge_results(results, network, prop).fault
-
-
 def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement:
     """Return the judgement of the counterexample in a results file."""
     found = read_results(results, prop)

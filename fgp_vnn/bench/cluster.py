@@ -74,7 +74,7 @@ class RayWorker:
         files = [*map(_network, instance.network_files), (prop.name, prop.read_bytes())]
         try:
             actor = self._started()
-            own = instance.timeout + self._spec.limits.grace
+            own = instance.timeout + self._spec.grace
             limit = (2 if self._spec.certificates else 1) * own + _EXTRA_SECONDS
             running = actor.run.remote(instance, files)
             found: tuple[Answer, bytes] = ray.get(running, timeout=limit)

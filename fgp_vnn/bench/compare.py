@@ -19,15 +19,8 @@ from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import SETTINGS, open_journal, write_records
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.rules import RULES
-from fgp_vnn.bench.tables import (
-    COLUMNS,
-    Key,
-    instance_key,
-    read_result_rows,
-    result_word,
-)
+from fgp_vnn.bench.tables import COLUMNS, Key, Truth, instance_key, read_result_rows, result_word
 from fgp_vnn.bench.tools import Files, Tool, run_tool, unpacked_files
-from fgp_vnn.bench.truth import Truth
 from fgp_vnn.bench.warmup import write_smallest
 
 STARTUP = "startup.json"  # seconds for the smallest instance

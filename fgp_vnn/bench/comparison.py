@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +15,38 @@ from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.journal import JSON_LINES, RUNS, read_records, read_settings
 from fgp_vnn.bench.rules import NEWEST, RULES, Rules
 from fgp_vnn.bench.score import Runs
-from fgp_vnn.bench.timing import Timing, Timings, as_dict, from_dict
+from fgp_vnn.bench.timing import Timing, Timings, from_dict
 
 COMPARISON = "compare.json"
 REPEAT = "repeat.sh"
 SINGLE = "fgp-vnn"  # the name of the only tool of a run
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What compare.json says, in its order."""
+def write_comparison(
+    out: Path,
+    benchmark: str,
+    rules: int,
+    timings: Timings,
+    revisions: Mapping[str, str],
+    runs: Sequence[Mapping[str, Any]],
+) -> None:
+    """Write compare.json, and the script that repeats its last run.
 
-    benchmark: str
-    rules: int  # a year
-    timings: Timings  # by tool
-    revisions: Mapping[str, str]  # of the tools, where git knows one
-    runs: Sequence[Mapping[str, Any]]  # where, when and how, the last one last
-
-
-def write_comparison(out: Path, comparison: Comparison) -> None:
-    """Write compare.json, and the script that repeats its last run."""
+    `rules` is a year, `revisions` are those of the tools, where git knows one, and `runs` say
+    where, when and how, the last one last.
+    """
     out.mkdir(parents=True, exist_ok=True)
     content = {
-        "tools": list(comparison.timings),
-        "benchmark": comparison.benchmark,
-        "rules": comparison.rules,
-        "timings": {tool: as_dict(timing) for tool, timing in comparison.timings.items()},
-        "revisions": dict(comparison.revisions),
-        RUNS: list(comparison.runs),
+        "tools": list(timings),
+        "benchmark": benchmark,
+        "rules": rules,
+        "timings": {tool: asdict(timing) for tool, timing in timings.items()},
+        "revisions": dict(revisions),
+        RUNS: list(runs),
     }
     write_bytes(out / COMPARISON, json.dumps(content, indent=2).encode() + b"\n", "comparison")
-    if comparison.runs:
-        write_bytes(out / REPEAT, _script(comparison.runs[-1]).encode(), "script")
+    if runs:
+        write_bytes(out / REPEAT, _script(runs[-1]).encode(), "script")
 
 
 def earlier_runs(out: Path) -> list[Mapping[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -33,11 +34,9 @@ def machine() -> dict[str, Any]:
     """Return the processor, its cores, threads and memory, and the operating system."""
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                processor = line.partition(":")[2].strip()
-                break
+    text = cpuinfo.read_text(errors="replace") if cpuinfo.exists() else ""
+    if named := re.search(r"^model name.*?:(.*)$", text, re.MULTILINE):
+        processor = named[1].strip()
     return {
         "processor": processor,
         "cores": psutil.cpu_count(),

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.answer import Answer, Limits
+from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.leash import kill_group
 from fgp_vnn.bench.tables import file_name
@@ -34,7 +34,8 @@ class WorkerSpec:
 
     verifier: str  # module:function, called as verify(onnx, vnnlib, timeout=..., **settings)
     settings: dict[str, Any]
-    limits: Limits
+    grace: float  # seconds past the limit of an instance after which a worker is killed
+    memory: int  # bytes that a worker may hold
     certificates: str = ""  # folder for the proofs of unsats; empty: none are written
     threads: int = 0  # of one worker; 0: whatever the environment says
 
@@ -82,14 +83,14 @@ class GuardedWorker:
             return Answer("error", time.perf_counter() - start, reason=str(death))
         if answer.certificate:
             answer = self._checked(answer, job)
-        half = self._spec.limits.memory // 2
+        half = self._spec.memory // 2
         if answer.reason.startswith("out of memory") or self._resident() > half:
             self._end()  # memory that is fragmented or never given back: start a new one
         return answer
 
     def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return the worker's answer to a job, for which it has the instance's time and a grace."""
-        grace = self._spec.limits.grace
+        grace = self._spec.grace
         self._say(job)
         return self._hear(job["timeout"] + grace, f"no answer {grace:g} s after its limit")
 
@@ -135,7 +136,7 @@ class GuardedWorker:
     def _start(self) -> None:
         spec = self._spec
         command = [sys.executable, "-m", __package__ + ".worker"]
-        command += [spec.verifier, json.dumps(spec.settings), str(spec.limits.memory)]
+        command += [spec.verifier, json.dumps(spec.settings), str(spec.memory)]
         environment = dict(os.environ)
         if spec.threads:
             environment["OMP_NUM_THREADS"] = str(spec.threads)
@@ -178,8 +179,8 @@ class GuardedWorker:
                 if not chunk:
                     raise WorkerDied(self._last_words())
                 self._unread += chunk
-            elif self._resident() > self._spec.limits.memory:
-                limit = self._spec.limits.memory / 2**20
+            elif self._resident() > self._spec.memory:
+                limit = self._spec.memory / 2**20
                 raise WorkerDied(f"over its memory limit of {limit:.0f} MB")
             elif time.monotonic() >= deadline:
                 raise WorkerDied(f"{late}: killed")
@@ -201,8 +202,9 @@ class GuardedWorker:
         assert self._process is not None
         code = self._process.wait()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        last = _last_line(self._log)
-        return f"the worker ended {how}" + (f": {last}" if last else "")
+        said = _printed(self._log, 0, 4096) if self._log and self._log.exists() else ""
+        lines = [line.strip() for line in said.split("\n") if line.strip()]
+        return f"the worker ended {how}" + (f": {lines[-1]}" if lines else "")
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -222,17 +224,8 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
         kill_group(process.pid)
 
 
-def _printed(log: Path, begin: int) -> str:
-    """Return the end of what a worker has printed since its log had `begin` bytes."""
+def _printed(log: Path, begin: int, most: int = _LOG_BYTES) -> str:
+    """Return the last `most` bytes of what was printed since the log had `begin` bytes."""
     with log.open("rb") as file:
-        file.seek(max(begin, log.stat().st_size - _LOG_BYTES))
+        file.seek(max(begin, log.stat().st_size - most))
         return file.read().decode(errors="replace")
-
-
-def _last_line(log: Path | None) -> str:
-    if log is None or not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 4096))
-        lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -26,9 +26,6 @@ class Instance(Keyed):
     network_files: tuple[str, ...]  # files that exist; one, but for some queries of VNN-LIB 2.0
     property_file: str  # a file that exists
 
-    def __str__(self) -> str:
-        return f"{self.category} {self.onnx} {self.vnnlib}"
-
 
 @dataclass(frozen=True)
 class Benchmark:

@@ -5,40 +5,18 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fgp_vnn.bench.answer import Answer, Solver
 from fgp_vnn.bench.instances import Instance
 
 
-@dataclass(frozen=True)
-class Started:
-    """Solver number `slot` begins with an instance."""
+class Event(NamedTuple):
+    """Solver number `slot` begins with an instance, or has its answer."""
 
     slot: int
     instance: Instance
-
-
-@dataclass(frozen=True)
-class Finished:
-    """Solver number `slot` has an answer."""
-
-    slot: int
-    instance: Instance
-    answer: Answer
-
-
-@dataclass(frozen=True)
-class _Failed:
-    error: BaseException
-
-
-@dataclass(frozen=True)
-class _Idle:
-    slot: int
-
-
-Event = Started | Finished
+    answer: Answer | None = None  # None: it begins
 
 
 def run_all(
@@ -51,7 +29,8 @@ def run_all(
     waiting: queue.SimpleQueue[Instance] = queue.SimpleQueue()
     for instance in instances:
         waiting.put(instance)
-    events: queue.SimpleQueue[Started | Finished | _Failed | _Idle] = queue.SimpleQueue()
+    # None: a solver has nothing left to do.
+    events: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
     stop = threading.Event()
     threads = [
         threading.Thread(target=_work, args=(slot, solver, waiting, events, stop), daemon=True)
@@ -63,9 +42,9 @@ def run_all(
     try:
         while busy:
             event = events.get()
-            if isinstance(event, _Failed):
-                raise event.error
-            if isinstance(event, _Idle):
+            if isinstance(event, BaseException):
+                raise event
+            if event is None:
                 busy -= 1
             else:
                 yield event
@@ -83,7 +62,7 @@ def _work(
     slot: int,
     solver: Solver,
     waiting: queue.SimpleQueue[Instance],
-    events: queue.SimpleQueue[Started | Finished | _Failed | _Idle],
+    events: queue.SimpleQueue[Event | BaseException | None],
     stop: threading.Event,
 ) -> None:
     try:
@@ -92,10 +71,10 @@ def _work(
                 instance = waiting.get_nowait()
             except queue.Empty:
                 break
-            events.put(Started(slot, instance))
+            events.put(Event(slot, instance))
             answer = solver.run(instance)
             if not stop.is_set():  # else it was stopped by us, and has no answer
-                events.put(Finished(slot, instance, answer))
-        events.put(_Idle(slot))
+                events.put(Event(slot, instance, answer))
+        events.put(None)
     except BaseException as error:
-        events.put(_Failed(error))
+        events.put(error)

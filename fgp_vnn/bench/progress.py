@@ -14,8 +14,6 @@ from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.record import Record
 
 if TYPE_CHECKING:
-    from rich.live import Live
-    from rich.progress import Progress as Bar
     from rich.progress import ProgressColumn
 
 COLOURS = {
@@ -61,12 +59,11 @@ class View(AbstractContextManager["View"]):
 
     def finished(self, slot: int, record: Record) -> None:
         """Worker number `slot` has a result."""
-        if record.contradiction:
-            text = f"WRONG VERDICT: {_name(record)}: {record.contradiction}"
-            self.console.print(Text(text, style="bold white on red"), soft_wrap=True)
-        if record.refusal:
-            text = f"CERTIFICATE REFUSED: {_name(record)}: {record.refusal}"
-            self.console.print(Text(text, style="bold white on red"), soft_wrap=True)
+        faults = {"WRONG VERDICT": record.contradiction, "CERTIFICATE REFUSED": record.refusal}
+        for title, fault in faults.items():
+            if fault:
+                text = Text(f"{title}: {record}: {fault}", style="bold white on red")
+                self.console.print(text, soft_wrap=True)
 
 
 class PlainLines(View):
@@ -80,9 +77,7 @@ class PlainLines(View):
     def finished(self, slot: int, record: Record) -> None:
         self.done += 1
         why = record.decided_by if record.solved else record.reason
-        line = (
-            f"[{self.done}/{self.total}] {record.result} {record.run_time:.2f} s  {_name(record)}"
-        )
+        line = f"[{self.done}/{self.total}] {record.result} {record.run_time:.2f} s  {record}"
         self.console.print(Text(f"{line}  ({why})" if why else line), soft_wrap=True)
         super().finished(slot, record)
 
@@ -91,26 +86,22 @@ class LiveView(View):
     """A bar with elapsed and estimated time, counts of results, and what each worker does."""
 
     def __init__(self, console: Console, total: int, slots: int) -> None:
-        super().__init__(console)
-        self._tally: Counter[str] = Counter()
-        self._doing: list[tuple[Instance, float] | None] = [None] * slots
-        self._total = total
-        self._bar: Bar | None = None
-        self._live: Live | None = None
-
-    def __enter__(self) -> View:
         from rich.live import Live
         from rich.progress import Progress
 
-        self._bar = Progress(*bar_columns(), console=self.console)
-        self._bar.add_task("instances", total=self._total)
-        self._live = Live(get_renderable=self._picture, console=self.console, refresh_per_second=4)
+        super().__init__(console)
+        self._tally: Counter[str] = Counter()
+        self._doing: list[tuple[Instance, float] | None] = [None] * slots
+        self._bar = Progress(*bar_columns(), console=console)
+        self._bar.add_task("instances", total=total)
+        self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=4)
+
+    def __enter__(self) -> View:
         self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._live.stop()
 
     def started(self, slot: int, instance: Instance) -> None:
         self._doing[slot] = (instance, time.monotonic())
@@ -118,8 +109,7 @@ class LiveView(View):
     def finished(self, slot: int, record: Record) -> None:
         self._doing[slot] = None
         self._tally[record.result] += 1
-        if self._bar is not None:
-            self._bar.advance(self._bar.task_ids[0])
+        self._bar.advance(self._bar.task_ids[0])
         super().finished(slot, record)
 
     def _picture(self) -> RenderableType:
@@ -134,8 +124,8 @@ class LiveView(View):
             else:
                 instance, since = doing
                 seconds = f"{time.monotonic() - since:6.1f} / {instance.timeout:g} s"
-                rows.append(Text(f"{slot}: {seconds}  {_name(instance)}", no_wrap=True))
-        return Group(*([self._bar] if self._bar is not None else []), *rows)
+                rows.append(Text(f"{slot}: {seconds}  {instance}", no_wrap=True))
+        return Group(self._bar, *rows)
 
 
 class Terminal(Console):
@@ -143,7 +133,3 @@ class Terminal(Console):
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
-
-
-def _name(row: Instance | Record) -> str:
-    return f"{row.category} {row.onnx} {row.vnnlib}"

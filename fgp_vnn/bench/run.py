@@ -15,10 +15,10 @@ from fgp_vnn.bench.answer import Solver, as_record
 from fgp_vnn.bench.certificates import Certificates, certificates_of
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.journal import open_journal
-from fgp_vnn.bench.pool import Finished, run_all
+from fgp_vnn.bench.pool import run_all
 from fgp_vnn.bench.progress import view
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.truth import Truth
+from fgp_vnn.bench.tables import Truth
 from fgp_vnn.budget.host import total_memory
 
 
@@ -68,7 +68,7 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
             shown = view(console, len(waiting), len(solvers), quiet=plan.quiet)
             with shown, closing(run_all(waiting, solvers)) as events:
                 for event in events:
-                    if not isinstance(event, Finished):
+                    if event.answer is None:
                         shown.started(event.slot, event.instance)
                         continue
                     expected = plan.truth.get(event.instance.key, "")

@@ -123,8 +123,10 @@ def scores(runs: Runs, rules: Rules = NEWEST) -> list[Score]:
 
 def category_scores(runs: Runs, rules: Rules = NEWEST) -> dict[str, list[Score]]:
     """Return the scores of all tools in each category."""
-    categories = dict.fromkeys(key[0] for key in all_keys(runs))
-    return {category: scores(_within(runs, category), rules) for category in categories}
+    keys = dict[str, set[Key]]()
+    for key in all_keys(runs):
+        keys.setdefault(key[0], set()).add(key)
+    return {category: scores(within(runs, own), rules) for category, own in keys.items()}
 
 
 def right_answers(runs: Runs, rules: Rules = NEWEST) -> dict[str, set[Key]]:
@@ -153,9 +155,10 @@ def _truths(runs: Runs, rules: Rules) -> list[tuple[Key, str, str]]:
     ]
 
 
-def _within(runs: Runs, category: str) -> Runs:
+def within(runs: Runs, keys: set[Key]) -> Runs:
+    """Return the results on these instances only."""
     return {
-        tool: {key: record for key, record in results.items() if key[0] == category}
+        tool: {key: record for key, record in results.items() if key in keys}
         for tool, results in runs.items()
     }
 

@@ -1,4 +1,4 @@
-"""The CSV tables of the competition: their rows, their words for results, names of instances."""
+"""The CSV tables of the competition: rows, words for results, names of instances, known answers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import csv
 import hashlib
 import io
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
 
 Key = tuple[str, str, str]  # category, network, property, in the spelling of `instance_key`
 
+Truth = Mapping[Key, str]  # known answers, sat or unsat
+
+GROUND_TRUTH = "ground_truth.csv"  # beside instances.csv
 COLUMNS = ("category", "onnx", "vnnlib", "prepare_time", "result", "run_time")
 VERSIONS = ("1.0", "2.0")  # folders of the 2026 layout, below a category
 
@@ -34,6 +38,9 @@ class Keyed:
     def key(self) -> Key:
         """What names the instance."""
         return instance_key(self.category, self.onnx, self.vnnlib)
+
+    def __str__(self) -> str:
+        return f"{self.category} {self.onnx} {self.vnnlib}"
 
 
 def file_name(key: Key) -> str:
@@ -105,3 +112,29 @@ def read_result_rows(path: Path) -> list[tuple[str, dict[str, str]]]:
                 f"result), got {','.join(cells)!r}"
             )
     return [(f"{path}:{line}", dict(zip(names, cells, strict=False))) for line, cells in rows]
+
+
+def read_truth(folders: Iterable[tuple[str, Path]], other: Path | None = None) -> Truth:
+    """Return the known answers to the instances of folders (category, path).
+
+    Where the table `other` knows an instance, too, it overrules the folder's own.
+    """
+    known: dict[Key, str] = {}
+    folders = list(folders)
+    for category, folder in folders:
+        if (folder / GROUND_TRUTH).is_file():
+            known.update(_read_truth(folder / GROUND_TRUTH, [category]))
+    if other is not None:
+        known.update(_read_truth(other, [category for category, _ in folders]))
+    return known
+
+
+def _read_truth(path: Path, categories: list[str]) -> dict[Key, str]:
+    """Return the known answers of a table; a row without a category counts for all of them."""
+    known: dict[Key, str] = {}
+    for _, row in read_result_rows(path):
+        word = result_word(row["result"])
+        if word in ("sat", "unsat"):
+            for category in [row["category"]] if "category" in row else categories:
+                known[instance_key(category, row["onnx"], row["vnnlib"])] = word
+    return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from fgp_vnn.base.words import plural
@@ -55,11 +55,6 @@ class Timing:
 
 
 Timings = Mapping[str, Timing]  # by tool
-
-
-def as_dict(timing: Timing) -> dict[str, Any]:
-    """Return a timing as it stands in a JSON file."""
-    return asdict(timing)
 
 
 def from_dict(values: Mapping[str, Any]) -> Timing:

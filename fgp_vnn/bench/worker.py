@@ -27,6 +27,7 @@ from fgp_vnn.base.errors import (
     ran_out_of_memory,
 )
 from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.threads import start_watching
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.facts import machine, versions
@@ -165,7 +166,7 @@ def _check_certificate(job: dict[str, Any]) -> dict[str, Any]:
     try:
         certificate = read_bytes(Path(job["certificate"]), "certificate")
         found["certificate_bytes"] = len(certificate)
-        network = read_bytes(Path(job["networks"][0]), "network")
+        network = read_model(Path(job["networks"][0]))
         prop = read_bytes(Path(job["property"]), "property")
         found["certificate_leaves"] = check_files(certificate, network, prop).leaves
     except (InputError, MemoryError, RecursionError) as error:

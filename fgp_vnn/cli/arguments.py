@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,39 +14,85 @@ from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEE
 LEAST_SECONDS = 0.001  # for the work, when all of the time has gone before it begins
 _SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
 POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
-MOST_SECONDS = 1e9
-MOST_GIGABYTES = 1e9
 MOST_THREADS = 256
+
+
+def _number(least: float, most: float, wanted: str) -> Callable[[str], float]:
+    """What reads a number within its limits; a fraction such as 8/255 is one."""
+
+    def read(text: str) -> float:
+        try:
+            over, slash, under = text.partition("/")
+            value = float(over) / float(under) if slash else float(text)
+        except (ValueError, ZeroDivisionError):
+            value = math.nan
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+        return value
+
+    return read
+
+
+def _integer(least: int, most: int, wanted: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:  # also digits by the thousand
+            value = least - 1
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text[:50]!r} is not {wanted}")
+        return value
+
+    return read
+
+
+seconds = _number(POSITIVE, 1e9, "a positive number of seconds, at most 1e9")
+gigabytes = _number(POSITIVE, 1e9, "a positive number of gigabytes, at most 1e9")
+radius = _number(0.0, FINITE, "a number of at least 0")
+positive_number = _number(POSITIVE, FINITE, "a positive number")
+finite = _number(-FINITE, FINITE, "a number")
+seed = _integer(0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
+count = _integer(1, sys.maxsize, "a positive whole number")
+whole = _integer(0, sys.maxsize, "a whole number of at least 0")
+threads = _integer(1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
+jobs = _integer(1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
+
+
+def written_radius(text: str) -> str:
+    """A radius that is checked, as the text that it is."""
+    radius(text)
+    return text
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that every search has; they are fields of `Settings`."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--engine",
         choices=ENGINES,
         default="auto",
         help="the one search to use; auto chooses by what linear bounds leave (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--variant",
         choices=VARIANTS,
         default="full-queue",
         help="past an inconclusive boundary the walk goes on, or stops (%(default)s)",
     )
     add_device(parser)
-    parser.add_argument(
+    add(
         "--no-attack",
         dest="attack",
         action="store_false",
         help="search without attacks (default: with them)",
     )
-    parser.add_argument(
+    add(
         "--no-alternate",
         dest="alternate",
         action="store_false",
         help="leave inconclusive boundaries unknown, as the paper does (default: settle them)",
     )
-    parser.add_argument(
+    add(
         "--lp",
         action="store_true",
         help="settle by HiGHS and Clarabel what projections leave inconclusive (default: off)",
@@ -54,13 +101,14 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add --device and --seed."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--device",
         choices=DEVICES,
         default="auto",
         help="where to compute; auto is a GPU if there is one (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--seed",
         type=seed,
         default=0,
@@ -70,13 +118,14 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """Add the options for deciding VNN-LIB properties."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--precision",
         choices=PRECISIONS,
         default="float64",
         help="of the search; both count their rounding (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--float32-semantics",
         action="store_true",
         help="unsat only if it holds for every order of evaluation in float32 (default: off)",
@@ -103,16 +152,13 @@ def search_settings(args: argparse.Namespace, *more: str) -> dict[str, Any]:
 
 def add_limits(parser: argparse.ArgumentParser, answer: str = "the answer") -> None:
     """Add --timeout and --memory."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--timeout",
         type=seconds,
         help=f"seconds by which {answer} must be there (default: no limit)",
     )
-    parser.add_argument(
-        "--memory",
-        type=gigabytes,
-        help="gigabytes for everything (default: half of what is free)",
-    )
+    add("--memory", type=gigabytes, help="gigabytes for everything (default: half of what is free)")
 
 
 class _Interval(argparse.Action):
@@ -160,61 +206,10 @@ def set_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def seconds(text: str) -> float:
-    """A positive number of seconds from the command line."""
-    return _number(text, POSITIVE, MOST_SECONDS, "a positive number of seconds, at most 1e9")
-
-
-def gigabytes(text: str) -> float:
-    """A positive number of gigabytes from the command line."""
-    return _number(text, POSITIVE, MOST_GIGABYTES, "a positive number of gigabytes, at most 1e9")
-
-
-def radius(text: str) -> float:
-    """A radius, 0 or more, from the command line."""
-    return _number(text, 0.0, FINITE, "a number of at least 0")
-
-
-def written_radius(text: str) -> str:
-    """Check a radius and return its text unchanged."""
-    radius(text)
-    return text
-
-
-def positive_number(text: str) -> float:
-    """A positive number from the command line."""
-    return _number(text, POSITIVE, FINITE, "a positive number")
-
-
 def network_path(text: str) -> Path:
     """A path from the command line, absolute if its name begins as a list of networks does."""
     path = Path(text)
     return path.absolute() if text.startswith("[") and path.exists() else path
-
-
-def finite(text: str) -> float:
-    """A finite number from the command line."""
-    return _number(text, -FINITE, FINITE, "a number")
-
-
-def seed(text: str) -> int:
-    """A seed from the command line."""
-    return _integer(text, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
-
-
-def count(text: str) -> int:
-    """A positive whole number from the command line."""
-    return _integer(text, 1, sys.maxsize, "a positive whole number")
-
-
-def whole(text: str) -> int:
-    """A whole number, 0 or more, from the command line."""
-    return _integer(text, 0, sys.maxsize, "a whole number of at least 0")
-
-
-def threads(text: str) -> int:
-    """A number of threads from the command line."""
-    return _integer(text, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
 
 
 def add_cluster(parser: argparse.ArgumentParser, what: str) -> None:
@@ -234,30 +229,3 @@ def _address(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("an address, or nothing at all, not an empty text")
     return text
-
-
-def jobs(text: str) -> int:
-    """A number of processes from the command line."""
-    return _integer(text, 1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
-
-
-def _number(text: str, least: float, most: float, wanted: str) -> float:
-    """A number within its limits; a fraction such as 8/255 is one."""
-    try:
-        over, slash, under = text.partition("/")
-        value = float(over) / float(under) if slash else float(text)
-    except (ValueError, ZeroDivisionError):
-        value = math.nan
-    if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
-    return value
-
-
-def _integer(text: str, least: int, most: int, wanted: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:  # also digits by the thousand
-        value = least - 1
-    if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text[:50]!r} is not {wanted}")
-    return value

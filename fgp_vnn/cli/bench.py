@@ -13,7 +13,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
-from fgp_vnn.bench.answer import Limits, Solver
+from fgp_vnn.bench.answer import Solver
 from fgp_vnn.bench.facts import provenance
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from fgp_vnn.bench.instances import Benchmark, Instance, read_benchmark, select
@@ -21,7 +21,7 @@ from fgp_vnn.bench.journal import CERTIFICATES
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.run import Plan, Summary, default_memory
 from fgp_vnn.bench.run import run as run_plan
-from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.bench.tables import read_truth
 from fgp_vnn.budget.budget import GIGABYTE
 from fgp_vnn.cli.arguments import (
     add_cluster,
@@ -42,69 +42,51 @@ EXAMPLE = "fgp-vnn bench benchmarks/mnist_fc --jobs 2 --timeout 60"
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that choose instances, the same for bench and compare."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "benchmark",
         type=network_path,
         help="a folder with instances.csv, a tree of such folders, or a csv file",
     )
-    parser.add_argument(
-        "--timeout", type=seconds, help="seconds for an instance (default: the csv's)"
-    )
-    parser.add_argument(
-        "--filter", metavar="REGEX", help="only rows whose names match (default: all)"
-    )
-    parser.add_argument("--limit", type=count, metavar="N", help="only the first N (default: all)")
-    parser.add_argument(
+    add("--timeout", type=seconds, help="seconds for an instance (default: the csv's)")
+    add("--filter", metavar="REGEX", help="only rows whose names match (default: all)")
+    add("--limit", type=count, metavar="N", help="only the first N (default: all)")
+    add(
         "--shuffle", type=int, metavar="SEED", help="in an order drawn by SEED (default: the csv's)"
     )
-    parser.add_argument(
+    add(
         "--expect",
         type=Path,
         metavar="CSV",
         help="a table of known answers (default: ground_truth.csv beside the instances)",
     )
-    parser.add_argument("--out", type=Path, help="folder for the results (default: runs/NAME)")
-    parser.add_argument(
-        "--keep-going", action="store_true", help="run what a bad folder has left (default: stop)"
-    )
-    parser.add_argument(
-        "--quiet", action="store_true", help="say only what is wrong (default: everything)"
-    )
+    add("--out", type=Path, help="folder for the results (default: runs/NAME)")
+    add("--keep-going", action="store_true", help="run what a bad folder has left (default: stop)")
+    add("--quiet", action="store_true", help="say only what is wrong (default: everything)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
+    add = parser.add_argument
     add_selection(parser)
-    parser.add_argument("--jobs", type=count, metavar="N", help="instances at once (1)")
+    add("--jobs", type=count, metavar="N", help="instances at once (1)")
     add_search_arguments(parser)
     add_precision(parser)
-    parser.add_argument(
+    add(
         "--certificates",
         action="store_true",
         help="write and check the proof of every unsat (default: no)",
     )
-    parser.add_argument(
+    add(
         "--memory",
         type=gigabytes,
         metavar="GB",
         help="gigabytes for one instance (default: its share of what is free)",
     )
-    parser.add_argument(
-        "--grace",
-        type=seconds,
-        default=10.0,
-        help="seconds over time until a kill (%(default)g)",
-    )
+    add("--grace", type=seconds, default=10.0, help="seconds over time until a kill (%(default)g)")
     add_cluster(parser, "run")
-    parser.add_argument(
-        "--retry-errors", action="store_true", help="run instances in error again (default: no)"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="list the instances and stop (default: run them)"
-    )
-    parser.add_argument(
-        "--verifier", default=VERIFY, metavar="MODULE:FUNCTION", help="what to call (%(default)s)"
-    )
+    add("--retry-errors", action="store_true", help="run instances in error again (default: no)")
+    add("--dry-run", action="store_true", help="list the instances and stop (default: run them)")
+    add("--verifier", default=VERIFY, metavar="MODULE:FUNCTION", help="what to call (%(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -184,7 +166,8 @@ def _solvers(
         return WorkerSpec(
             verifier=args.verifier,
             settings=settings,
-            limits=Limits(grace=args.grace, memory=memory),
+            grace=args.grace,
+            memory=memory,
             certificates=str(_folder(out / CERTIFICATES).resolve()) if args.certificates else "",
             threads=0 if chosen or args.cluster else max(1, cores // jobs),
         )

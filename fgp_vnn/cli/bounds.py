@@ -21,47 +21,41 @@ from fgp_vnn.cli.arguments import (
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 if TYPE_CHECKING:
-    from fgp_vnn.base.ranges import Bounds
+    from fgp_vnn.base.ranges import Bounds, Maximum
 
 EXAMPLE = "fgp-vnn bounds model.onnx prop.vnnlib --timeout 60"
 METHODS = ("plain", "optimised", "split")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn bounds`."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", type=Path, help="the network, .onnx or .onnx.gz")
+    add(
         "inputs",
         type=Path,
         help="a property, whose inputs are meant, or an .npz file with lower and upper",
     )
-    parser.add_argument(
-        "--layer",
-        type=int,
-        help="what goes into this activation layer, from 0 (default: outputs)",
-    )
-    parser.add_argument(
+    add("--layer", type=int, help="what goes into this activation layer, from 0 (default: outputs)")
+    add(
         "--maximise",
         type=finite,
         nargs="+",
         metavar="C",
         help="the greatest value of C_0 y_0 + C_1 y_1 + ... (default: the range of each output)",
     )
-    parser.add_argument(
+    add(
         "--method",
         choices=METHODS,
         default="split",
         help="linear bounds, with optimised slopes, or splits up to --gap (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--gap",
         type=positive_number,
         default=1e-4,
         help="stop when the ends are so near, as a part of the value or of 1 (%(default)g)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print everything known, as JSON (default: as text)"
-    )
+    add("--json", action="store_true", help="print everything known, as JSON (default: as text)")
     add_limits(parser)
     add_threads(parser)
     add_device(parser)
@@ -85,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
                 chosen |= {"layer": args.layer, "method": args.method}
                 ranges = bounds(args.model, where, progress=progress, **chosen)
     if args.maximise is not None:
-        print(json.dumps(best.as_dict()) if args.json else f"maximum {_ended(best)}")
+        said = f"maximum {best.value!r} to {best.upper!r}; {_facts(best)}"
+        print(json.dumps(best.as_dict()) if args.json else said)
     else:
         print(json.dumps(ranges.as_dict()) if args.json else describe(ranges))
     return 0
@@ -105,19 +100,13 @@ def read_boxes(path: Path) -> Any:
 
 def describe(ranges: Bounds) -> str:
     """Return one line per value, and a line on how the search ended."""
-    pairs = zip(ranges.lower.ravel(), ranges.upper.ravel(), strict=True)
-    lines = [f"{number}: {low!r} to {high!r}" for number, (low, high) in enumerate(_plain(pairs))]
-    facts = ", ".join(f"{name} {value}" for name, value in ranges.facts().items())
-    return "\n".join([*lines, facts])
+    pairs = zip(ranges.lower.ravel().tolist(), ranges.upper.ravel().tolist(), strict=True)
+    lines = [f"{number}: {low!r} to {high!r}" for number, (low, high) in enumerate(pairs)]
+    return "\n".join([*lines, _facts(ranges)])
 
 
-def _plain(pairs: Any) -> Iterator[tuple[float, float]]:
-    return ((float(low), float(high)) for low, high in pairs)
-
-
-def _ended(best: Any) -> str:
-    facts = ", ".join(f"{name} {value}" for name, value in best.facts().items())
-    return f"{best.value!r} to {best.upper!r}; {facts}"
+def _facts(found: Bounds | Maximum) -> str:
+    return ", ".join(f"{name} {value}" for name, value in found.facts().items())
 
 
 @contextmanager

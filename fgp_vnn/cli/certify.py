@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import write_bytes
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
@@ -21,13 +22,7 @@ from fgp_vnn.cli.arguments import (
     search_settings,
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
-from fgp_vnn.cli.point_pages import (
-    add_report,
-    check_report,
-    counterexample_pictures,
-    network_facts,
-    settings_facts,
-)
+from fgp_vnn.cli.point_pages import about_points, add_report, check_report
 from fgp_vnn.cli.point_runs import (
     Point,
     PointRun,
@@ -48,29 +43,16 @@ STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "combined", "reduce", "signed", "stable")
 # The same in every row; `options` are those of the search that are not as usual.
 RUN = ("network", "data", "norm", "epsilon", "clip", "timeout", "options")
-COLUMNS = (
-    "point",
-    "y",
-    "label",
-    "status",
-    "decided_by",
-    "seconds",
-    "regions",
-    "attacked",
-    "counterexample_label",
-    "counterexample",
-    "reason",
-    "lps",
-    *RUN,
-)
+RESULT = ("point", "y", "label", "status", "decided_by", "seconds", "regions", "attacked")
+COLUMNS = (*RESULT, "counterexample_label", "counterexample", "reason", "lps", *RUN)
 EXAMPLE = "fgp-vnn certify model.onnx points.npz --norm linf --epsilon 8/255 --clip 0 1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn certify`."""
+    add = parser.add_argument
     add_point_arguments(parser)
     add_report(parser)
-    parser.add_argument(
+    add(
         "--epsilon",
         type=radius,
         required=True,
@@ -78,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_limits(parser, "the answer for a point")
     add_search_arguments(parser)
-    parser.add_argument(
+    add(
         "--without",
         action="append",
         choices=HEURISTICS,
@@ -86,12 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="switch off a heuristic of the walk to see what it is worth (repeat "
         "for several; default: none)",
     )
-    parser.add_argument(
+    add(
         "--batch",
         type=count,
         help="regions that the walk takes at once (default: as many as fit, at most 4096)",
     )
-    parser.add_argument(
+    add(
         "--paper",
         action="store_true",
         help="the paper's algorithm: --engine walk, and none of the heuristics it "
@@ -114,8 +96,15 @@ def run(args: argparse.Namespace) -> int:
     def finish(rows: list[dict[str, Any]]) -> None:
         summary = summarise(rows)
         print(json.dumps(summary | {"results": rows}) if args.json else describe(summary))
-        if args.report is not None and rows:
-            _write_page(args, rows, summary, run, fixed)
+        if args.report is None or not rows:
+            return
+        from fgp_vnn.report.certify_page import certify_page
+        from fgp_vnn.report.page import facts_line
+
+        found = [(row, "") for row in rows if row.get("counterexample")]
+        shown = fixed | {"options": facts_line(fixed["options"]) or "as usual"}
+        about = about_points(args, run, shown, ("norm", "epsilon", "options"), found)
+        write_bytes(args.report, certify_page(about, rows, summary).encode(), "report")
 
     with run.finishing(args.output, finish):
         search = search_options(options)
@@ -123,24 +112,6 @@ def run(args: argparse.Namespace) -> int:
             result = run.certifier.certify(point.x, **search)
             run.add(certify_row(run.certifier, point, result, options))
     return 0
-
-
-def _write_page(
-    args: argparse.Namespace,
-    rows: list[dict[str, Any]],
-    summary: dict[str, Any],
-    run: PointRun,
-    fixed: dict[str, Any],
-) -> None:
-    from fgp_vnn.report.certify_page import CertifyReport
-    from fgp_vnn.report.page import facts_line
-
-    found = [(row, "") for row in rows if row.get("counterexample")]
-    settings = settings_facts(args.points, fixed, "norm", "epsilon", "options")
-    settings["options"] = facts_line(fixed["options"]) or "as usual"
-    facts = network_facts(args.model, run, fixed["network"])
-    pictures = list(counterexample_pictures(found, run))
-    CertifyReport(facts, settings, pictures, rows, summary).write(args.report)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:

@@ -10,20 +10,18 @@ EXAMPLE = "fgp-vnn check out.txt model.onnx prop.vnnlib"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn check`."""
-    parser.add_argument("results", type=Path, help="a results file: sat and a counterexample")
-    parser.add_argument("onnx", type=Path, help="the network (.onnx or .onnx.gz)")
-    parser.add_argument("vnnlib", type=Path, help="the property (.vnnlib or .vnnlib.gz)")
-    parser.add_argument(
-        "--json", action="store_true", help="print the answer as JSON (default: as text)"
-    )
+    add = parser.add_argument
+    add("results", type=Path, help="a results file: sat and a counterexample")
+    add("onnx", type=Path, help="the network (.onnx or .onnx.gz)")
+    add("vnnlib", type=Path, help="the property (.vnnlib or .vnnlib.gz)")
+    add("--json", action="store_true", help="print the answer as JSON (default: as text)")
 
 
 def run(args: argparse.Namespace) -> int:
     """0 for a valid counterexample, 1 for one that is not."""
-    from fgp_vnn.bench.check import OnnxFile, check_results, load_judged
+    from fgp_vnn.bench.check import OnnxFile, judge_results, load_judged
 
-    fault = check_results(args.results, OnnxFile(args.onnx), load_judged(args.vnnlib))
+    fault = judge_results(args.results, OnnxFile(args.onnx), load_judged(args.vnnlib)).fault
     if args.json:
         print(json.dumps({"valid": not fault, "fault": fault or None}))
     else:

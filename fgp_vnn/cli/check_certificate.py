@@ -19,13 +19,11 @@ EXAMPLE = "fgp-vnn check-certificate proof.npz model.onnx prop.vnnlib"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn check-certificate`."""
-    parser.add_argument("certificate", type=Path, help="what verify --certificate has written")
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    parser.add_argument(
-        "--timeout", type=seconds, help="seconds until it is given up, refused (default: no limit)"
-    )
+    add = parser.add_argument
+    add("certificate", type=Path, help="what verify --certificate has written")
+    add("model", type=Path, help="the network, .onnx or .onnx.gz")
+    add("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+    add("--timeout", type=seconds, help="seconds until it is given up, refused (default: no limit)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,10 +15,10 @@ from fgp_vnn.base.files import write_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.score import Runs, disagreements, known_answers, scores
+from fgp_vnn.bench.score import disagreements, known_answers, scores, within
+from fgp_vnn.bench.tables import Truth, read_truth
 from fgp_vnn.bench.timing import Timing, speed
 from fgp_vnn.bench.tools import Tool
-from fgp_vnn.bench.truth import Truth, read_truth
 from fgp_vnn.cli.arguments import add_rules, whole
 from fgp_vnn.cli.bench import (
     add_selection,
@@ -34,9 +34,9 @@ EXAMPLE = "fgp-vnn compare benchmarks/mnist_fc --tool ours=. --tool other=/opt/o
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
+    add = parser.add_argument
     add_selection(parser)
-    parser.add_argument(
+    add(
         "--tool",
         action="append",
         default=[],
@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a tool with VNN-COMP's scripts, here or in vnncomp/ or "
         "vnncomp_scripts/ (repeat; default: none)",
     )
-    parser.add_argument(
+    add(
         "--results",
         action="append",
         default=[],
         metavar="NAME=CSV",
         help="a published results file in place of a run (repeat; default: none)",
     )
-    parser.add_argument(
+    add(
         "--about",
         action="append",
         default=[],
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "under which limit (default: unknown)",
     )
     add_rules(parser)
-    parser.add_argument(
+    add(
         "--startup",
         type=whole,
         default=3,
@@ -77,13 +77,14 @@ def run(args: argparse.Namespace) -> int:
         return 2
     instances = selected(benchmark, args)
     truth = read_truth(benchmark.folders, args.expect)
-    _out(args).mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
+    args.out = args.out or default_out(args.benchmark)
+    args.out.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
     stop_on_termination()
     console = Terminal()
     try:
         _run_all(args, sources, instances, truth, console)
     except (KeyboardInterrupt, OSError):
-        complain(f"what is done is in {_out(args)}: the same command resumes")
+        complain(f"what is done is in {args.out}: the same command resumes")
         raise
     return _report(args, instances, console)
 
@@ -113,11 +114,6 @@ def _sources(args: argparse.Namespace) -> _Sources:
     return _Sources(tools, {name: Path(path) for name, path in files.items()}, about)
 
 
-def _out(args: argparse.Namespace) -> Path:
-    out: Path = args.out or default_out(args.benchmark)
-    return out
-
-
 def _run_all(
     args: argparse.Namespace,
     sources: _Sources,
@@ -128,38 +124,29 @@ def _run_all(
     """Run the instances that have no result yet; before and after, write the description of the
     comparison (tools, machines, rules)."""
     from fgp_vnn.bench.compare import measure_startup, published, run_tools, write_published
-    from fgp_vnn.bench.comparison import (
-        Comparison,
-        earlier_runs,
-        machine_words,
-        read_rules,
-        write_comparison,
-    )
+    from fgp_vnn.bench.comparison import earlier_runs, machine_words, read_rules, write_comparison
     from fgp_vnn.bench.facts import provenance, revision
 
-    out = _out(args)
-    made = provenance(args.command_line, "cold")
+    out, made = args.out, provenance(args.command_line, "cold")
     tables = {name: published(path, instances, truth) for name, path in sources.tables.items()}
     for name, records in tables.items():
         write_published(out / name, records)
     revisions = {tool.name: revision(tool.scripts / "run_instance.sh") for tool in sources.tools}
     runs = [*earlier_runs(out), made]
-    year = args.rules or read_rules(out).year
+    year, benchmark = args.rules or read_rules(out).year, str(args.benchmark.resolve())
 
     def write_description() -> None:
         timings = _timings(sources, tables, out, machine_words(made))
-        content = Comparison(str(args.benchmark.resolve()), year, timings, revisions, runs)
-        write_comparison(out, content)
+        write_comparison(out, benchmark, year, timings, revisions, runs)
 
     write_description()
     measure_startup(sources.tools, out, args.startup)
-    settings = {"benchmark": str(args.benchmark.resolve()), "timeout": args.timeout}
+    settings = {"benchmark": benchmark, "timeout": args.timeout}
     for step in run_tools(instances, sources.tools, truth, out, settings, made):
         if not args.quiet:
             record = step.record
-            name = f"{record.category} {record.onnx} {record.vnnlib}"
             line = f"[{step.done}/{step.total}] {step.tool}: {record.result}"
-            line += f" {record.run_time:.2f} s  {name}"
+            line += f" {record.run_time:.2f} s  {record}"
             text = Text(f"{line}  ({record.reason})" if record.reason else line)
             console.print(text, soft_wrap=True)
     write_description()
@@ -196,9 +183,9 @@ def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Te
     """Print scores, times and disagreements of all results; return 1 if a verdict is wrong."""
     from fgp_vnn.bench.comparison import read_rules, read_runs, read_timings
 
-    out = _out(args)
+    out = args.out
     rules, timings = read_rules(out), read_timings(out)
-    runs = _restricted(read_runs(out), instances)
+    runs = within(read_runs(out), {instance.key for instance in instances})
     table, conflicts = scores(runs, rules), disagreements(runs, rules)
     write_bytes(out / "summary.csv", score_csv(table).encode(), "summary")
     if not args.quiet:
@@ -226,12 +213,3 @@ def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
             raise InputError(f"{option} {value!r}: the name {name} is taken")
         pairs[name] = path
     return pairs
-
-
-def _restricted(runs: Runs, instances: Sequence[Instance]) -> Runs:
-    """Return the results on these instances only."""
-    wanted = {instance.key for instance in instances}
-    return {
-        tool: {key: record for key, record in results.items() if key in wanted}
-        for tool, results in runs.items()
-    }

@@ -9,7 +9,6 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn completion`."""
     parser.add_argument("shell", choices=SHELLS, help="the shell whose script is printed")
 
 

@@ -7,7 +7,7 @@ import csv
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -17,49 +17,25 @@ from rich.table import Table
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.progress import Terminal
-from fgp_vnn.bench.truth import GROUND_TRUTH
+from fgp_vnn.bench.record import Record
+from fgp_vnn.bench.tables import GROUND_TRUTH
 from fgp_vnn.cli.example_files import write_examples
 
 BENCHMARK = Path(fgp_vnn.__file__).parent / "bench" / "bundled"  # it is part of the package
-
-
-@dataclass(frozen=True)
-class KnownInstance:
-    """A line of ground_truth.csv."""
-
-    onnx: str
-    vnnlib: str
-    timeout: float
-    expected: str
-
-
-@dataclass(frozen=True)
-class DemoOutcome:
-    """What the verifier said about an instance."""
-
-    instance: KnownInstance
-    status: str
-    decided_by: str
-    seconds: float
-
-    @property
-    def wrong(self) -> bool:
-        """Only a contradiction is wrong: unknown and timeout say nothing."""
-        return {self.status, self.instance.expected} == {"sat", "unsat"}
 
 
 EXAMPLE = "fgp-vnn demo"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--benchmark",
         type=Path,
         default=BENCHMARK,
         help="another folder with a ground_truth.csv (the bundled one)",
     )
-    parser.add_argument(
+    add(
         "--files",
         type=Path,
         metavar="FOLDER",
@@ -74,21 +50,29 @@ def run(args: argparse.Namespace) -> int:
         print(f"{args.files}: {', '.join(write_examples(args.files, BENCHMARK))}")
         return 0
     folder: Path = args.benchmark
-    instances = read_instances(folder)
+    waiting = read_instances(folder)
     console = Terminal()
     started = time.monotonic()
-    outcomes = decide(folder, instances, console)
-    console.print(table(outcomes))
-    console.print(summary(outcomes, time.monotonic() - started))
-    return 1 if any(outcome.wrong for outcome in outcomes) else 0
+    records = decide(folder, waiting, console)
+    console.print(table(records))
+    console.print(summary(records, time.monotonic() - started))
+    return 1 if any(map(is_wrong, records)) else 0
 
 
-def read_instances(folder: Path) -> list[KnownInstance]:
-    """Return the rows of ground_truth.csv."""
+def read_instances(folder: Path) -> list[Record]:
+    """Return the rows of ground_truth.csv as records that have no result yet."""
     try:
         with (folder / GROUND_TRUTH).open(encoding="ascii", newline="") as file:
             return [
-                KnownInstance(row["onnx"], row["vnnlib"], float(row["timeout"]), row["result"])
+                Record(
+                    "",
+                    row["onnx"],
+                    row["vnnlib"],
+                    float(row["timeout"]),
+                    "",
+                    0,
+                    expected=row["result"],
+                )
                 for row in csv.DictReader(file)
             ]
     except (OSError, KeyError, ValueError) as error:
@@ -96,49 +80,50 @@ def read_instances(folder: Path) -> list[KnownInstance]:
         raise InputError(f"{folder / GROUND_TRUTH}: cannot be read: {reason}") from error
 
 
-def decide(folder: Path, instances: Sequence[KnownInstance], console: Console) -> list[DemoOutcome]:
+def decide(folder: Path, waiting: Sequence[Record], console: Console) -> list[Record]:
     """Verify one instance after the other, in this process."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    outcomes = []
+    records = []
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("loading", total=len(instances))
-        for instance in instances:
-            progress.update(task, description=Path(instance.vnnlib).stem)
+        task = progress.add_task("loading", total=len(waiting))
+        for one in waiting:
+            progress.update(task, description=Path(one.vnnlib).stem)
             started = time.monotonic()
-            verdict = fgp_vnn.verify(
-                folder / instance.onnx, folder / instance.vnnlib, timeout=instance.timeout
-            )
-            seconds = time.monotonic() - started
-            outcomes.append(DemoOutcome(instance, verdict.status, verdict.decided_by, seconds))
+            verdict = fgp_vnn.verify(folder / one.onnx, folder / one.vnnlib, timeout=one.timeout)
+            seconds, by = time.monotonic() - started, verdict.decided_by
+            records.append(replace(one, result=verdict.status, run_time=seconds, decided_by=by))
             progress.advance(task)
-    return outcomes
+    return records
 
 
-def table(outcomes: Iterable[DemoOutcome]) -> Table:
+def is_wrong(record: Record) -> bool:
+    """Whether a result contradicts the known answer: unknown and timeout say nothing."""
+    return {record.result, record.expected} == {"sat", "unsat"}
+
+
+def table(records: Iterable[Record]) -> Table:
     """A row per instance; a wrong verdict stands out."""
     result = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("property", "verdict", "decided by"):
         result.add_column(heading)
     result.add_column("seconds", justify="right")
     result.add_column("expected")
-    for outcome in outcomes:
-        style = "bold red" if outcome.wrong else None
-        if outcome.status != outcome.instance.expected and not outcome.wrong:
-            style = "yellow"
+    for record in records:
+        wrong, right = is_wrong(record), record.result == record.expected
         result.add_row(
-            Path(outcome.instance.vnnlib).stem,
-            outcome.status,
-            outcome.decided_by,
-            f"{outcome.seconds:.2f}",
-            outcome.instance.expected + ("  WRONG" if outcome.wrong else ""),
-            style=style,
+            Path(record.vnnlib).stem,
+            record.result,
+            record.decided_by,
+            f"{record.run_time:.2f}",
+            record.expected + ("  WRONG" if wrong else ""),
+            style="bold red" if wrong else None if right else "yellow",
         )
     return result
 
 
-def summary(outcomes: Sequence[DemoOutcome], seconds: float) -> str:
+def summary(records: Sequence[Record], seconds: float) -> str:
     """One line: how many of each verdict, how many wrong, how long."""
-    counts = Counter(outcome.status for outcome in outcomes)
+    counts = Counter(record.result for record in records)
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    wrong = sum(outcome.wrong for outcome in outcomes)
-    return f"\n{len(outcomes)} instances in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"
+    wrong = sum(map(is_wrong, records))
+    return f"\n{len(records)} instances in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"

@@ -19,13 +19,9 @@ EXAMPLE = "fgp-vnn networks folder/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn networks`."""
-    parser.add_argument(
-        "paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print a list of networks as JSON (default: as text)"
-    )
+    add = parser.add_argument
+    add("paths", type=Path, nargs="+", metavar="PATH", help="a network, or a folder of networks")
+    add("--json", action="store_true", help="print a list of networks as JSON (default: as text)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,10 +41,8 @@ def run(args: argparse.Namespace) -> int:
             if not args.json:
                 said = row["summary"] if "summary" in row else f"refused: {row['refused']}"
                 print(f"{file}: {said}", flush=True)
-    if args.json:
-        print(json.dumps(rows))
-        return 2 if refused else 0
-    print(f"{plural(len(files), 'network')}: {len(files) - refused} can be read, {refused} refused")
+    read = f"{len(files) - refused} can be read, {refused} refused"
+    print(json.dumps(rows) if args.json else f"{plural(len(files), 'network')}: {read}")
     return 2 if refused else 0
 
 
@@ -81,12 +75,6 @@ def summary(model: LoadedNetwork) -> str:
     """Inputs, outputs, ReLU layers and the file's operators in one line."""
     network = model.network
     operators = ", ".join(f"{count} {kind}" for kind, count in sorted(model.operators.items()))
-    size = ", ".join(
-        plural(n, kind)
-        for n, kind in (
-            (network.inputs, "input"),
-            (network.outputs, "output"),
-            (network.neurons, "neuron"),
-        )
-    )
+    sizes = {"input": network.inputs, "output": network.outputs, "neuron": network.neurons}
+    size = ", ".join(plural(count, kind) for kind, count in sizes.items())
     return f"{size} in {plural(len(network.layers), 'layer')}; {operators or 'no operator'}"

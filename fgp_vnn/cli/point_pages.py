@@ -16,6 +16,7 @@ from fgp_vnn.base.files import check_writable
 if TYPE_CHECKING:
     from fgp_vnn.cli.point_runs import PointRun
     from fgp_vnn.report.pictures import Picture
+    from fgp_vnn.report.point_page import AboutPoints
 
 PAGES = (".html", ".htm")
 
@@ -37,34 +38,37 @@ def check_report(path: Path | None) -> None:
     check_libraries()
 
 
-def network_facts(model: Path, run: PointRun, fingerprint: str) -> dict[str, object]:
-    """Return what a page says of the network."""
+def about_points(
+    args: argparse.Namespace,
+    run: PointRun,
+    settings: dict[str, Any],
+    names: Iterable[str],
+    found: Iterable[tuple[dict[str, Any], str]],
+) -> AboutPoints:
+    """Return what a page says of the network and of the settings that are named, and pictures of
+    the counterexamples in `found`, rows with their captions."""
+    from fgp_vnn.report.point_page import AboutPoints
+
     network = run.certifier.network
     sizes = [layer.outputs for layer in network.layers]
-    return {
-        "file": model.name,
-        "sha256": f"{fingerprint}...",
+    facts: dict[str, object] = {
+        "file": args.model.name,
+        "sha256": f"{settings['network']}...",
         "inputs": " x ".join(map(str, run.certifier.input_shape)),
         "classes": network.outputs,
         "hidden layers": f"{len(sizes)} ({', '.join(map(str, sizes))})",
         "neurons": sum(sizes),
         "activations": ", ".join(sorted({f.name for f in network.activations})) or "none",
     }
-
-
-def settings_facts(points: Path, settings: dict[str, Any], *names: str) -> dict[str, object]:
-    """Return what was asked for: the settings that are named, and those of every point."""
-    facts: dict[str, object] = {"points": f"{points.name} (sha256 {settings['data']}...)"}
-    facts |= {name.replace("asked_", ""): settings[name] for name in names}
+    asked: dict[str, object] = {"points": f"{args.points.name} (sha256 {settings['data']}...)"}
+    asked |= {name.replace("asked_", ""): settings[name] for name in names}
     clip, timeout = settings["clip"], settings["timeout"]
-    facts["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
-    facts["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"
-    return facts
+    asked["clip"] = "none" if clip is None else f"{clip[0]:g} to {clip[1]:g}"
+    asked["timeout"] = "none" if timeout is None else f"{timeout:g} s a point"
+    return AboutPoints(facts, asked, list(_pictures(found, run)))
 
 
-def counterexample_pictures(
-    found: Iterable[tuple[dict[str, Any], str]], run: PointRun
-) -> Iterator[Picture]:
+def _pictures(found: Iterable[tuple[dict[str, Any], str]], run: PointRun) -> Iterator[Picture]:
     """Draw the first counterexamples of (row, caption), if the inputs look like images."""
     from fgp_vnn.report.pictures import MAX_PICTURES, draw, image_layout
 

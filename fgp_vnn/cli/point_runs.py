@@ -17,7 +17,6 @@ from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.point_table import PointTable, check_output
 from fgp_vnn.cli.arguments import add_clip, add_threads, count, set_threads
-from fgp_vnn.cli.progress import points_bar
 
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
@@ -29,26 +28,21 @@ PointRow = dict[str, Any]
 
 def add_point_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for the network, the points, the norm and the output."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument("points", type=Path, help=".npy, .npz (x, perhaps y) or .csv")
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", type=Path, help="the network, .onnx or .onnx.gz")
+    add("points", type=Path, help=".npy, .npz (x, perhaps y) or .csv")
+    add(
         "--norm",
         choices=("l2", "linf", "l1"),
         default="l2",
         help="what distances are measured in (%(default)s)",
     )
     add_clip(parser)
-    parser.add_argument("--first", type=count, help="only so many of the points (default: all)")
+    add("--first", type=count, help="only so many of the points (default: all)")
     add_threads(parser)
-    parser.add_argument(
-        "--output", type=Path, help="results point by point, .csv or .json lines (default: none)"
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="resume from an output file (default: begin)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print the summary as JSON (default: as text)"
-    )
+    add("--output", type=Path, help="results point by point, .csv or .json lines (default: none)")
+    add("--resume", action="store_true", help="resume from an output file (default: begin)")
+    add("--json", action="store_true", help="print the summary as JSON (default: as text)")
 
 
 def check_point_arguments(args: argparse.Namespace) -> None:
@@ -131,17 +125,36 @@ class PointRun:
                 raise InputError(f"{args.points}: point {number}: {error}") from None
 
     def waiting(self) -> Iterator[Point]:
-        """The points that have no row yet, with a progress bar; each gets one before the next."""
+        """The points that have no row yet; each gets one before the next. A progress bar is shown
+        on the error stream if that is a terminal; lines of the output go above it."""
+        from rich.console import Console
+        from rich.progress import Progress, TextColumn
+
+        from fgp_vnn.bench.progress import bar_columns
+
         done, count = {int(row["point"]) for row in self.rows}, len(self.points)
         numbers = [number for number in range(count) if number not in done]
-        y = self.points.y
-        with points_bar(count, count - len(numbers)) as bar:
+        y, console = self.points.y, Console(stderr=True)
+        with Progress(
+            TextColumn("points"),
+            *bar_columns(),
+            TextColumn("{task.description}", markup=False),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+            redirect_stdout=sys.stdout.isatty(),  # output into a pipe stays as it is
+        ) as bar:
+            task = bar.add_task("", total=count, completed=count - len(numbers))
+
+            def note(text: str) -> None:
+                bar.update(task, description=text)
+
             for number in numbers:
                 self.at_work = number
                 label = None if y is None else int(y[number])
                 x = self.points.x[number].astype("float64")
-                yield Point(number, x, label, bar.note, time.monotonic())
-                bar.advance()
+                yield Point(number, x, label, note, time.monotonic())
+                bar.advance(task)
 
     def add(self, row: PointRow) -> None:
         """Add the row of the point at work, in the file first, if there is one."""

@@ -5,27 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
+if TYPE_CHECKING:
+    from fgp_vnn.api.folders import Folder
+
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
 VERSIONS = ("1.0", "2.0")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn property`."""
-    parser.add_argument("model", type=Path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument(
+    add = parser.add_argument
+    add("model", type=Path, help="the network, .onnx or .onnx.gz")
+    add(
         "points",
         type=Path,
         help="inputs: .npy, .npz (x, perhaps y) or .csv; with --monotone a property, whose inputs "
         "are meant, or an .npz file with lower and upper",
     )
-    parser.add_argument(
+    add(
         "--epsilon",
         type=written_radius,
         nargs="+",
@@ -35,43 +38,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_monotone(parser)
     add_clip(parser)
-    parser.add_argument("--first", type=count, metavar="N", help="only N points (default: all)")
-    parser.add_argument(
-        "--target", type=int, help="the class that counts as another one (default: all)"
-    )
-    parser.add_argument(
+    add("--first", type=count, metavar="N", help="only N points (default: all)")
+    add("--target", type=int, help="the class that counts as another one (default: all)")
+    add(
         "--all-points",
         action="store_true",
         help="also points that the network gives another class than y (default: left out)",
     )
-    parser.add_argument("--version", choices=VERSIONS, default="1.0", help="VNN-LIB (%(default)s)")
-    parser.add_argument(
-        "--timeout", type=seconds, default=60.0, help="seconds in instances.csv (%(default)g)"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="the folder, made if need be")
-    parser.add_argument(
-        "--json", action="store_true", help="print what was written as JSON (default: as text)"
-    )
+    add("--version", choices=VERSIONS, default="1.0", help="VNN-LIB (%(default)s)")
+    add("--timeout", type=seconds, default=60.0, help="seconds in instances.csv (%(default)g)")
+    add("--out", type=Path, required=True, help="the folder, made if need be")
+    add("--json", action="store_true", help="print what was written as JSON (default: as text)")
 
 
 def _add_monotone(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--monotone",
         type=whole,
         metavar="I",
         help="no output falls where input I grows and the others stay (default: robustness)",
     )
-    parser.add_argument(
-        "--decreasing", action="store_true", help="with --monotone: none rises (default: falls)"
-    )
-    parser.add_argument(
+    add("--decreasing", action="store_true", help="with --monotone: none rises (default: falls)")
+    add(
         "--output",
         type=whole,
         nargs="+",
         metavar="J",
         help="with --monotone: the outputs that count (default: all)",
     )
-    parser.add_argument(
+    add(
         "--tolerance",
         type=positive_number,
         metavar="T",
@@ -81,58 +77,15 @@ def _add_monotone(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write onnx/, vnnlib/ and instances.csv; the exit code."""
-    if args.monotone is not None:
-        return _run_monotone(args)
-    if args.decreasing or args.output is not None or args.tolerance is not None:
-        raise InputError("--decreasing, --output and --tolerance are for --monotone")
-    if args.epsilon is None:
-        raise InputError("--epsilon is needed, or --monotone (see fgp-vnn property --help)")
+    write = _write_points if args.monotone is None else _write_monotone
+    _check(args)
     with leave_on_interrupt():
-        from fgp_vnn.api.folders import Folder, write_folder
-        from fgp_vnn.api.points import read_points
-
-        folder = Folder(args.out, args.version, args.timeout)
-        clip = None if args.clip is None else tuple(args.clip)
-
-        def points(inputs: int) -> Any:
-            return read_points(args.points, inputs).first(args.first)
+        from fgp_vnn.api.folders import Folder
 
         try:
-            written, wrong = write_folder(
-                folder,
-                args.model,
-                points,
-                args.epsilon,
-                {"clip": clip, "target": args.target},
-                keep_wrong=args.all_points,
-            )
+            written, wrong = write(args, Folder(args.out, args.version, args.timeout))
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
-    return _say(args, written, wrong)
-
-
-def _run_monotone(args: argparse.Namespace) -> int:
-    """Write the network at two inputs at once, and what is asked of it; the exit code."""
-    others = (args.epsilon, args.clip, args.first, args.target, args.all_points or None)
-    if any(given is not None for given in others):
-        raise InputError("--monotone is about a box; --epsilon and what goes with it is not used")
-    if args.tolerance is None:
-        raise InputError("--monotone needs --tolerance: by how much an output may fall")
-    with leave_on_interrupt():
-        from fgp_vnn.api.folders import Folder, write_monotone
-        from fgp_vnn.cli.bounds import read_boxes
-
-        folder = Folder(args.out, args.version, args.timeout)
-        how = {"outputs": args.output, "decreasing": args.decreasing, "tolerance": args.tolerance}
-        try:
-            write_monotone(folder, args.model, read_boxes(args.points), args.monotone, how)
-        except OSError as error:
-            raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
-    return _say(args, 1, 0)
-
-
-def _say(args: argparse.Namespace, written: int, wrong: int) -> int:
-    """Say what was written, and how many points were left out; the exit code."""
     if args.json:
         print(json.dumps({"folder": str(args.out), "instances": written, "left_out": wrong}))
         return 0
@@ -140,3 +93,42 @@ def _say(args: argparse.Namespace, written: int, wrong: int) -> int:
     left = f"; {points} left out, which the network gives another class" if wrong else ""
     print(f"{plural(written, 'instance')} in {args.out / 'instances.csv'}{left}")
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options of one kind of property that are given with the other."""
+    near = (args.epsilon, args.clip, args.first, args.target, args.all_points or None)
+    if args.monotone is None:
+        if args.decreasing or args.output is not None or args.tolerance is not None:
+            raise InputError("--decreasing, --output and --tolerance are for --monotone")
+        if args.epsilon is None:
+            raise InputError("--epsilon is needed, or --monotone (see fgp-vnn property --help)")
+    elif any(given is not None for given in near):
+        raise InputError("--monotone is about a box; --epsilon and what goes with it is not used")
+    elif args.tolerance is None:
+        raise InputError("--monotone needs --tolerance: by how much an output may fall")
+
+
+def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
+    """Write robustness at points; how many instances, and how many points are left out."""
+    from fgp_vnn.api.folders import write_folder
+    from fgp_vnn.api.points import read_points
+
+    clip = None if args.clip is None else tuple(args.clip)
+    near = {"clip": clip, "target": args.target}
+
+    def points(inputs: int) -> Any:
+        return read_points(args.points, inputs).first(args.first)
+
+    keep = args.all_points
+    return write_folder(folder, args.model, points, args.epsilon, near, keep_wrong=keep)
+
+
+def _write_monotone(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
+    """Write the network at two inputs at once, and what is asked of it."""
+    from fgp_vnn.api.folders import write_monotone
+    from fgp_vnn.cli.bounds import read_boxes
+
+    how = {"outputs": args.output, "decreasing": args.decreasing, "tolerance": args.tolerance}
+    write_monotone(folder, args.model, read_boxes(args.points), args.monotone, how)
+    return 1, 0

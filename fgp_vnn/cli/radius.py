@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import check_writable
+from fgp_vnn.base.files import check_writable, write_bytes
 from fgp_vnn.cli.arguments import add_device, add_limits, positive_number
 from fgp_vnn.cli.interrupt import leave_on_interrupt
-from fgp_vnn.cli.point_pages import add_report, check_report
+from fgp_vnn.cli.point_pages import about_points, add_report, check_report
 from fgp_vnn.cli.point_runs import (
     Point,
     PointRun,
@@ -37,21 +37,17 @@ EXAMPLE = "fgp-vnn radius model.onnx points.npz --norm l2 --max 2 --output radii
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn radius`."""
+    add = parser.add_argument
     add_point_arguments(parser)
-    parser.add_argument(
+    add(
         "--max",
         type=positive_number,
         default=1.0,
         help="the largest radius of interest (%(default)g)",
     )
-    parser.add_argument(
-        "--gap", type=positive_number, help="stop when upper - lower <= GAP * upper (0.01)"
-    )
-    parser.add_argument(
-        "--exact", action="store_true", help=f"a gap of {EXACT:g} (default: that of --gap)"
-    )
-    parser.add_argument(
+    add("--gap", type=positive_number, help="stop when upper - lower <= GAP * upper (0.01)")
+    add("--exact", action="store_true", help=f"a gap of {EXACT:g} (default: that of --gap)")
+    add(
         "--engine",
         choices=RADIUS_ENGINES,
         default="auto",
@@ -59,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_limits(parser, "the bounds of a point")
     add_device(parser)
-    parser.add_argument(
+    add(
         "--plot",
         type=Path,
         help=f"histogram and certified accuracy, {' '.join(PLOTS)} (default: none)",
@@ -169,10 +165,7 @@ def _upper(upper: float) -> str:
 
 
 def finish(
-    args: argparse.Namespace,
-    rows: list[dict[str, Any]],
-    run: PointRun,
-    settings: dict[str, Any],
+    args: argparse.Namespace, rows: list[dict[str, Any]], run: PointRun, settings: dict[str, Any]
 ) -> None:
     """Print the summary and write the files about all points."""
     from fgp_vnn.report.radius_set import describe_radii, read_row, summarise_radii
@@ -180,7 +173,24 @@ def finish(
     radii = [read_row(row) for row in rows]
     summary = summarise_radii(radii, args.max)
     print(json.dumps(summary) if args.json else describe_radii(summary), flush=True)
-    if rows and (args.plot is not None or args.report is not None):
-        from fgp_vnn.cli.radius_pages import write_pages
+    if not rows or (args.plot is None and args.report is None):
+        return
+    from fgp_vnn.report.figures import PAPER
+    from fgp_vnn.report.radius_page import radius_page
+    from fgp_vnn.report.radius_plots import Radii, save_both
 
-        write_pages(args, rows, radii, run, settings)
+    shown = Radii(radii, args.norm, args.max)
+    try:
+        if args.plot is not None:
+            save_both(shown, PAPER, args.plot)
+        if args.report is not None:
+            found = [
+                pair for pair in zip(radii, rows, strict=True) if pair[1].get("counterexample")
+            ]
+            found.sort(key=lambda pair: pair[0].upper)
+            nearest = [(row, f"distance {radius.upper:.4g}") for radius, row in found]
+            names = ("norm", "max", "gap", "asked_engine", "seed")
+            about = about_points(args, run, settings, names, nearest)
+            write_bytes(args.report, radius_page(about, shown).encode(), "report")
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error

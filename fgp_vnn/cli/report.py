@@ -11,11 +11,11 @@ EXAMPLE = "fgp-vnn report runs/mnist_fc --open"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("folder", type=Path, help="the --out of bench or compare")
-    parser.add_argument("--ours", metavar="TOOL", help="whose times the plots compare (the first)")
+    add = parser.add_argument
+    add("folder", type=Path, help="the --out of bench or compare")
+    add("--ours", metavar="TOOL", help="whose times the plots compare (the first)")
     add_rules(parser)
-    parser.add_argument("--open", action="store_true", help="show it in a browser (default: no)")
+    add("--open", action="store_true", help="show it in a browser (default: no)")
 
 
 def run(args: argparse.Namespace) -> int:

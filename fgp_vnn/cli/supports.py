@@ -14,12 +14,10 @@ EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn supports`."""
-    parser.add_argument("model", type=network_path, help="the network, .onnx or .onnx.gz")
-    parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    parser.add_argument(
-        "--json", action="store_true", help="print the answer as JSON (default: as text)"
-    )
+    add = parser.add_argument
+    add("model", type=network_path, help="the network, .onnx or .onnx.gz")
+    add("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+    add("--json", action="store_true", help="print the answer as JSON (default: as text)")
 
 
 def run(args: argparse.Namespace) -> int:

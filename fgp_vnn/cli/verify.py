@@ -41,29 +41,25 @@ EXAMPLE = "fgp-vnn verify model.onnx prop.vnnlib --timeout 60 --results out.txt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `fgp-vnn verify`."""
-    parser.add_argument(
-        "model",
-        type=network_path,
-        help="the network, .onnx or .onnx.gz, or [('f', 'a.onnx'), ...]",
+    add = parser.add_argument
+    add(
+        "model", type=network_path, help="the network, .onnx or .onnx.gz, or [('f', 'a.onnx'), ...]"
     )
-    parser.add_argument("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    parser.add_argument(
+    add("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
+    add(
         "--results",
         type=Path,
         help="write the verdict here, as VNN-COMP reads it (default: nowhere)",
     )
-    parser.add_argument(
+    add(
         "--certificate",
         type=Path,
         help="write the proof of an unsat here, for check-certificate (default: nowhere)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print everything known, as JSON (default: as text)"
-    )
+    add("--json", action="store_true", help="print everything known, as JSON (default: as text)")
     add_verbose(parser)
     add_limits(parser)
-    parser.add_argument(
+    add(
         "--jobs",
         type=jobs,
         metavar="N",
@@ -111,10 +107,7 @@ def _ways_to_end(
     args: argparse.Namespace, begin: float
 ) -> tuple[Callable[[Verdict], None], Callable[[str, int], int]]:
     """Return what writes and prints a verdict, and what does so with a `timeout` for a reason and
-    returns the exit code; their imports come first, before anything can end the run.
-
-    Everything that they import is imported here, before anything can end the run.
-    """
+    returns the exit code; what they import is imported here, before anything can end the run."""
     from fgp_vnn.base.verdict import Verdict
     from fgp_vnn.property import load_property
     from fgp_vnn.property.results import write_results
@@ -181,12 +174,8 @@ def _report_certificate(verdict: Verdict) -> int:
     if verdict.certificate:
         return 0
     missing = verdict.status == "unsat"
-    why = (
-        verdict.reason
-        if missing
-        else f"{NO_CERTIFICATE}: only an unsat has one, not {verdict.status}"
-    )
-    print(f"fgp-vnn: {why}", file=sys.stderr, flush=True)
+    other = f"{NO_CERTIFICATE}: only an unsat has one, not {verdict.status}"
+    print(f"fgp-vnn: {verdict.reason if missing else other}", file=sys.stderr, flush=True)
     return 1 if missing else 0
 
 

@@ -78,12 +78,10 @@ def _by_intervals(problem: Problem) -> Tensor:
 
     Seconds of one core on vit_2023 (about 60,000 neurons): 1 with intervals, over 100 without.
     """
-    query = problem.query
-    problem.bounds = root_bounds(
-        query.network, query.domain, backward_pass=False, budget=problem.budget
-    )
+    network, domain, budget = problem.query.network, problem.query.domain, problem.budget
+    problem.bounds = root_bounds(network, domain, backward_pass=False, budget=budget)
     if is_large(problem):
-        return tighten(problem, problem.budget.share(problem.strategy.hidden.worth_share))
+        return tighten(problem, budget.share(problem.strategy.hidden.worth_share))
     return bound_outputs(problem, None)
 
 
@@ -106,14 +104,7 @@ def tighten(problem: Problem, patience: Budget) -> Tensor:
         if not left:
             break
         problem.only(left)
-        query, bounds = problem.query, problem.bounds
-        network, depth = query.network, len(query.network.layers)
-        rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device)
-        passed = backward(network, query.domain, depth, rows.unsqueeze(0), bounds.lines())
-        worth = worthwhile(network, bounds, passed.coefficients, count)
-        problem.bounds = root_bounds(
-            network, query.domain, prior=bounds, worth=worth, budget=patience
-        )
+        tighten_worthwhile(problem, count, patience)
         least = bound_outputs(problem, None)
         if open_disjuncts(problem, least):
             least = torch.fmax(least, bound_outputs(problem, problem.strategy.slopes.rows))
@@ -122,6 +113,24 @@ def tighten(problem: Problem, patience: Budget) -> Tensor:
             break
         count *= 2
     return least
+
+
+def tighten_worthwhile(
+    problem: Problem, count: int, budget: Budget, *, smooth_only: bool = False
+) -> None:
+    """Bound so many neurons, those at which rows lose most, by rows of their own."""
+    network, domain, bounds = problem.query.network, problem.query.domain, problem.bounds
+    passed = backward(network, domain, len(network.layers), every_output(network), bounds.lines())
+    lost = passed.coefficients
+    if smooth_only:
+        lost = {k: part for k, part in lost.items() if bounds.fans[k - 1] is not None}
+    worth = worthwhile(network, bounds, lost, count)
+    problem.bounds = root_bounds(network, domain, prior=bounds, worth=worth, budget=budget)
+
+
+def every_output(network: Network) -> Tensor:
+    """One row [1, outputs, outputs] for each output."""
+    return torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
 
 
 def _condensable(problem: Problem) -> bool:
@@ -170,8 +179,7 @@ def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
         fit = rows_at_once(network, depth, 1, limit)
     else:
         fit = ascents_at_once(network, depth, limit)
-    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    rounding = None
+    rows, rounding = every_output(network), None
     if ascent is None and not problem.budget.expired():
         rounding = Rounding(network, query.domain, problem.bounds)
     found = [

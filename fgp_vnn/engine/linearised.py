@@ -6,10 +6,8 @@ import torch
 
 from fgp_vnn.bounds.backward import backward
 from fgp_vnn.bounds.layers import LayerBounds
-from fgp_vnn.bounds.root import root_bounds
-from fgp_vnn.bounds.worth import worthwhile
 from fgp_vnn.budget.budget import Budget
-from fgp_vnn.engine.bounding import is_large
+from fgp_vnn.engine.bounding import every_output, is_large, tighten_worthwhile
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.query import Query
 from fgp_vnn.transform.stable import linearise
@@ -30,7 +28,7 @@ def nearly_affine(problem: Problem, budget: Budget) -> tuple[Query, LayerBounds]
         if share <= enough or not pays or not is_large(problem) or patience.expired():
             return found if share < 1 else None
         before, count = share, 2 * count
-        _tighten_smooth(problem, count, patience)
+        tighten_worthwhile(problem, count, patience, smooth_only=True)
     return None
 
 
@@ -38,22 +36,10 @@ def _error(query: Query, bounds: LayerBounds) -> float:
     """What part of the greatest row of a disjunct is its error, at most, at the centre and where
     linear bounds are least; 1 and more where a search cannot close it."""
     network, domain = query.network, query.domain
-    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    passed = backward(network, domain, len(network.layers), rows, bounds.lines())
+    passed = backward(network, domain, len(network.layers), every_output(network), bounds.lines())
     values = network(torch.cat([domain.center.unsqueeze(0), domain.maximiser(-passed.weight)[0]]))
     defect = network.output.defect
     if defect is None:
         raise AssertionError("a network that stands for another has errors")
     whole, sure = query.worst(values), query.worst(values - defect)
     return float(torch.where(whole > 0, 1 - sure / whole, torch.inf).max())
-
-
-def _tighten_smooth(problem: Problem, count: int, budget: Budget) -> None:
-    """Bound so many smooth neurons, those at which rows lose most, by rows of their own."""
-    query, bounds = problem.query, problem.bounds
-    network, depth = query.network, len(query.network.layers)
-    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
-    passed = backward(network, query.domain, depth, rows, bounds.lines())
-    smooth = {k: c for k, c in passed.coefficients.items() if bounds.fans[k - 1] is not None}
-    worth = worthwhile(network, bounds, smooth, count)
-    problem.bounds = root_bounds(network, query.domain, prior=bounds, worth=worth, budget=budget)

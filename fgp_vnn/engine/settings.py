@@ -77,10 +77,9 @@ class Settings:
             raise InputError(
                 "the walk is about real arithmetic; float32 semantics need another engine"
             )
-        if self.memory is not None and not _positive(self.memory):
-            raise InputError(
-                f"memory is {self.memory!r}; it must be a positive number of gigabytes"
-            )
+        memory = self.memory
+        if memory is not None and not (isinstance(memory, (int, float)) and 0 < memory < math.inf):
+            raise InputError(f"memory is {memory!r}; it must be a positive number of gigabytes")
         if not _whole(self.seed) or not 0 <= self.seed < SEEDS:
             raise InputError(f"seed is {self.seed!r}; it must be a whole number below 2^63")
         if self.jobs is not None and not (_whole(self.jobs) and 1 <= self.jobs <= MOST_JOBS):
@@ -124,11 +123,6 @@ def check_certificate(settings: Settings) -> None:
         raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
     if settings.engine == "attack":
         raise InputError("engine 'attack' proves nothing that a certificate could hold")
-
-
-def _positive(value: object) -> bool:
-    """Whether it is a positive number that is finite."""
-    return isinstance(value, (int, float)) and 0 < value < math.inf
 
 
 def _whole(value: object) -> bool:

@@ -198,7 +198,7 @@ def _split_boxes(problem: Problem, least: Tensor, lowest: Lowest, gap: Tensor) -
         part = replace(part, network=replace(part.network, output=output))
         outcome = split_inputs(part, confirm, patience, Subdivision(whole=True))
         for name, count in outcome.statistics.items():
-            problem.statistics[name] = problem.statistics.get(name, 0) + count
+            problem.count(name, count)
         if outcome.status == "unsat":
             return least.index_copy(0, left, wanted[left])
         if outcome.status != "sat":

@@ -94,10 +94,7 @@ def _clarabel(program: RegionProgram, end: float, how: Programs) -> Optimum | No
         np.append(np.zeros(count), -1.0),
         matrix,
         right,
-        [
-            clarabel.NonnegativeConeT(len(right) - count - 1),
-            clarabel.SecondOrderConeT(count + 1),
-        ],
+        [clarabel.NonnegativeConeT(len(right) - count - 1), clarabel.SecondOrderConeT(count + 1)],
         settings,
     )
     solution = solver.solve()
@@ -155,12 +152,7 @@ def _vertex(
     lp.a_matrix_.index_ = columns.astype(np.int32)
     lp.a_matrix_.value_ = rows[at, columns]
     solver = highspy.Highs()
-    options: dict[str, Any] = {
-        **attempt,
-        "output_flag": False,
-        "time_limit": seconds,
-    }
-    for name, value in options.items():
+    for name, value in (attempt | {"output_flag": False, "time_limit": seconds}).items():
         solver.setOptionValue(name, value)
     solver.passModel(lp)
     solver.run()

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fgp_vnn.base.words import plural
-from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, number_cell
-from fgp_vnn.report.point_page import POINT_TITLES, PointReport, point_cells
+from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, decided_bar, number_cell
+from fgp_vnn.report.point_page import POINT_TITLES, AboutPoints, point_cells, point_page
 
 TITLES = (*POINT_TITLES, "status", "decided by", "attack", "seconds")
 # The statuses of a point, and the verdicts whose colours they have.
 COLOURS = {"robust": "unsat", "not_robust": "sat", "unknown": "unknown", "timeout": "timeout"}
 
 
-@dataclass(frozen=True)
-class CertifyReport(PointReport):
-    """The page of these rows, which are those of the output file."""
-
-    rows: Sequence[Mapping[str, Any]]
-    counts: Mapping[str, Any]
-
-    title = "fgp-vnn robustness of"
-
-    def lead(self) -> Sequence[str]:
-        return str(self.settings.get("norm")), f"radius {self.settings.get('epsilon')}"
-
-    def summary(self) -> Sequence[Section]:
-        facts = {"Points": _facts(self.counts)}
-        return Section("summary", "Summary", "settings.html", facts), _statuses(self.rows)
-
-    def note(self) -> str:
-        found = sum(bool(row.get("counterexample")) for row in self.rows)
-        return f"{len(self.pictures)} of {plural(found, 'counterexample')}."
-
-    def points(self) -> Table:
-        status = Filter("result", "Status", sorted({str(row["status"]) for row in self.rows}))
-        table = [TableRow(_cells(row), [str(row["status"])]) for row in self.rows]
-        return Table("points", TITLES, table, "classes, reasons", [status])
+def certify_page(
+    about: AboutPoints, rows: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]
+) -> str:
+    """Return the HTML text of the page of these rows, which are those of the output file, and of
+    their summary."""
+    found = plural(sum(bool(row.get("counterexample")) for row in rows), "counterexample")
+    note = f"{len(about.pictures)} of {found}."
+    status = Filter("result", "Status", sorted({str(row["status"]) for row in rows}))
+    points = [TableRow(_cells(row), [str(row["status"])]) for row in rows]
+    table = Table("points", TITLES, points, "classes, reasons", [status])
+    lead = str(about.settings.get("norm")), f"radius {about.settings.get('epsilon')}"
+    facts = Section("summary", "Summary", "settings.html", {"Points": _facts(counts)})
+    summary = facts, _statuses(rows)
+    return point_page("fgp-vnn robustness of", lead, about, note, summary, table)
 
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, object]:
@@ -56,12 +45,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, object]:
 def _statuses(rows: Sequence[Mapping[str, Any]]) -> Section:
     counts = Counter(str(row["status"]) for row in rows)
     pieces = [(s.replace("_", " "), counts[s], f"s-{COLOURS[s]}") for s in COLOURS if counts[s]]
-    engines = Counter(str(row["decided_by"]) for row in rows if row.get("decided_by"))
-    bars = [("status", pieces)]
-    if engines:
-        bars.append(
-            ("decided by", [(*e, f"s-{n % 8 + 1}") for n, e in enumerate(engines.most_common())])
-        )
+    bars = [("status", pieces), *decided_bar("decided by", (row.get("decided_by") for row in rows))]
     return Section("breakdown", "Statuses and engines", "breakdown.html", {"bars": bars})
 
 

@@ -49,30 +49,24 @@ class Plot:
     title: str
     description: str
     figure: Figure
-    points: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # id of a group -> one name per point
+    # id of a group -> one name per point
+    points: dict[str, list[str]] = field(default_factory=dict)
 
 
 def new_figure(palette: Palette, *, panels: int = 1) -> tuple[Figure, tuple[Axes, ...]]:
     """Return a figure and its empty axes, side by side."""
     engine = library("matplotlib.layout_engine").ConstrainedLayoutEngine(wspace=0.05)
     figure = library("matplotlib.figure").Figure(figsize=(4.8 * panels, 3.6), layout=engine)
-    return figure, tuple(_axes(figure, panels, n + 1, palette) for n in range(panels))
-
-
-def _axes(figure: Figure, panels: int, number: int, palette: Palette) -> Axes:
-    axes = figure.add_subplot(1, panels, number)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(palette.faint)
-    axes.tick_params(which="both", color=palette.faint, labelcolor=palette.ink)
-    axes.xaxis.label.set_color(palette.ink)
-    axes.yaxis.label.set_color(palette.ink)
-    axes.grid(color=palette.faint, linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
-    return axes
+    row = tuple(figure.subplots(1, panels, squeeze=False)[0])
+    for axes in row:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(palette.faint)
+        axes.tick_params(which="both", color=palette.faint, labelcolor=palette.ink)
+        axes.xaxis.label.set_color(palette.ink)
+        axes.yaxis.label.set_color(palette.ink)
+        axes.grid(color=palette.faint, linewidth=0.4, alpha=0.6)
+        axes.set_axisbelow(True)
+    return figure, row
 
 
 def add_legend(axes: Axes, palette: Palette) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,17 @@ class Cell:
 def number_cell(text: str, value: float, mark: str = "") -> Cell:
     """Return a cell of a column of numbers."""
     return Cell(text, value, "number", mark=mark)
+
+
+# A title, and the pieces of a bar: name, count, CSS class.
+Bar = tuple[str, list[tuple[str, int, str]]]
+
+
+def decided_bar(title: str, deciders: Iterable[str | None]) -> list[Bar]:
+    """Return the bar of what decided how often, the most frequent first; none if nothing did."""
+    counts = Counter(str(name) for name in deciders if name).most_common()
+    pieces = [(*counted, f"s-{number % 8 + 1}") for number, counted in enumerate(counts)]
+    return [(title, pieces)] if pieces else []
 
 
 @dataclass(frozen=True)

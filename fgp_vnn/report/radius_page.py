@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from fgp_vnn.base.words import plural
 from fgp_vnn.report.figures import PAGE, plots_section
 from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, number_cell
-from fgp_vnn.report.point_page import POINT_TITLES, PointReport, point_cells
+from fgp_vnn.report.point_page import POINT_TITLES, AboutPoints, point_cells, point_page
 from fgp_vnn.report.radius_plots import Radii, curve, histogram
 from fgp_vnn.report.radius_set import PointRadius, percent, summarise_radii
 
 TITLES = (*POINT_TITLES, "lower", "upper", "gap", "ended", "engine", "seconds")
 
 
-@dataclass(frozen=True)
-class RadiusReport(PointReport):
-    """The page of these radii."""
-
-    radii: Radii
-
-    title = "fgp-vnn radii of"
-
-    def lead(self) -> Sequence[str]:
-        return self.radii.norm, f"up to {self.radii.maximum:g}"
-
-    def summary(self) -> Sequence[Section]:
-        plots = plots_section([histogram(self.radii, PAGE), curve(self.radii, PAGE)])
-        return _summary(self.radii), plots
-
-    def note(self) -> str:
-        found = sum(math.isfinite(row.upper) for row in self.radii.rows)
-        return f"{len(self.pictures)} of {plural(found, 'counterexample')}, the nearest ones first."
-
-    def points(self) -> Table:
-        ended = Filter("result", "Ended", sorted({row.ended for row in self.radii.rows}))
-        table = [TableRow(_cells(row), [row.ended]) for row in self.radii.rows]
-        return Table("points", TITLES, table, "classes, engines", [ended])
+def radius_page(about: AboutPoints, radii: Radii) -> str:
+    """Return the HTML text of the page of these radii."""
+    plots = plots_section([histogram(radii, PAGE), curve(radii, PAGE)])
+    found = plural(sum(math.isfinite(row.upper) for row in radii.rows), "counterexample")
+    note = f"{len(about.pictures)} of {found}, the nearest ones first."
+    ended = Filter("result", "Ended", sorted({row.ended for row in radii.rows}))
+    rows = [TableRow(_cells(row), [row.ended]) for row in radii.rows]
+    table = Table("points", TITLES, rows, "classes, engines", [ended])
+    lead = radii.norm, f"up to {radii.maximum:g}"
+    return point_page("fgp-vnn radii of", lead, about, note, (_summary(radii), plots), table)
 
 
 def _summary(radii: Radii) -> Section:

@@ -98,8 +98,9 @@ def accuracy_at(rows: Sequence[PointRadius], radius: Shares, side: str) -> Share
     return shares
 
 
-def round_radii(rows: Iterable[PointRadius], maximum: float, *, count: int = 5) -> list[float]:
+def round_radii(rows: Iterable[PointRadius], maximum: float) -> list[float]:
     """Return a few radii with few digits, from 0 to about the largest lower bound."""
+    count = 5  # of steps
     farthest = max((row.lower for row in rows), default=0.0) or maximum
     power = 10.0 ** math.floor(math.log10(farthest / count))
     step = next(power * part for part in (1, 2, 5, 10) if power * part * count >= farthest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
@@ -23,20 +23,15 @@ from fgp_vnn.bench.record import RESULTS, Record
 from fgp_vnn.bench.rules import RULES
 from fgp_vnn.bench.score import Disagreement, Runs, all_keys, disagreements
 from fgp_vnn.bench.tables import Key
-from fgp_vnn.report.certificates import certificates_section
 from fgp_vnn.report.figures import PAGE, PAPER, plots_section, save
 from fgp_vnn.report.libraries import check_libraries
-from fgp_vnn.report.page import Page, Section, facts_line, render
-from fgp_vnn.report.pictures import (
-    MAX_PICTURES,
-    Picture,
-    counterexample_picture,
-    pictures_section,
-)
+from fgp_vnn.report.page import Bar, Page, Section, decided_bar, facts_line, render
+from fgp_vnn.report.pictures import MAX_PICTURES, Picture, counterexample_picture, pictures_section
 from fgp_vnn.report.run_plots import run_plots
 from fgp_vnn.report.run_tables import (
     RunResults,
     categories_section,
+    certificates_section,
     instances_section,
     origin_section,
     summary_section,
@@ -95,23 +90,14 @@ def disagreements_section(conflicts: Sequence[Disagreement], instances: int) -> 
     return Section("disagreements", "Disagreements", "disagreements.html", values)
 
 
-# A title, and the pieces of a bar: name, count, CSS class.
-Bar = tuple[str, list[tuple[str, int, str]]]
-
-
 def _breakdown(runs: Runs) -> Section:
     """The verdicts of every tool, and what decided them where that is known."""
-    bars = [bar for tool, results in runs.items() for bar in _bars(tool, results.values())]
+    bars = list[Bar]()
+    for tool, results in runs.items():
+        counts = Counter(record.result for record in results.values())
+        bars.append((tool, [(w, counts[w], f"s-{w}") for w in RESULTS if counts[w]]))
+        bars += decided_bar(f"{tool}: decided by", (r.decided_by for r in results.values()))
     return Section("breakdown", "Verdicts and engines", "breakdown.html", {"bars": bars})
-
-
-def _bars(tool: str, records: Iterable[Record]) -> Iterator[Bar]:
-    records = list(records)
-    counts = Counter(record.result for record in records)
-    yield tool, [(word, counts[word], f"s-{word}") for word in RESULTS if counts[word]]
-    engines = Counter(record.decided_by for record in records if record.decided_by).most_common()
-    if engines:
-        yield f"{tool}: decided by", [(*e, f"s-{n % 8 + 1}") for n, e in enumerate(engines)]
 
 
 def _counterexamples(runs: Runs, folder: Path, first: set[Key]) -> Iterator[Section]:

@@ -1,14 +1,15 @@
-"""The tables of a run's page: tools, categories, how it was measured, and every instance."""
+"""The tables of a run's page: tools, categories, how it was measured, instances, certificates."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.bench.certificates import certificates_of
 from fgp_vnn.bench.comparison import tool_folder
 from fgp_vnn.bench.record import RESULTS, Record
 from fgp_vnn.bench.rules import Rules
@@ -24,7 +25,6 @@ from fgp_vnn.bench.score import (
 )
 from fgp_vnn.bench.tables import Key
 from fgp_vnn.bench.timing import Timings, unlike
-from fgp_vnn.report.certificates import certificate_cell, has_certificates
 from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, facts_line
 
 _BEHIND = 1e9  # seconds added to what is not solved: it sorts behind all that is
@@ -109,9 +109,8 @@ def origin_section(results: RunResults, made: Mapping[str, Any]) -> Section:
             "versions": facts_line(versions),
         }
     timings = {tool: str(timing) for tool, timing in results.timings.items()}
-    return Section(
-        "origin", "How it was measured", "origin.html", {"timings": timings} | {"facts": facts}
-    )
+    values = {"timings": timings, "facts": facts}
+    return Section("origin", "How it was measured", "origin.html", values)
 
 
 def instances_section(results: RunResults, conflicting: set[Key]) -> Section:
@@ -168,3 +167,31 @@ def _result_cell(record: Record | None, folder: str, rules: Rules) -> Cell:
         detail="" if record.late and strict else detail,
         links={name: folder + file for name, file in files.items() if file},
     )
+
+
+def has_certificates(results: Mapping[Key, Record]) -> bool:
+    """Whether proofs were asked for: then an unsat has one, or a reason why it has none."""
+    unsat = [record for record in results.values() if record.claim == "unsat" and not record.late]
+    return any(record.certificate or record.reason for record in unsat)
+
+
+def certificates_section(runs: Runs) -> Iterator[Section]:
+    """The section of totals, a line per tool; none where no certificate was written."""
+    totals = {t: certificates_of(r.values()) for t, r in runs.items() if has_certificates(r)}
+    if totals:
+        yield Section("certificates", "Certificates", "certificates.html", {"totals": totals})
+
+
+def certificate_cell(record: Record | None, folder: str) -> Cell:
+    """What the checker said, with the size and the seconds; `folder` is the run's, with a slash."""
+    if record is None or record.claim != "unsat":
+        return Cell("-", -1.0)
+    links = {"certificate": folder + record.certificate} if record.certificate else {}
+    if record.certified is False:
+        return Cell("", 0.0, mark="refused", detail=record.reason, links=links)
+    if not record.certified:
+        return Cell("none", 0.0, detail=record.reason, links=links)
+    size = record.statistics.get("certificate_bytes", 0)
+    write, check = (record.seconds.get(n, 0.0) for n in ("certificate", "check_certificate"))
+    detail = f"written in {write:.2f} s, checked in {check:.2f} s"
+    return Cell("accepted", float(size), measure=f"{size:,} bytes", detail=detail, links=links)

@@ -21,7 +21,7 @@ from fgp_vnn.budget.budget import Budget
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
-from fgp_vnn.transform.chain_forms import ChainForms
+from fgp_vnn.transform.chain_forms import BoundedForms, ChainForms
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,20 @@ class Condensed:
     def query(self) -> Query:
         """The condensed query, made when it is asked for: often the bounds are enough."""
         return self._make()
+
+    @classmethod
+    def of(cls, query: Query, work: ChainForms, output: BoundedForms) -> Condensed:
+        """From the forms of a query's unstable neurons and of its output."""
+
+        def make() -> Query:
+            layers = tuple(work.dense(group.forms) for group in work.groups)
+            return replace(query, network=Network(layers, work.dense(output), query.network.inputs))
+
+        lower = tuple(group.lower.unsqueeze(0) for group in work.groups)
+        upper = tuple(group.upper.unsqueeze(0) for group in work.groups)
+        none = torch.zeros(0, dtype=torch.long, device=query.domain.center.device)
+        neurons = torch.cat([none, *(group.neurons for group in work.groups)])
+        return cls(work.least(output), LayerBounds(lower, upper), neurons, make)
 
 
 def is_chain(network: Network) -> bool:
@@ -65,14 +79,4 @@ def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | 
         if through is None:
             return None
         forms = through
-    lower = tuple(group.lower.unsqueeze(0) for group in work.groups)
-    upper = tuple(group.upper.unsqueeze(0) for group in work.groups)
-
-    def make() -> Query:
-        layers = tuple(work.dense(group.forms) for group in work.groups)
-        small = Network(layers, work.dense(forms), query.network.inputs)
-        return replace(query, network=small)
-
-    none = torch.zeros(0, dtype=torch.long, device=query.domain.center.device)
-    neurons = torch.cat([none, *(group.neurons for group in work.groups)])
-    return Condensed(work.least(forms), LayerBounds(lower, upper), neurons, make)
+    return Condensed.of(query, work, forms)

@@ -22,7 +22,7 @@ from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import cached_parts
 from fgp_vnn.domain.sets import Box, Domain
-from fgp_vnn.network.model import AffineMap, Dense, Network
+from fgp_vnn.network.model import AffineMap, Dense
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chain_forms import BoundedForms, ChainForms
@@ -90,19 +90,7 @@ def condense_columns(query: Query, budget: Budget, shrinking: Shrinking) -> Colu
     output = work.through(network.output) if done and work.fits(network.output) else None
     if output is None:
         return Columns(None, known)
-
-    def make() -> Query:
-        layers = tuple(work.map_of(group.forms) for group in work.groups)
-        small = Network(layers, work.map_of(output), network.inputs)
-        return replace(query, network=small)
-
-    none = torch.zeros(0, dtype=torch.long, device=network.device)
-    neurons = torch.cat([none, *(group.neurons for group in work.groups)])
-    bounds = LayerBounds(
-        tuple(group.lower.unsqueeze(0) for group in work.groups),
-        tuple(group.upper.unsqueeze(0) for group in work.groups),
-    )
-    return Columns(Condensed(work.least(output), bounds, neurons, make), known)
+    return Columns(Condensed.of(query, work, output), known)
 
 
 class _Work(ChainForms):
@@ -187,9 +175,9 @@ class _Work(ChainForms):
             self._read.append(None)
         return lower, upper
 
-    def map_of(self, forms: BoundedForms) -> Dense:
+    def dense(self, forms: BoundedForms) -> Dense:
         """Forms as a map of the condensed network, which reads the whole input."""
-        small = self.dense(forms)
+        small = super().dense(forms)
         weight = small.weights[0].new_zeros(small.outputs, len(self.whole.center))
         weight[:, self.moving] = small.weights[0]
         return replace(small, weights=(weight, *small.weights[1:]))

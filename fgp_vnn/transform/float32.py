@@ -25,13 +25,7 @@ from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.network.onnx.deployed import Deployment
 
 
-def deployed(
-    network: Network,
-    box: Box,
-    deployment: Deployment,
-    *,
-    budget: Budget,
-) -> Network:
+def deployed(network: Network, box: Box, deployment: Deployment, *, budget: Budget) -> Network:
     """The network with the errors of float32 in the box as defects of its maps."""
     if not network.piecewise_linear:
         raise UnsupportedError("float32 semantics cover no activation but ReLU")

@@ -43,19 +43,14 @@ def reduce_inputs(query: Query) -> tuple[Query, Lift]:
     t = Q^T (x - c) only, and the image of the ball under Q^T is the ball of the same radius. What
     rounding leaves of W - W Q Q^T is kept as the map's defect.
     """
-    whole = Lift(query.domain.center)
-    if not all(_is_plain(m) for m in query.network.maps if 0 in m.sources):
-        return query, whole
-    if isinstance(query.domain, Box):
-        return _drop_fixed(query, query.domain) or (query, whole)
-    if isinstance(query.domain, L2Ball):
-        return _rotate(query, query.domain) or (query, whole)
-    return query, whole
-
-
-def _drop_fixed(query: Query, box: Box) -> tuple[Query, Lift] | None:
-    kept = torch.nonzero(box.upper > box.lower).flatten()
-    return fix_inputs(query, kept, box.lower, Box(box.lower[kept], box.upper[kept]))
+    domain, reduced = query.domain, None
+    if isinstance(domain, Box):
+        kept = torch.nonzero(domain.upper > domain.lower).flatten()
+        inner = Box(domain.lower[kept], domain.upper[kept])
+        reduced = fix_inputs(query, kept, domain.lower, inner)
+    elif isinstance(domain, L2Ball) and (space := row_space(query.network)) is not None:
+        reduced = space.restrict(query, domain)
+    return reduced or (query, Lift(domain.center))
 
 
 def fix_inputs(
@@ -189,11 +184,6 @@ def _stretch(basis: Tensor) -> float:
     gram, size_of = basis.T @ basis, unit(basis.dtype)
     skew = float((gram - torch.eye(len(gram)).to(gram)).norm())
     return 1 + 2 * (skew + size_of.share(basis.numel() + 8) + size_of.root(basis.numel()))
-
-
-def _rotate(query: Query, ball: L2Ball) -> tuple[Query, Lift] | None:
-    space = row_space(query.network)
-    return None if space is None else space.restrict(query, ball)
 
 
 def _is_plain(affine: AffineMap) -> bool:

@@ -58,10 +58,7 @@ def collapse(
     if budget.expired():
         return query, bounds
     neurons = [torch.nonzero(mask).flatten() for mask in masks]
-    return _made_of(query, bounds, neurons, [None] * len(masks), budget, hidden) or (
-        query,
-        bounds,
-    )
+    return _made_of(query, bounds, neurons, [None] * len(masks), budget, hidden) or (query, bounds)
 
 
 def linearise(

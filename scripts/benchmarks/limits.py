@@ -23,7 +23,7 @@ from rich.table import Table
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
-from fgp_vnn.bench.truth import Truth, read_truth
+from fgp_vnn.bench.tables import Truth, read_truth
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
 

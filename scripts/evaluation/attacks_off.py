@@ -22,7 +22,7 @@ from rich.table import Table
 from fgp_vnn import verify
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.bench.instances import Instance, read_benchmark, select
-from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.bench.tables import read_truth
 
 STATUSES = ("sat", "unsat", "unknown", "timeout", "unsupported")
 

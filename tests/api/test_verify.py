@@ -47,24 +47,22 @@ def test_verdicts_are_the_ground_truth(model: str, prop: str, truth: str, engine
         confirmed(verdict, BENCHMARK / model, BENCHMARK / prop)
 
 
-@pytest.mark.parametrize(("model", "prop", "truth"), CHOSEN, ids=[Path(c[1]).stem for c in CHOSEN])
 @pytest.mark.parametrize(
-    "settings",
+    ("first", "settings"),
     [
-        {"attack": False, "engine": "bounds"},
-        {"precision": "float32", "engine": "bounds"},
-        {"engine": "attack"},
+        (0, {"attack": False, "engine": "bounds"}),
+        (1, {"precision": "float32", "engine": "bounds"}),
+        (2, {"engine": "attack"}),
     ],
     ids=str,
 )
-def test_no_setting_gives_the_opposite_of_the_truth(
-    model: str, prop: str, truth: str, settings: dict[str, Any]
-) -> None:
-    verdict = fgp_vnn.verify(BENCHMARK / model, BENCHMARK / prop, timeout=5, **settings)
-    assert verdict.status in (truth, "unknown", "timeout")
+def test_no_setting_gives_the_opposite_of_the_truth(first: int, settings: dict[str, Any]) -> None:
+    for model, prop, truth in TRUTH[first::6]:
+        verdict = fgp_vnn.verify(BENCHMARK / model, BENCHMARK / prop, timeout=5, **settings)
+        assert verdict.status in (truth, "unknown", "timeout"), prop
 
 
-SATS = [row for row in TRUTH if row[2] == "sat" and row[0].startswith("onnx/dense_16")]
+SATS = [row for row in TRUTH if row[2] == "sat" and row[0].startswith("onnx/dense_16")][:3]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.answer import Limits
 from fgp_vnn.bench.guard import GuardedWorker, WorkerSpec
 from tests.bench.commands import environment
 from tests.helpers.bench_folders import VERIFIER, make_instance
@@ -21,7 +20,7 @@ Make = Callable[..., GuardedWorker]
 
 
 def guarded(log: Path, verifier: str, grace: float, memory: int) -> GuardedWorker:
-    return GuardedWorker(WorkerSpec(verifier, {"device": "cpu"}, Limits(grace, memory)), log)
+    return GuardedWorker(WorkerSpec(verifier, {"device": "cpu"}, grace, memory), log)
 
 
 @pytest.fixture(scope="module", autouse=True)

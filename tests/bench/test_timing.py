@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import Runs
-from fgp_vnn.bench.timing import Speed, Timing, as_dict, from_dict, speed
+from fgp_vnn.bench.timing import Speed, Timing, from_dict, speed
 
 COLD = Timing("cold", "here", (1.0, 1.05))
 
@@ -99,4 +99,4 @@ def test_a_timing_says_what_a_reader_has_to_know() -> None:
 
 
 def test_a_timing_comes_back_from_a_file() -> None:
-    assert from_dict(as_dict(COLD)) == COLD
+    assert from_dict(asdict(COLD)) == COLD

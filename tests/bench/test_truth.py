@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.bench.truth import read_truth
+from fgp_vnn.bench.tables import read_truth
 
 
 def test_only_known_answers_are_kept(tmp_path: Path) -> None:

@@ -12,30 +12,32 @@ import stat
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fgp_vnn.cli import arguments
 from fgp_vnn.cli.main import COMMANDS, main
 from tests.helpers.command_line import one_clear_line
 
 HUGE = "9" * 40
 NO_NUMBER = ["", "nan", "-nan", "inf", "-inf", "1e400", "-1", "x", "0x10", "1,5"]
 NO_COUNT = ["", "nan", "inf", "1e3", "0", "-1", "x", HUGE, "9" * 5000]
-VALUES: dict[str, list[str]] = {
-    "seconds": [*NO_NUMBER, "0", "1e300"],
-    "gigabytes": [*NO_NUMBER, "0", "1e300"],
-    "positive_number": [*NO_NUMBER, "0"],
-    "radius": NO_NUMBER,
-    "written_radius": NO_NUMBER,
-    "finite": ["", "nan", "inf", "-inf", "1e400", "x"],
-    "count": NO_COUNT,
-    "whole": [v for v in NO_COUNT if v != "0"],
-    "jobs": [*NO_COUNT, "1000000"],
-    "threads": [*NO_COUNT, "99999999999", "1000"],
-    "seed": ["", "nan", "1e3", "-1", "x", HUGE, "9" * 5000],
-    "int": ["", "nan", "1e3", "x"],
+VALUES: dict[Any, list[str]] = {
+    arguments.seconds: [*NO_NUMBER, "0", "1e300"],
+    arguments.gigabytes: [*NO_NUMBER, "0", "1e300"],
+    arguments.positive_number: [*NO_NUMBER, "0"],
+    arguments.radius: NO_NUMBER,
+    arguments.written_radius: NO_NUMBER,
+    arguments.finite: ["", "nan", "inf", "-inf", "1e400", "x"],
+    arguments.count: NO_COUNT,
+    arguments.whole: [v for v in NO_COUNT if v != "0"],
+    arguments.jobs: [*NO_COUNT, "1000000"],
+    arguments.threads: [*NO_COUNT, "99999999999", "1000"],
+    arguments.seed: ["", "nan", "1e3", "-1", "x", HUGE, "9" * 5000],
+    int: ["", "nan", "1e3", "x"],
 }
-FREE = [
+FREE = (
     "--about",
     "--filter",
     "--verifier",
@@ -43,7 +45,7 @@ FREE = [
     "--ours",
     "--tool",
     "--results",
-]  # any text
+)  # any text
 # Those whose value is a file that the command writes, or a folder.
 WRITTEN = {
     "verify": ["--results", "--certificate"],
@@ -61,46 +63,43 @@ def options(command: str) -> Iterator[argparse.Action]:
     yield from (action for action in parser._actions if action.option_strings)
 
 
-def bad_values() -> Iterator[tuple[str, str, str]]:
-    """Command, option and value: every bad value of a type with one option of that type, and every
-    other option with one. Whatever has a type is in the table above, or this fails."""
-    seen: set[str] = set()
+def bad_values() -> Iterator[tuple[str, str, list[str]]]:
+    """Command, option and values: every bad value of a type with one option of that type, and one
+    value with every other option. Whatever has a type is in the table above, or this fails."""
+    seen: set[object] = set()
     for command in COMMANDS:
         for action in options(command):
-            option = action.option_strings[-1]
+            option, kind = action.option_strings[-1], action.type
             if action.choices is not None:
-                yield command, option, "x"
-            elif action.nargs == 0 or option in FREE or action.type is Path:
-                continue
-            else:
-                name = getattr(action.type, "__name__", "")
-                assert name in VALUES, f"{command} {option}: no bad values of {action.type}"
-                for value in VALUES[name][: 1 if name in seen else None]:
-                    yield command, option, value
-                seen.add(name)
+                yield command, option, ["x"]
+            elif not (action.nargs == 0 or option in FREE or kind is Path):
+                assert kind in VALUES, f"{command} {option}: no bad values of {kind}"
+                yield command, option, VALUES[kind][: 1 if kind in seen else None]
+                seen.add(kind)
 
 
-@pytest.mark.parametrize(("command", "option", "value"), [*bad_values()])
+@pytest.mark.parametrize(("command", "option", "values"), [*bad_values()])
 def test_a_value_that_makes_no_sense_is_one_line_and_exit_code_2(
     command: str,
     option: str,
-    value: str,
+    values: list[str],
     usual: dict[str, list[str]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
-    values = [value, "0"] if option == "--clip" else [value]
-    arguments = [option, *values] if value[:1] != "-" else [f"{option}={value}", *values[1:]]
-    assert main([command, *usual[command], *arguments]) == 2
-    out, err = capsys.readouterr()
-    one_clear_line(err, (option,))
-    assert out == ""
-    assert sorted(tmp_path.rglob("*")) == before
+    for value in values:
+        given = [option, value] if value[:1] != "-" else [f"{option}={value}"]
+        pair = ["0"] if option == "--clip" else []
+        assert main([command, *usual[command], *given, *pair]) == 2, value
+        out, err = capsys.readouterr()
+        one_clear_line(err, (option,))
+        assert out == ""
+        assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments", "word"),
+    ("command", "given", "word"),
     [
         ("verify", ["--engine", "split", "--variant", "first-boundary"], "variant"),
         ("verify", ["--engine", "split", "--no-alternate"], "alternate"),
@@ -131,12 +130,12 @@ def test_a_value_that_makes_no_sense_is_one_line_and_exit_code_2(
 )
 def test_arguments_that_do_not_go_together_are_refused_by_name(
     command: str,
-    arguments: list[str],
+    given: list[str],
     word: str,
     usual: dict[str, list[str]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main([command, *usual[command], *arguments]) == 2
+    assert main([command, *usual[command], *given]) == 2
     one_clear_line(capsys.readouterr().err, (word,))
 
 
@@ -217,9 +216,9 @@ def test_a_file_that_cannot_be_read_is_one_line_and_exit_code_2(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = list(usual[command])
-    arguments[position] = str(place(tmp_path, f"other{Path(arguments[position]).suffix}"))
-    assert main([command, *arguments]) == 2
+    given = list(usual[command])
+    given[position] = str(place(tmp_path, f"other{Path(given[position]).suffix}"))
+    assert main([command, *given]) == 2
     out, err = capsys.readouterr()
     if command != "networks":  # a table that says what is refused
         one_clear_line(err, ())

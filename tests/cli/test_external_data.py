@@ -56,11 +56,12 @@ def test_bench_and_compare_run_networks_whose_weights_lie_beside_them(
     (folder / "network.onnx.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
     (folder / "p.vnnlib").write_text(PROPERTY)
-    (folder / "instances.csv").write_text("network.onnx,p.vnnlib,30\n")
-    assert (
-        run(warm_command, "bench", folder, "--out", tmp_path / "run", "--jobs", "1").returncode == 0
-    )
+    (folder / "safe.vnnlib").write_text(f"{PROPERTY}(assert (>= Y_1 2.0))\n")
+    rows = [f"network.onnx,{name}.vnnlib,30\n" for name in ("p", "safe")]
+    (folder / "instances.csv").write_text("".join(rows))
+    done = run(warm_command, "bench", folder, "--out", tmp_path / "run", "--certificates")
+    assert done.returncode == 0 and "1 of 1 unsat with an accepted certificate" in done.stdout
     assert ",sat," in (tmp_path / "run" / "results.csv").read_text()
-    (instance,) = read_benchmark(folder).instances
+    instance, _ = read_benchmark(folder).instances
     with unpacked_files(instance, tmp_path / "unpacked") as files:  # what another tool is given
         assert load_network(files.onnx).network.outputs == 2

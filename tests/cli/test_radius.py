@@ -99,40 +99,28 @@ def test_a_run_that_was_cut_off_goes_on(
     assert [int(row["point"]) for row in read(output)] == list(range(POINTS))
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (["--max", "0.4"], "begun with max 0.5, now 0.4"),
-        (["--norm", "linf"], "begun with norm l2, now linf"),
-        (["--exact"], "begun with gap 0.01, now exact"),
-        (["--engine", "walk"], "begun with asked_engine auto, now walk"),
-        (["--clip", "0", "1"], "begun with clip not given, now 0.0 1.0"),
-        (["--timeout", "7"], "begun with timeout 20.0, now 7.0"),
-    ],
-)
-def test_a_file_of_other_settings_is_not_gone_on_with(
-    command: list[str],
-    tmp_path: Path,
-    change: list[str],
-    words: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    output = tmp_path / "out.csv"
-    full = [*command, "--first", "1", "--output", str(output)]
-    assert main(full) == 0
-    before = output.read_text()
-    assert main([*full, "--resume", *change]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and words in error
-    assert output.read_text() == before
+CHANGES = {
+    "--max 0.4": "begun with max 0.5, now 0.4",
+    "--norm linf": "begun with norm l2, now linf",
+    "--exact": "begun with gap 0.01, now exact",
+    "--engine walk": "begun with asked_engine auto, now walk",
+    "--clip 0 1": "begun with clip not given, now 0.0 1.0",
+    "--timeout 7": "begun with timeout 20.0, now 7.0",
+}
 
 
-def test_a_file_of_another_network_is_not_gone_on_with(
+def test_a_file_of_other_settings_or_another_network_is_not_gone_on_with(
     command: list[str], model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out.csv"
     full = [*command, "--first", "1", "--output", str(output)]
     assert main(full) == 0
+    before = output.read_text()
+    for change, words in CHANGES.items():
+        assert main([*full, "--resume", *change.split()]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and words in error
+        assert output.read_text() == before
     save_onnx(random_network((4, 6, 5, 3), 1), model)
     assert main([*full, "--resume"]) == 2
     assert "begun with network " in capsys.readouterr().err
@@ -239,11 +227,7 @@ def test_the_page_holds_the_numbers_of_the_table(command: list[str], tmp_path: P
     ("change", "words"),
     [
         (["--max", "0"], "--max: '0' is not a positive number"),
-        (["--max", "nan"], "--max: 'nan' is not a positive number"),
-        (["--max", "inf"], "--max: 'inf' is not a positive number"),
-        (["--gap", "0"], "--gap: '0' is not a positive number"),
         (["--gap", "1"], "--gap is 1.0"),
-        (["--timeout", "soon"], "--timeout: 'soon' is not"),
         (["--clip", "0", "0.1"], "point 0: the input has values from"),
         (["--first", "0"], "--first: '0' is not a positive whole number"),
         (["--plot", "radii.gif"], "pictures are written as .png, .svg, .pdf"),

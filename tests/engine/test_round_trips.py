@@ -22,8 +22,7 @@ from fgp_vnn.query import Query, ask
 from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.inputs import split_inputs
-from fgp_vnn.search.walk.queue import PatternQueue
-from fgp_vnn.search.walk.walk import WalkOptions, walk_regions
+from fgp_vnn.search.walk.walk import PatternQueue, WalkOptions, walk_regions
 from fgp_vnn.strategy import Attack, Descent, HashTable, Inputs, Neurons, Slopes, Strategy, Walk
 from tensor_operations import TensorOperations
 from tests.bounds.test_operators import twins

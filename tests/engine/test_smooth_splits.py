@@ -35,7 +35,7 @@ OFF = Settings(attack=False)
 @pytest.mark.parametrize("strategy", [NEURONS, LARGE], ids=["neurons", "large"])
 @pytest.mark.parametrize("part", range(4))
 def test_no_verdict_contradicts_a_sample(part: int, strategy: Strategy) -> None:
-    for number in range(10 * part, 10 * part + 6):
+    for number in range(10 * part, 10 * part + 4):
         case = smooth_case(number)
         verdict = solve(case.query, lambda points: None, OFF, Ticking(100), strategy)
         if case.seen < -1e-9:
@@ -78,8 +78,8 @@ def test_splits_prove_what_bounds_leave_open() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_a_sample_meets_stays_open(seed: int) -> None:
     """Of a bundle in which no ReLU is left, nothing says that it is a region."""
-    status, bundles, reason = search(mixed(seed, -1e-3), 60)
-    assert status == "unknown" and "bundles are open" in reason and bundles >= 60
+    status, bundles, reason = search(mixed(seed, -1e-3), 30)
+    assert status == "unknown" and "bundles are open" in reason and bundles >= 30
 
 
 def test_what_cannot_be_split_any_more_stays_open() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fgp_vnn.bench.comparison import Comparison, write_comparison
+from fgp_vnn.bench.comparison import write_comparison
 from fgp_vnn.bench.journal import open_journal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.timing import Timing
@@ -23,7 +23,7 @@ def make_comparison(folder: Path) -> Path:
             for number in range(30):
                 record, text = _result(tool, number)
                 journal.append(record, text)
-    write_comparison(out, Comparison(str(benchmark), 2026, timings(), {"ours": "abc123"}, []))
+    write_comparison(out, str(benchmark), 2026, timings(), {"ours": "abc123"}, [])
     return out
 
 

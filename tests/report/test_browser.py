@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fgp_vnn.report.radius_page import RadiusReport
+from fgp_vnn.report.point_page import AboutPoints
+from fgp_vnn.report.radius_page import radius_page
 from fgp_vnn.report.radius_plots import Radii
 from fgp_vnn.report.radius_set import PointRadius
 from fgp_vnn.report.run_page import write_report
@@ -215,7 +216,8 @@ def test_the_page_of_radii_sorts_and_filters_as_well(browser: Any, tmp_path: Pat
         for n, lower in enumerate((0.3, 0.99, 0.05))
     ]
     page = tmp_path / "radii.html"
-    RadiusReport({"file": "n.onnx"}, {}, [], Radii(rows, "l2", 1.0)).write(page)
+    about = AboutPoints({"file": "n.onnx"}, {}, [])
+    page.write_text(radius_page(about, Radii(rows, "l2", 1.0)), encoding="utf-8")
     browser.get_log("browser")
     browser.get(page.as_uri())
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fgp_vnn.cli.main import main
-from fgp_vnn.report.certify_page import CertifyReport
+from fgp_vnn.report.certify_page import certify_page
+from fgp_vnn.report.point_page import AboutPoints
 from tests.helpers.network_models import Builder
 from tests.helpers.small_networks import random_network, save_onnx
 
@@ -71,5 +72,5 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
 def test_names_cannot_run_in_the_page() -> None:
     row = {"point": 0, "label": 1, "status": "unknown", "seconds": 0.1, "reason": HOSTILE}
     counts = {"points": 1, "robust": 0, "not_robust": 0, "unknown": 1, "timeout": 0}
-    report = CertifyReport({"file": HOSTILE}, {}, [], [row], counts | {"median_seconds": 0.1})
-    assert HOSTILE not in report.html()
+    about = AboutPoints({"file": HOSTILE}, {}, [])
+    assert HOSTILE not in certify_page(about, [row], counts | {"median_seconds": 0.1})

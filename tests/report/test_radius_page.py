@@ -12,7 +12,8 @@ import numpy as np
 from fgp_vnn.report.figures import PAGE, PAPER, inline_svg
 from fgp_vnn.report.page import facts_line
 from fgp_vnn.report.pictures import ImageLayout, draw
-from fgp_vnn.report.radius_page import RadiusReport
+from fgp_vnn.report.point_page import AboutPoints
+from fgp_vnn.report.radius_page import radius_page
 from fgp_vnn.report.radius_plots import Radii, bin_edges, curve, histogram, save_both
 from fgp_vnn.report.radius_set import PointRadius
 
@@ -52,7 +53,7 @@ def page_text() -> str:
     inputs = centre, centre[::-1].copy()
     picture = draw("point 4", "from 3 to 5", ImageLayout(14, 14, 1), inputs, (0.0, 1.0))
     network = {"file": HOSTILE, "ReLUs": 11}
-    return RadiusReport(network, {"norm": "linf"}, [picture], make_radii()).html()
+    return radius_page(AboutPoints(network, {"norm": "linf"}, [picture]), make_radii())
 
 
 def test_the_page_needs_nothing_else_and_its_links_lead_somewhere() -> None:

@@ -109,38 +109,12 @@ def test_plots_are_on_disk_as_well(out: Path) -> None:
     assert all(path.stat().st_size > 5000 for path in drawn)
 
 
-def test_few_instances_are_counted_in_whole_numbers(tmp_path: Path) -> None:
-    """The labels of an axis are comments in the file, those of the first axis first."""
-    folder = make_folder(tmp_path / "cat", ["x", "y"])
-    with open_journal(tmp_path / "out", {"benchmark": str(folder)}) as journal:
-        for name in ("0-x", "1-y"):
-            solved = ("vnnlib/prop.vnnlib", 5.0, "unsat", 1.0)
-            journal.append(Record("cat", f"onnx/{name}.onnx", *solved))
-    write_report(tmp_path / "out")
-    drawn = (tmp_path / "out" / "plots" / "cactus.svg").read_text()
-    labels = re.findall(r"<!-- ([\d.]+) -->", drawn.split('id="matplotlib.axis_2"')[0])
-    assert labels and all(label.isdigit() for label in labels)
-
-
 def test_captions_say_how_times_were_measured(out: Path, text: str) -> None:
     caption = (out / "plots" / "scatter-other.txt").read_text()
     assert "Times of ours: a process of its own for each instance" in caption
     assert "start-up 1.05 s (1.00 to 1.10)" in caption
     assert "ours and other, on 23 instances solved by both: ours is faster" in caption
     assert caption.partition(". ")[2].strip() in unescape(text)
-
-
-def test_times_that_are_not_alike_are_not_ranked(text: str, tmp_path: Path) -> None:
-    other = make_comparison(tmp_path)
-    content = json.loads((other / "compare.json").read_text())
-    content["timings"]["other"] |= {"kind": "published", "machine": "", "startup": []}
-    (other / "compare.json").write_text(json.dumps(content))
-    texts = [text, write_report(other).read_text()]
-    bold = [re.findall(r'<td class="number best">([^<]*)</td>', page) for page in texts]
-    assert [len(cells) for cells in bold] == [4, 2]  # with and without median and PAR-2
-    assert "their times are not ranked" not in texts[0]
-    assert "their times are not ranked" in texts[1]
-    assert "neither is called faster" in texts[1]
 
 
 def test_the_summary_says_rules_known_answers_and_scores_by_category(text: str) -> None:
@@ -156,51 +130,82 @@ def test_a_row_links_to_the_files_of_its_instance(out: Path, text: str) -> None:
     assert (out / links[0]).is_file()
 
 
-def test_a_late_answer_and_one_within_tolerance_are_marked(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "cat", ["x", "y"])
-    names = ("vnnlib/prop.vnnlib", 5.0)
-    near: dict[str, Standing] = {"2026": "tolerated"}
-    with open_journal(tmp_path / "out", {"benchmark": str(folder)}) as journal:
-        journal.append(Record("cat", "onnx/0-x.onnx", *names, "timeout", 6.0, late="sat"))
-        reason = "counterexample outside the box by 1.4e-08"
-        sat = Record("cat", "onnx/1-y.onnx", *names, "sat", 1.0, reason=reason, confirmed=False)
-        journal.append(replace(sat, standings=near))
-    text = write_report(tmp_path / "out").read_text()
-    assert '<span class="warn-mark">late: sat</span>' in text
-    assert '<span class="warn-mark">within tolerance</span>' in text
-    assert "outside the box by 1.4e-08" in text
-    assert "None among 2 instances." in text
-
-
 def test_a_counterexample_is_shown_as_a_picture(text: str) -> None:
     assert "1 of 1 counterexample, as images." in text
     assert text.count("data:image/png;base64,") == 3
 
 
-def test_a_benchmark_that_is_gone_costs_only_the_pictures(tmp_path: Path) -> None:
-    out = make_comparison(tmp_path)
-    (tmp_path / "images").rename(tmp_path / "gone")
-    assert "No pictures: the benchmark cannot be read" in write_report(out).read_text()
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one tool, with its report: one instance solved, a late answer, a tolerated one."""
+    folder = tmp_path_factory.mktemp("plain")
+    benchmark = make_folder(folder / "cat", ["x", "y", "z"])
+    names = ("vnnlib/prop.vnnlib", 5.0)
+    near: dict[str, Standing] = {"2026": "tolerated"}
+    with open_journal(folder / "out", {"benchmark": str(benchmark)}) as journal:
+        journal.append(Record("cat", "onnx/0-x.onnx", *names, "timeout", 6.0, late="sat"))
+        reason = "counterexample outside the box by 1.4e-08"
+        sat = Record("cat", "onnx/1-y.onnx", *names, "sat", 1.0, reason=reason, confirmed=False)
+        journal.append(replace(sat, standings=near))
+        journal.append(Record("cat", "onnx/2-z.onnx", *names, "unsat", 1.0))
+    write_report(folder / "out")
+    return folder / "out"
 
 
-def test_a_plain_run_has_a_report_without_scatter_plots(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "cat", ["x"])
-    with open_journal(tmp_path / "out", {"benchmark": str(folder)}) as journal:
-        journal.append(Record("cat", "onnx/0-x.onnx", "vnnlib/prop.vnnlib", 5.0, "unknown", 1.0))
-    text = write_report(tmp_path / "out").read_text()
-    assert "None among 1 instance." in text
+def test_a_late_answer_and_one_within_tolerance_are_marked(plain: Path) -> None:
+    text = (plain / "report.html").read_text()
+    assert '<span class="warn-mark">late: sat</span>' in text
+    assert '<span class="warn-mark">within tolerance</span>' in text
+    assert "outside the box by 1.4e-08" in text
+
+
+def test_a_plain_run_has_a_report_without_scatter_plots(plain: Path) -> None:
+    text = (plain / "report.html").read_text()
+    assert "None among 3 instances." in text
     assert "scatter" not in text.lower()
-    assert [path.name for path in (tmp_path / "out" / "plots").iterdir()] != []
 
 
-def test_a_run_that_is_not_finished_has_a_report(tmp_path: Path) -> None:
-    out = make_comparison(tmp_path)
+def test_few_instances_are_counted_in_whole_numbers(plain: Path) -> None:
+    """The labels of an axis are comments in the file, those of the first axis first."""
+    drawn = (plain / "plots" / "cactus.svg").read_text()
+    labels = re.findall(r"<!-- ([\d.]+) -->", drawn.split('id="matplotlib.axis_2"')[0])
+    assert labels and all(label.isdigit() for label in labels)
+
+
+@pytest.fixture(scope="module")
+def lacking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison whose benchmark is gone, whose second tool was timed otherwise and is not done;
+    without a report."""
+    folder = tmp_path_factory.mktemp("lacking")
+    out = make_comparison(folder)
+    (folder / "images").rename(folder / "gone")
     lines = out / "other" / "results.jsonl"
     lines.write_bytes(lines.read_bytes()[:-200])
-    assert len(re.findall(r"<tr[^>]* data-results=", write_report(out).read_text())) == 30
+    content = json.loads((out / "compare.json").read_text())
+    content["timings"]["other"] |= {"kind": "published", "machine": "", "startup": []}
+    (out / "compare.json").write_text(json.dumps(content))
+    return out
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_the_command_takes_another_year_and_opens_the_page_whatever_a_comparison_lacks(
+    lacking: Path, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert main(["report", str(lacking), "--rules", "2023", "--open"]) == 0
+    assert capsys.readouterr().out == f"{lacking / 'report.html'}\n"
+    assert opened == [(lacking / "report.html").as_uri()]
+    page = (lacking / "report.html").read_text()
+    assert "VNN-COMP 2023: inputs to 0.0001, outputs to 0.0001" in page
+    assert "No pictures: the benchmark cannot be read" in page
+    assert len(re.findall(r"<tr[^>]* data-results=", page)) == 30
+    bold = [re.findall(r'<td class="number best">([^<]*)</td>', each) for each in (text, page)]
+    assert [len(cells) for cells in bold] == [4, 2]  # with and without median and PAR-2
+    assert "their times are not ranked" not in text
+    assert "their times are not ranked" in page and "neither is called faster" in page
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path, out: Path) -> None:
     with pytest.raises(InputError, match="neither a run nor a comparison"):
         write_report(tmp_path)
     with open_journal(tmp_path / "empty", {}):
@@ -211,7 +216,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"compare\.json: cannot be read"):
         write_report(tmp_path / "empty")
     with pytest.raises(InputError, match="no tool is named theirs; there are ours, other"):
-        write_report(make_comparison(tmp_path / "c"), ours="theirs")
+        write_report(out, ours="theirs")
 
 
 def test_a_report_is_written_without_torch(out: Path) -> None:
@@ -231,23 +236,11 @@ def test_a_report_is_written_without_torch(out: Path) -> None:
 
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib.figure", "PIL.Image"])
 def test_without_a_library_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+    out: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=r"pip install 'fgp-vnn\[report\]'"):
-        write_report(make_comparison(tmp_path))
-
-
-def test_the_command_takes_another_year_prints_where_the_page_is_and_opens_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    out = make_comparison(tmp_path)
-    assert main(["report", str(out), "--rules", "2023", "--open"]) == 0
-    assert "VNN-COMP 2023: inputs to 0.0001, outputs to 0.0001" in (out / "report.html").read_text()
-    assert capsys.readouterr().out == f"{out / 'report.html'}\n"
-    assert opened == [(out / "report.html").as_uri()]
+        write_report(out)
 
 
 def shown(conflicts: list[Disagreement]) -> str:

@@ -6,6 +6,7 @@ import csv
 import math
 import re
 import shutil
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 
 from ground_truth import decide
 from oracle.network import read_chain
-from oracle.query import read_queries
+from oracle.query import Query, read_queries
 from tests.helpers.places import BENCHMARK
 
 FOLDER = BENCHMARK
@@ -125,11 +126,18 @@ def test_the_oracle_reads_a_network_as_onnxruntime_does(name: str) -> None:
         np.testing.assert_allclose(actual, np.ravel(expected), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("vnnlib", TRUTH)
-def test_a_box_is_the_ball_around_an_image_that_is_safe_at_its_centre(vnnlib: str) -> None:
-    chain = read_chain(FOLDER / TRUTH[vnnlib][0])
-    radius = float(re.findall(r"_(0\.\d+)\.vnnlib$", vnnlib)[0])
-    for query in read_queries(FOLDER / vnnlib):
+def of_network(name: str) -> Iterator[tuple[str, str, Query]]:
+    """The properties of a network, their answers and their queries."""
+    for vnnlib, row in TRUTH.items():
+        if row[0] == f"onnx/{name}":
+            yield from ((vnnlib, row[3], query) for query in read_queries(FOLDER / vnnlib))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_box_is_the_ball_around_an_image_that_is_safe_at_its_centre(name: str) -> None:
+    chain = read_chain(FOLDER / "onnx" / name)
+    for vnnlib, _, query in of_network(name):
+        radius = float(re.findall(r"_(0\.\d+)\.vnnlib$", vnnlib)[0])
         # Clipping to [0, 1] cuts one side at most; sixteenths tell the image from its bounds.
         image = np.where(query.lower > 0, query.lower + radius, query.upper - radius)
         np.testing.assert_allclose(image * 16, np.round(image * 16), atol=1e-6)
@@ -139,11 +147,11 @@ def test_a_box_is_the_ball_around_an_image_that_is_safe_at_its_centre(vnnlib: st
         assert unmet.min() < 0
 
 
-@pytest.mark.parametrize("vnnlib", [name for name, row in TRUTH.items() if row[3] == "unsat"])
-def test_no_sampled_point_contradicts_unsat(vnnlib: str) -> None:
-    chain = read_chain(FOLDER / TRUTH[vnnlib][0])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_sampled_point_contradicts_unsat(name: str) -> None:
+    chain = read_chain(FOLDER / "onnx" / name)
     generator = np.random.default_rng(0)
-    for query in read_queries(FOLDER / vnnlib):
+    for query in (query for _, answer, query in of_network(name) if answer == "unsat"):
         corners = generator.integers(0, 2, (100, len(query.lower)))
         for x in query.lower + corners * (query.upper - query.lower):
             y = chain.pre_activations(x)[-1]

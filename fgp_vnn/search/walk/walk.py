@@ -5,9 +5,11 @@ can.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from fgp_vnn import strategy
@@ -22,7 +24,6 @@ from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.walk.boundaries import Boundaries
 from fgp_vnn.search.walk.explore import Ground, Met, Regions, explore
 from fgp_vnn.search.walk.patterns import Neighbours
-from fgp_vnn.search.walk.queue import PatternQueue
 from fgp_vnn.search.walk.seen_regions import SeenRegions
 
 Variant = Literal["full-queue", "first-boundary"]
@@ -68,6 +69,39 @@ def _efforts(walk: WalkOptions) -> tuple[Effort, Effort | None]:
     if walk.variant == "first-boundary" or not walk.alternate:
         return last, None  # there is nothing that is worth a wait
     return Effort(numbers.quick, how=numbers), last
+
+
+class PatternQueue:
+    """Packed patterns [patterns, words] that wait, first come first served, in batches."""
+
+    def __init__(self, start: Tensor) -> None:
+        self._chunks: deque[Tensor] = deque([start])
+        self._size, self._words = start.shape
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the patterns that wait."""
+        return self._size * self._words * 8
+
+    def put(self, patterns: Tensor) -> None:
+        """Add patterns [patterns, words] at the end."""
+        self._chunks.append(patterns)
+        self._size += len(patterns)
+
+    def take(self, count: int) -> Tensor:
+        """The first patterns [at most count, words]."""
+        taken: list[Tensor] = []
+        while self._chunks and count > 0:
+            chunk = self._chunks.popleft()
+            taken.append(chunk[:count])
+            if len(chunk) > count:
+                self._chunks.appendleft(chunk[count:])
+            count -= len(taken[-1])
+            self._size -= len(taken[-1])
+        return taken[0] if len(taken) == 1 else torch.cat(taken)
 
 
 class _Breadth:
