@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
+from math import isfinite
 from typing import NamedTuple
 
-import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.network.onnx.graph import Graph
@@ -80,14 +80,9 @@ class PiecewiseChoices:
             name = varying[0]
 
     def _uniform(self, name: str, other: str) -> Fraction | None:
-        """The finite number that all entries of a constant are, if it is broadcast to the shape of
-        the other tensor."""
-        array, shape = self._graph.constants.get(name), self._graph.shape(other)
-        if array is None or not array.size or (array != array.flat[0]).any():
-            return None
-        if not np.isfinite(array.flat[0]) or np.broadcast_shapes(array.shape, shape) != shape:
-            return None
-        return Fraction(float(array.flat[0]))
+        """The finite number that all entries of a constant are."""
+        number = self._graph.uniform(name, other)
+        return None if number is None or not isfinite(number) else Fraction(number)
 
     def _pieces(self, name: str, x: str) -> Function | None:
         """A tensor as a function of x, entry by entry; None if it is no such function."""

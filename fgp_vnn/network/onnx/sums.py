@@ -11,6 +11,7 @@ from onnx import NodeProto
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.clean import axes_of
 from fgp_vnn.network.onnx.graph import Array, label
+from fgp_vnn.network.onnx.groups import reduction_groups
 from fgp_vnn.network.onnx.writer import MOST, Writer
 
 
@@ -34,9 +35,7 @@ def sum_of_sizes(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
 
 def reduced_product(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     """The product of the entries along some axes, in pairs."""
-    x, axes = node.input[0], axes_of(w.graph, node, given)
-    kept = [axis for axis in range(len(w.shape(x))) if axis not in axes]
-    groups = w.numbers(x).transpose(*axes, *kept).reshape(prod(w.shape(x)[a] for a in axes), -1)
+    x, groups = node.input[0], reduction_groups(w.graph, node, given)
     current = w.reshape(x, (prod(w.shape(x)),))
     while len(groups) > 1:
         half = len(groups) // 2
