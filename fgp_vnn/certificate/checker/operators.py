@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -162,10 +163,6 @@ def _gather(call: Call) -> Form:
     return taken(form, index, call.attributes.get("axis", 0) % len(form.shape))
 
 
-def _reduce_sum(call: Call) -> Form:
-    return _reduced(call)[0]
-
-
 def _reduce_mean(call: Call) -> Form:
     total, count = _reduced(call)
     return total if count == 1 else times(total, np.asarray(float(count)), np.divide, 1)
@@ -175,7 +172,7 @@ def _reduced(call: Call) -> tuple[Form, int]:
     """The sums over some axes, and of how many entries each is."""
     form, axes = call.form(), call.ints("axes", 1)
     if not axes and call.attributes.get("noop_with_empty_axes", 0):
-        return _same(call), 1
+        return form, 1
     return _summed(form, axes or range(len(form.shape)), call.attributes.get("keepdims", 1))
 
 
@@ -191,10 +188,7 @@ def _global_average_pool(call: Call) -> Form:
 
 
 def _sum(call: Call) -> Form:
-    result = as_form(call.inputs[0])
-    for value in call.inputs[1:]:
-        result = plus(result, as_form(value))
-    return result
+    return reduce(plus, map(as_form, call.inputs))
 
 
 def _batch_normalization(call: Call) -> Form:
@@ -214,20 +208,16 @@ def _batch_normalization(call: Call) -> Form:
     return plus(times(centred, scale, np.multiply, 5), as_form(offset))
 
 
-def _same(call: Call) -> Form:
-    return call.form()
-
-
 def _dropout(call: Call) -> Form:
     training = call.constant(2)
     if training is not None and bool(np.any(training)):
         raise UnsupportedError("dropout as in training")
-    return _same(call)
+    return call.form()
 
 
 RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
     "Abs": absolute,
-    "Add": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1])),
+    "Add": _sum,
     "AveragePool": average_pool,
     "BatchNormalization": _batch_normalization,
     "Clip": clipped,
@@ -240,7 +230,7 @@ RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
     "Gemm": _gemm,
     "GlobalAveragePool": _global_average_pool,
     "GlobalMaxPool": global_max_pool,
-    "Identity": _same,
+    "Identity": lambda call: call.form(),
     "LeakyRelu": leaky_relu,
     "MatMul": _matmul,
     "MaxPool": max_pool,
@@ -248,7 +238,7 @@ RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
     "Neg": lambda call: _scaled(call.form(), -1.0),
     "PRelu": prelu,
     "ReduceMean": _reduce_mean,
-    "ReduceSum": _reduce_sum,
+    "ReduceSum": lambda call: _reduced(call)[0],
     "Relu": lambda call: call.relu(call.form()),
     "Reshape": _reshape,
     "Sigmoid": lambda call: call.layer(call.form(), "Sigmoid", call.form().shape),

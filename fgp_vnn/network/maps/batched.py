@@ -47,11 +47,6 @@ def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return result
 
 
-def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
-    """What was padded is cut off: padding by negative numbers."""
-    return nn.functional.pad(rows, [-width for width in pads(module)])
-
-
 def pads(module: Any) -> list[int]:
     """How many zeros a padding adds: before and after, of the last dimension first."""
     return list(module.padding if hasattr(module, "padding") else module.pads)
@@ -101,7 +96,7 @@ def _pull_step(step: nn.Module, rows: Tensor, shape: Shape) -> Tensor:
     if isinstance(step, _NORMS):
         return pull_scaled(step, rows, shape)
     if is_padding(step):
-        return _pull_padded(step, rows, shape)
+        return nn.functional.pad(rows, [-width for width in pads(step)])  # which cuts it off
     return rows.reshape(len(rows), *shape[1:])
 
 

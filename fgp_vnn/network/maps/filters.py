@@ -14,9 +14,7 @@ from fgp_vnn.network.maps.kinds import kind
 
 
 def filter_matrices(
-    module: fx.GraphModule,
-    end: fx.Node,
-    stops: Mapping[fx.Node, int],
+    module: fx.GraphModule, end: fx.Node, stops: Mapping[fx.Node, int]
 ) -> dict[int, Tensor] | None:
     """The matrix [outputs, n_s] of each source of an affine map, every entry a single weight.
 

@@ -91,7 +91,8 @@ class Windows:
 
     def __call__(self, vector: Tensor) -> Tensor:
         """The entries of a vector [..., n] over the plane, [places, 1, entries of a window]."""
-        plane = self._pad(vector.reshape(self._plane))
+        (top, left), (bottom, right) = self._before, self._after
+        plane = nn.functional.pad(vector.reshape(self._plane), [left, right, top, bottom])
         return plane.reshape(-1)[self._index].unsqueeze(1)
 
     def write(self, rows: Tensor) -> Tensor:
@@ -101,10 +102,6 @@ class Windows:
         (top, left), (_, height, width) = self._before, self._plane
         plane = wide.reshape(*rows.shape[:2], *self._wide)
         return plane[..., top : top + height, left : left + width].flatten(2)
-
-    def _pad(self, plane: Tensor) -> Tensor:
-        (top, left), (bottom, right) = self._before, self._after
-        return nn.functional.pad(plane, [left, right, top, bottom])
 
 
 def _convolved(module: Any, patch: Patches) -> Patches:

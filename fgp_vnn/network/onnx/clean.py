@@ -54,7 +54,9 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
 def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     given = attributes(node)
     if node.op_type in _RESHAPES:
-        return [_reshape(graph, node.input[0], node.output[0])]
+        shape = np.asarray(graph.shape(node.output[0]), dtype=np.int64)
+        operands = [node.input[0], graph.constant(shape, "shape")]
+        return [make_node("Reshape", operands, node.output[0])]
     if node.op_type == "Dropout":
         return [make_node("Identity", node.input[:1], node.output[0])]
     if node.op_type == "Cast" and given["to"] in (TensorProto.FLOAT, TensorProto.DOUBLE):
@@ -68,11 +70,6 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     if node.op_type in _REARRANGED and graph.fixed_but_first(node):
         return _rearranged(graph, node)
     return explicit(graph, node, given)
-
-
-def _reshape(graph: Graph, source: str, target: str) -> NodeProto:
-    shape = np.asarray(graph.shape(target), dtype=np.int64)
-    return make_node("Reshape", [source, graph.constant(shape, "shape")], target)
 
 
 def axes_of(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[int]:

@@ -72,7 +72,7 @@ class PiecewiseChoices:
         while name not in self._graph.constants:
             yield name
             made = self._makers.get(name)
-            if made is None or made.op_type not in (*_SINGLE, *_WITH_NUMBERS):
+            if made is None or made.op_type not in _OPERATORS:
                 return
             varying = [str(n) for n in made.input if n not in self._graph.constants]
             if len(varying) != 1:
@@ -92,17 +92,12 @@ class PiecewiseChoices:
             number = self._uniform(name, x)
             return None if number is None else line(0, number)
         made = self._makers.get(name)
-        if made is None or made.op_type not in (*_SINGLE, *_WITH_NUMBERS, "Where"):
-            return None
-        if made.op_type == "Where":
+        if made is not None and made.op_type == "Where":
             return self._choice(made, x)
-        parts = [self._pieces(operand, x) for operand in made.input]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        if made is None or made.op_type not in _OPERATORS:
             return None
-        if made.op_type in _SINGLE:
-            return _SINGLE[made.op_type](known[0])
-        return _WITH_NUMBERS[made.op_type](*known)
+        parts = [self._pieces(operand, x) for operand in made.input]
+        return None if None in parts else _OPERATORS[made.op_type](*parts)
 
     def _choice(self, made: NodeProto, x: str) -> Function | None:
         found = self._condition(made)
@@ -133,15 +128,13 @@ def _quotient(first: Function, second: Function) -> Function | None:
     return scaled(first, 1 / below) if below else None
 
 
-_SINGLE: Mapping[str, Callable[[Function], Function]] = {
+_OPERATORS: Mapping[str, Callable[..., Function | None]] = {
     "Abs": absolute,
-    "Neg": lambda f: scaled(f, -1),
-    "Sign": sign,
-}
-_WITH_NUMBERS: Mapping[str, Callable[[Function, Function], Function | None]] = {
     "Add": added,
     "Div": _quotient,
     "Mul": _product,
+    "Neg": lambda f: scaled(f, -1),
+    "Sign": sign,
     "Sub": lambda f, g: added(f, scaled(g, -1)),
 }
 

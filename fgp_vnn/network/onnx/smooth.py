@@ -25,13 +25,7 @@ from fgp_vnn.network.onnx.quadratic import squares_of
 from fgp_vnn.network.onnx.quantised import dequantise, quantise
 from fgp_vnn.network.onnx.recurrent import recurrent
 from fgp_vnn.network.onnx.softmax import softmax
-from fgp_vnn.network.onnx.sums import (
-    einsum,
-    log_sum,
-    reduced_product,
-    running_sum,
-    sum_of_sizes,
-)
+from fgp_vnn.network.onnx.sums import einsum, log_sum, norm, reduced_product, running_sum
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
 # That no ONNX file has: z^p, p^z, and products of pairs of entries.
@@ -207,13 +201,6 @@ def _mish(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
     return w.multiply(x, w.curve("Tanh", w.curve("Softplus", x)))
 
 
-def _root_of_squares(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    axes = axes_of(w.graph, node, given)
-    squares = w.mean(w.curve("Square", node.input[0]), axes, "ReduceSum")
-    found = w.curve("Sqrt", squares) if node.op_type == "ReduceL2" else squares
-    return w.reshape(found, w.graph.shape(node.output[0]))
-
-
 _RULES: dict[str, Rule] = {
     "CumSum": running_sum,
     "DequantizeLinear": dequantise,
@@ -231,13 +218,13 @@ _RULES: dict[str, Rule] = {
     "Pow": _pow,
     "QuantizeLinear": quantise,
     "RNN": recurrent,
-    "ReduceL1": sum_of_sizes,
-    "ReduceL2": _root_of_squares,
+    "ReduceL1": norm,
+    "ReduceL2": norm,
     "ReduceLogSum": log_sum,
     "ReduceLogSumExp": log_sum,
     "ReduceProd": reduced_product,
     "ReduceSum": _reduce_sum,
-    "ReduceSumSquare": _root_of_squares,
+    "ReduceSumSquare": norm,
     "Softmax": softmax,
 }
 WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU", "Step", "Within"}

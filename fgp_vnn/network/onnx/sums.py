@@ -27,10 +27,12 @@ def log_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     return w.reshape(found, w.graph.shape(node.output[0]))
 
 
-def sum_of_sizes(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    """The sum of absolute values."""
-    axes, sizes = axes_of(w.graph, node, given), w.curve("Abs", node.input[0])
-    return w.reshape(w.mean(sizes, axes, "ReduceSum"), w.graph.shape(node.output[0]))
+def norm(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    """The sum of absolute values, that of squares, or the root of it."""
+    terms = w.curve("Abs" if node.op_type == "ReduceL1" else "Square", node.input[0])
+    found = w.mean(terms, axes_of(w.graph, node, given), "ReduceSum")
+    found = w.curve("Sqrt", found) if node.op_type == "ReduceL2" else found
+    return w.reshape(found, w.graph.shape(node.output[0]))
 
 
 def reduced_product(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
