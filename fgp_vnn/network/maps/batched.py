@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
 from fgp_vnn.network.maps.kinds import kind
 
-Rows = TypeVar("Rows")
 Shape = tuple[int, ...]
 SIGNS = {"Add": 1, "Sub": -1}  # of the second operand
 _MOVES = ("Identity", "Reshape")
@@ -140,29 +139,23 @@ class Batched:
             return rows
 
         shaped = rows.reshape(len(rows), *self.shapes[self.end][1:])
-        found = self.walk_back(shaped, through, torch.add, torch.neg)
+        pairs = zip(self.sources, self.walk_back(shaped, through), strict=True)
         return tuple(
             rows.new_zeros(len(rows), prod(self.shapes[node]))
             if part is None
             else part.reshape(len(rows), -1)
-            for node, part in zip(self.sources, found, strict=True)
+            for node, part in pairs
         )
 
-    def walk_back(
-        self,
-        rows: Rows,
-        through: Callable[[fx.Node, Rows], Rows],
-        plus: Callable[[Rows, Rows], Rows],
-        minus: Callable[[Rows], Rows],
-    ) -> list[Rows | None]:
+    def walk_back(self, rows: Any, through: Callable[[fx.Node, Any], Any]) -> list[Any]:
         """Rows of the result as rows of each source, None of one that is not read; `through` takes
         them through a node that reads one tensor."""
-        waiting: dict[fx.Node, Rows] = {self.end: rows}
-        found: list[Rows | None] = []
+        waiting: dict[fx.Node, Any] = {self.end: rows}
+        found: list[Any] = []
 
-        def add(node: Any, rows: Rows) -> None:
+        def add(node: Any, rows: Any) -> None:
             if node.op != "get_attr":
-                waiting[node] = plus(waiting[node], rows) if node in waiting else rows
+                waiting[node] = waiting[node] + rows if node in waiting else rows
 
         for node in reversed(self.module.graph.nodes):
             if node.op == "placeholder":
@@ -173,7 +166,7 @@ class Batched:
                     add(node.args[0], through(node, rows))
                     continue
                 add(node.args[0], rows)
-                add(node.args[1], rows if sign > 0 else minus(rows))
+                add(node.args[1], rows if sign > 0 else -rows)
         return found
 
 

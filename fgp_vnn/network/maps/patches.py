@@ -44,7 +44,7 @@ class Patches(NamedTuple):
         """Height and width of a window."""
         return self.rows.shape[2], self.rows.shape[3]
 
-    def plus(self, other: Patches) -> Patches:
+    def __add__(self, other: Patches) -> Patches:  # type: ignore[override]
         """The sum, in a window that holds both."""
         if self.step != other.step:
             raise AssertionError("two ways to one plane have the same step")
@@ -56,8 +56,7 @@ class Patches(NamedTuple):
         size = (last[0] - first[0], last[1] - first[1])
         return Patches(self._within(first, size) + other._within(first, size), self.step, first)
 
-    def minus(self) -> Patches:
-        """The same with the other sign."""
+    def __neg__(self) -> Patches:
         return self._replace(rows=-self.rows)
 
     def _within(self, first: Pair, size: Pair) -> Tensor:
@@ -209,8 +208,7 @@ class PatchMap:
                     patch = _cut(patch, places, shape[1:])
             return patch
 
-        found = self._batched.walk_back(patch, through, Patches.plus, Patches.minus)
-        return tuple(found)
+        return tuple(self._batched.walk_back(patch, through))
 
 
 def _cut(patch: Patches, places: Tensor, plane: Shape) -> Patches:
