@@ -9,15 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import (
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    ValueInfoProto,
-    helper,
-    numpy_helper,
-)
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from fgp_vnn.base.errors import UnsupportedError
 
@@ -171,7 +163,7 @@ class Graph:
         self.nodes = result
 
 
-def inputs_of(graph: GraphProto) -> list[ValueInfoProto]:
+def inputs_of(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
     """The inputs of a file's graph, without the constants that older files list there too."""
     constants = {tensor.name for tensor in graph.initializer}
     return [value for value in graph.input if value.name not in constants]
