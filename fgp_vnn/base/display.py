@@ -22,6 +22,11 @@ class Shown:
         """Everything, as plain values for JSON."""
         raise NotImplementedError
 
+    def values(self, *names: str) -> dict[str, Any]:
+        """Fields of these names, as plain values for JSON."""
+        found = {name: getattr(self, name) for name in names}
+        return {name: _plain(value) for name, value in found.items()}
+
     def title(self) -> str:
         """The answer in a few words."""
         raise NotImplementedError
@@ -80,6 +85,12 @@ class Shown:
             f"alt='{name}'><figcaption>{name}</figcaption></figure>"
             for name, pixels in zip(names, drawn, strict=True)
         )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return np.asarray(value, dtype=np.float64).tolist()
+    return dict(value) if isinstance(value, dict) else value
 
 
 def flat_values(x: Any) -> NDArray[np.float64]:

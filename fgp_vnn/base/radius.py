@@ -43,5 +43,4 @@ class Radius(PointAnswer):
 
     def own_values(self) -> dict[str, Any]:
         names = ("lower", "label", "tight", "ended", "reason", "engine", "seconds")
-        values: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return values | {"upper": self.upper if math.isfinite(self.upper) else None}
+        return self.values(*names) | {"upper": self.upper if math.isfinite(self.upper) else None}

@@ -39,10 +39,8 @@ class Bounds(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        arrays = ("lower", "upper", "least_seen", "greatest_seen")
-        result: dict[str, Any] = {name: getattr(self, name).tolist() for name in arrays}
-        result |= {"method": self.method, "ended": self.ended, "seconds": self.seconds}
-        return result | {"statistics": dict(self.statistics), "note": self.note}
+        seen = self.values("lower", "upper", "least_seen", "greatest_seen")
+        return seen | self.values("method", "ended", "seconds", "statistics", "note")
 
     def title(self) -> str:
         """The first ranges."""
@@ -83,16 +81,7 @@ class Maximum(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        return {
-            "value": self.value,
-            "upper": self.upper,
-            "ended": self.ended,
-            "seconds": self.seconds,
-            "statistics": dict(self.statistics),
-            "note": self.note,
-            "x": np.asarray(self.x, dtype=np.float64).tolist(),
-            "y": np.asarray(self.y, dtype=np.float64).tolist(),
-        }
+        return self.values("value", "upper", "ended", "seconds", "statistics", "note", "x", "y")
 
     def title(self) -> str:
         """Both ends."""

@@ -47,8 +47,7 @@ class PointAnswer(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        result = self.own_values()
-        result["statistics"] = dict(self.statistics)
+        result = self.own_values() | self.values("statistics")
         if self.note:
             result["note"] = self.note
         if self.counterexample is not None:
@@ -86,8 +85,7 @@ class Robustness(PointAnswer):
         return {"reason": self.reason} if self.reason else {}
 
     def own_values(self) -> dict[str, Any]:
-        names = ("status", "label", "decided_by", "reason", "seconds")
-        return {name: getattr(self, name) for name in names}
+        return self.values("status", "label", "decided_by", "reason", "seconds")
 
 
 def other_class(y: Floats, label: int) -> int:

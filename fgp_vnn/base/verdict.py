@@ -58,9 +58,8 @@ class Verdict(Shown):
     def facts(self) -> dict[str, str]:
         """The time, and what else there is."""
         facts = {"time": f"{self.seconds.get('total', 0.0):.3g} s"} if self.seconds else {}
-        facts |= {"reason": self.reason} if self.reason else {}
-        facts |= {"certificate": self.certificate} if self.certificate else {}
-        facts |= {"note": self.note} if self.note else {}
+        given = self.values("reason", "certificate", "note")
+        facts |= {name: value for name, value in given.items() if value}
         if self.counterexample is not None:
             facts["output"] = _few(self.counterexample.y)
         return facts
@@ -73,17 +72,9 @@ class Verdict(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""
-        result: dict[str, Any] = {
-            "status": self.status,
-            "decided_by": self.decided_by,
-            "reason": self.reason,
-            "seconds": dict(self.seconds),
-            "statistics": dict(self.statistics),
-        }
-        if self.certificate:
-            result["certificate"] = self.certificate
-        if self.note:
-            result["note"] = self.note
+        result = self.values("status", "decided_by", "reason", "seconds", "statistics")
+        given = self.values("certificate", "note")
+        result |= {name: value for name, value in given.items() if value}
         if self.counterexample is not None:
             result["counterexample"] = self.counterexample.as_dict()
         return result

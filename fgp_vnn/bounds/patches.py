@@ -156,7 +156,7 @@ class PatchPass:
         sources = self._network.maps[layer - 1].sources
         for source, part in zip(sources, found.pull(patch, group.places), strict=True):
             if part is not None:
-                waiting[source] = waiting[source].plus(part) if source in waiting else part
+                waiting[source] = waiting[source] + part if source in waiting else part
 
     def _small(self, layer: int, patch: Patches) -> bool:
         _, height, width = self._planes[layer]

@@ -5,6 +5,7 @@ Everything whose size grows with a network's width, with the number of rows or w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import torch
@@ -22,17 +23,14 @@ def rows_at_once(network: Network, target: int, batch: int, limit: int) -> int:
 
     It keeps one coefficient for each neuron below, and a few copies of the widest layer.
     """
-    if network.device.type == "cpu":
-        limit = min(limit, COMMON.cached)
-    return _fit(limit, _row_entries(network, target) * max(batch, 1), network)
+    return _fit(limit, _row_entries(network, target) * max(batch, 1), network, COMMON.cached)
 
 
 def ascents_at_once(network: Network, target: int, limit: int) -> int:
     """How many rows of map number `target` an ascent takes within `limit` bytes."""
-    if network.device.type == "cpu":
-        limit = min(limit, COMMON.ascents)
     below = network.inputs + sum(network.widths[:target])
-    return _fit(limit, _ASCENT_COPIES * below + _row_entries(network, target), network)
+    entries = _ASCENT_COPIES * below + _row_entries(network, target)
+    return _fit(limit, entries, network, COMMON.ascents)
 
 
 def boxes_at_once(network: Network, limit: int) -> int:
@@ -44,10 +42,8 @@ def boxes_at_once(network: Network, limit: int) -> int:
 
 def curved_at_once(network: Network, columns: int, limit: int) -> int:
     """How many boxes get forms of second order with so many columns of all values at a time."""
-    if network.device.type == "cpu":  # so that a batch ends in time
-        limit = min(limit, COMMON.ascents)
     widths = (network.inputs, *network.widths, *network.value_widths, network.outputs)
-    return _fit(limit, columns * (sum(widths) + _COPIES * max(widths)), network)
+    return _fit(limit, columns * (sum(widths) + _COPIES * max(widths)), network, COMMON.ascents)
 
 
 def regions_at_once(network: Network, limit: int) -> int:
@@ -66,9 +62,8 @@ def polyhedra_at_once(network: Network, limit: int) -> int:
 
 def points_at_once(network: Network, limit: int) -> int:
     """How many points go through the network and back at a time."""
-    if network.device.type == "cpu":
-        limit = min(limit, COMMON.ascents)
-    return _fit(limit, _row_entries(network, len(network.layers)) + network.neurons, network)
+    entries = _row_entries(network, len(network.layers)) + network.neurons
+    return _fit(limit, entries, network, COMMON.ascents)
 
 
 def parts(count: int, some: int) -> Iterator[slice]:
@@ -88,7 +83,11 @@ def _row_entries(network: Network, target: int) -> int:
     return sum(widths) + _COPIES * max(widths)
 
 
-def _fit(limit: int, entries: int, network: Network) -> int:
+def _fit(limit: int, entries: int, network: Network, on_cpu: int = sys.maxsize) -> int:
+    """How many things of so many entries fit; a CPU takes fewer bytes at once, so that they stay in
+    its caches and a batch ends in time."""
+    if network.device.type == "cpu":
+        limit = min(limit, on_cpu)
     if network.device.type == "cuda":
         limit = min(limit, torch.cuda.mem_get_info(network.device)[0] // 2)
     return max(1, limit // max(1, entries * network.output.bias.element_size()))

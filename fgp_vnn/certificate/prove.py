@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import Checked, check, digest, understood
-from fgp_vnn.certificate.checker.network import CheckedNetwork
 from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
 from fgp_vnn.certificate.repair import MARGIN, repair_boxes
 from fgp_vnn.property.model import Property
@@ -43,17 +42,16 @@ def prove(
                 return proved  # most often: one check is enough
         except InputError:
             pass
-        return judged([_repaired(read, parsed, step, watch) for step in steps])
+        return judged(
+            [
+                repair_boxes(read, parsed.cases[step.case], typed(step), watch)
+                if step.kind == "boxes"
+                else step
+                for step in steps
+            ]
+        )
     except (InputError, LookupError, OverflowError) as error:
         raise NoCertificateError(str(error)) from None
-
-
-def _repaired(
-    network: CheckedNetwork, prop: Property, step: ProofStep, watch: Callable[[], None]
-) -> ProofStep:
-    if step.kind != "boxes":
-        return step
-    return repair_boxes(network, prop.cases[step.case], typed(step), watch)
 
 
 def typed(step: ProofStep) -> ProofStep:

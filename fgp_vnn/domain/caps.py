@@ -147,9 +147,7 @@ def dual_norm(domain: Domain, rows: Tensor) -> Tensor:
 def half_space(domain: Domain, weight: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Normal [batch, inputs] and level [batch, 1] of the half-space weight . t + value <= 0 of a
     ball around 0, for weight [batch, inputs], value [batch]; the level, in the ball's norm, is
-    rounded down. Without a finite bound or a known direction there is none.
-
-    What is not finite, or too small for its direction to be known, is no bound.
+    rounded down. What is not finite, or too small for its direction to be known, is no bound.
     """
     normal, level, known = _scaled(domain, weight, value)
     return normal, torch.where(known & positive(level), level, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import torch
 from torch import Tensor
@@ -90,11 +90,8 @@ class Dense(AffineMap):
         return {}
 
     def spread(self, radii: Sequence[Tensor]) -> Tensor:
-        sizes = self._absolute
-        result = radii[0] @ sizes[0].T
-        for radius, size in zip(radii[1:], sizes[1:], strict=True):
-            result = result + radius @ size.T
-        return result
+        pairs = zip(radii, self._absolute, strict=True)
+        return reduce(torch.add, (radius @ size.T for radius, size in pairs))
 
     def linear(self, values: Sequence[Tensor]) -> Tensor:
         return self._applied(values, None)

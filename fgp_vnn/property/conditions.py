@@ -33,9 +33,8 @@ class Space:
 
     def declared(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
         """The variables as VNN-LIB 2.0 declares them."""
-        return (Variable("X", "Real", self.input_shape),), (
-            Variable("Y", "Real", self.output_shape),
-        )
+        inputs, outputs = self.input_shape, self.output_shape
+        return (Variable("X", "Real", inputs),), (Variable("Y", "Real", outputs),)
 
 
 class Condition:

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, plain
-from fgp_vnn.property.model import Limit
+from fgp_vnn.property.model import Declared, Limit, Variable
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_BITS = 10_000  # of a folded constant: the widest float64 product of four has 8,400
@@ -43,17 +43,22 @@ class Row(NamedTuple):
     strict: bool
     written: Limit | None = None  # where the limit is no float64
 
+    @property
+    def as_written(self) -> Limit:
+        """What the sum is compared with, exactly."""
+        return self.written or Limit(Fraction(self.limit), self.strict)
+
 
 class And(NamedTuple):
     """True where all of the formulas are."""
 
-    all: tuple[Formula, ...]
+    parts: tuple[Formula, ...]
 
 
 class Or(NamedTuple):
     """True where one of the formulas is."""
 
-    any: tuple[Formula, ...]
+    parts: tuple[Formula, ...]
 
 
 Formula = Bound | Row | And | Or
@@ -99,6 +104,17 @@ class Names:
         if variable >= self.inputs or self.passed is None:
             return variable - self.inputs
         return self.outputs + self.passed.setdefault(variable, len(self.passed))
+
+
+class Read(NamedTuple):
+    """What a file of VNN-LIB says."""
+
+    names: Names
+    formulas: list[Formula]
+    places: tuple[int, ...]  # of each declared input among those that differ
+    networks: tuple[Declared, ...] = ()  # none in VNN-LIB 1.0
+    inputs: tuple[Variable, ...] = ()  # of all networks
+    outputs: tuple[Variable, ...] = ()
 
 
 def number(literal: str) -> float | None:
@@ -160,13 +176,12 @@ def comparison(operator: str, left: Linear, right: Linear, names: Names, line: i
 
 def negated(formula: Formula, names: Names) -> Formula:
     """What holds exactly where the formula does not."""
-    if isinstance(formula, And):
-        return Or(tuple(negated(part, names) for part in formula.all))
-    if isinstance(formula, Or):
-        return And(tuple(negated(part, names) for part in formula.any))
+    if isinstance(formula, And | Or):
+        other = Or if isinstance(formula, And) else And
+        return other(tuple(negated(part, names) for part in formula.parts))
     if isinstance(formula, Bound):
         return formula._replace(upper=not formula.upper, strict=not formula.strict)
-    limit, strict = formula.written or (Fraction(formula.limit), formula.strict)
+    limit, strict = formula.as_written
     terms = {names.inputs + output: -Fraction(c) for output, c in formula.terms}
     return _at_most(terms, -limit, not strict, names, 0)
 

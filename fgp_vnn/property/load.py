@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import read_bytes
-from fgp_vnn.property.model import Joint, Property
+from fgp_vnn.property.model import Joint, Property, Version
 from fgp_vnn.property.normal import to_cases
 from fgp_vnn.property.sexpr import MEMORY, TEXT_BYTES, read_expressions, text_lines
 from fgp_vnn.property.vnnlib1 import read_vnnlib1
@@ -43,17 +43,13 @@ def parse_property(data: bytes, memory: int = MEMORY, *, joint: bool = False) ->
     if not expressions:
         raise InputError("the file is empty")
     heads = {str(expression[1]) for expression in expressions if len(expression) > 1}
-    if not heads & {"vnnlib-version", "declare-network"}:
-        names, formulas = read_vnnlib1(expressions, {} if joint else None)
-        cases, warnings = to_cases(names, formulas)
-        passed = Joint(tuple(range(names.inputs)), tuple(names.passed)) if names.passed else None
-        return Property(
-            cases, names.inputs, names.width, "1.0", warnings=tuple(warnings), joint=passed
-        )
+    version: Version = "2.0" if heads & {"vnnlib-version", "declare-network"} else "1.0"
+    if version == "1.0":
+        read = read_vnnlib1(expressions, {} if joint else None)
+    else:
+        from fgp_vnn.property.vnnlib2 import read_vnnlib2
 
-    from fgp_vnn.property.vnnlib2 import read_vnnlib2
-
-    read = read_vnnlib2(lines, expressions, joint=joint)
+        read = read_vnnlib2(lines, expressions, joint=joint)
     names = read.names
     cases, warnings = to_cases(names, read.formulas)
     together = names.passed or len(read.networks) > 1 or names.inputs < len(read.places)
@@ -62,7 +58,7 @@ def parse_property(data: bytes, memory: int = MEMORY, *, joint: bool = False) ->
         cases,
         names.inputs,
         names.width,
-        "2.0",
+        version,
         read.inputs,
         read.outputs,
         tuple(warnings),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fgp_vnn.base.words import plural
 
 Array = NDArray[np.float64]
+Version = Literal["1.0", "2.0"]
 
 
 class Limit(NamedTuple):
@@ -52,10 +53,14 @@ class Conjunction:
             return False
         return all(self._meets(int(row), wide) for row in np.flatnonzero(~clear))
 
+    def limit(self, row: int) -> Limit:
+        """What a row is compared with, exactly as written."""
+        given = Limit(Fraction(float(self.limits[row])), bool(self.strict[row]))
+        return self.written.get(row, given)
+
     def _meets(self, row: int, y: Array) -> bool:
         """Whether y meets a row, in rational numbers."""
-        given = Limit(Fraction(float(self.limits[row])), bool(self.strict[row]))
-        limit, strict = self.written.get(row, given)
+        limit, strict = self.limit(row)
         entries = np.flatnonzero(self.rows[row])
         products = zip(self.rows[row, entries].tolist(), y[entries].tolist(), strict=True)
         value = sum((Fraction(c) * Fraction(v) for c, v in products), Fraction(0))
@@ -140,7 +145,7 @@ class Property:
     cases: tuple[Case, ...]
     inputs: int
     outputs: int
-    version: Literal["1.0", "2.0"] = "1.0"
+    version: Version = "1.0"
     input_variables: tuple[Variable, ...] = ()  # 2.0 only, in the order of declaration
     output_variables: tuple[Variable, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
 from fgp_vnn.property.model import Case, Conjunction
-from fgp_vnn.property.relations import implied
+from fgp_vnn.property.relations import Interval, implied
 
 # What is written out is never too much by itself: these limit what is multiplied out.
 MAX_CLAUSES = 50_000
 MAX_STEPS = 10_000_000  # constraints looked at: some ten seconds
 _STEPS_EACH = 10  # for a constraint that is written out, at least
 MAX_NUMBERS = 50_000_000  # in the boxes and rows of the result: 400 MB
-
-
-class Interval(NamedTuple):
-    """The values allowed for one variable; an open end is not allowed itself."""
-
-    lower: float = -math.inf
-    open_lower: bool = False
-    upper: float = math.inf
-    open_upper: bool = False
-
-    def cut(self, bound: Bound) -> Interval:
-        """The part that meets a bound."""
-        value = bound.value + 0.0  # -0.0 and 0.0 are the same bound
-        if bound.upper:
-            if value < self.upper:
-                return Interval(self.lower, self.open_lower, value, bound.strict)
-            if value == self.upper and bound.strict:
-                return self._replace(open_upper=True)
-        else:
-            if value > self.lower:
-                return Interval(value, bound.strict, self.upper, self.open_upper)
-            if value == self.lower and bound.strict:
-                return self._replace(open_lower=True)
-        return self
-
-    @property
-    def empty(self) -> bool:
-        touching = self.lower == self.upper and (self.open_lower or self.open_upper)
-        return self.lower > self.upper or touching
 
 
 _FREE = Interval()
@@ -96,7 +65,7 @@ class Expansion:
     def _distribute(self, clauses: list[Clause], choice: Or) -> list[Clause]:
         """The clauses that meet one of the alternatives, each once."""
         found: dict[tuple[frozenset[tuple[int, Interval]], frozenset[Row]], Clause] = {}
-        for alternative in choice.any:
+        for alternative in choice.parts:
             leaves, inner = _flatten(alternative)
             grown = [self._conjoin(clause, leaves) for clause in clauses]
             part = [clause for clause in grown if clause is not None]
@@ -217,7 +186,7 @@ def _opposed(rows: tuple[Row, ...]) -> bool:
     a + b < 0."""
     least: dict[frozenset[tuple[int, float]], tuple[Fraction, bool]] = {}
     for row in rows if len(rows) > 1 else ():
-        limit, strict = row.written or (Fraction(row.limit), row.strict)
+        limit, strict = row.as_written
         other = least.get(frozenset((i, -c) for i, c in row.terms))
         if other is not None:
             room = limit + other[0]
@@ -234,9 +203,8 @@ def _written(formula: Formula) -> tuple[int, int]:
     """The number of constraints in a formula, and the number of its disjunctions."""
     if isinstance(formula, (Bound, Row)):
         return 1, 0
-    parts = formula.any if isinstance(formula, Or) else formula.all
-    inside = [_written(part) for part in parts]
-    own = len(parts) if isinstance(formula, Or) else 0
+    inside = [_written(part) for part in formula.parts]
+    own = len(inside) if isinstance(formula, Or) else 0
     return sum(leaves for leaves, _ in inside), own + sum(choices for _, choices in inside)
 
 
@@ -248,7 +216,7 @@ def _flatten(formula: Formula) -> tuple[list[Bound | Row], list[Or]]:
         return [formula], []
     leaves: list[Bound | Row] = []
     choices: list[Or] = []
-    for part in formula.all:
+    for part in formula.parts:
         if isinstance(part, (Bound, Row)):
             leaves.append(part)
             continue

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple
 
 from fgp_vnn.property.formula import Bound, Names, Row, outward
 
@@ -15,13 +15,33 @@ _LARGEST = Fraction(sys.float_info.max)
 _NO_ENDS = (-math.inf, math.inf)
 
 
-class HasEnds(Protocol):
-    """The values that an input may have."""
+class Interval(NamedTuple):
+    """The values allowed for one variable; an open end is not allowed itself."""
+
+    lower: float = -math.inf
+    open_lower: bool = False
+    upper: float = math.inf
+    open_upper: bool = False
+
+    def cut(self, bound: Bound) -> Interval:
+        """The part that meets a bound."""
+        value = bound.value + 0.0  # -0.0 and 0.0 are the same bound
+        if bound.upper:
+            if value < self.upper:
+                return Interval(self.lower, self.open_lower, value, bound.strict)
+            if value == self.upper and bound.strict:
+                return self._replace(open_upper=True)
+        else:
+            if value > self.lower:
+                return Interval(value, bound.strict, self.upper, self.open_upper)
+            if value == self.lower and bound.strict:
+                return self._replace(open_lower=True)
+        return self
 
     @property
-    def lower(self) -> float: ...
-    @property
-    def upper(self) -> float: ...
+    def empty(self) -> bool:
+        touching = self.lower == self.upper and (self.open_lower or self.open_upper)
+        return self.lower > self.upper or touching
 
 
 def shared(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
@@ -43,7 +63,7 @@ def shared(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(numbers[i] for i in roots)
 
 
-def implied(box: Mapping[int, HasEnds], rows: Iterable[Row], names: Names) -> list[Bound]:
+def implied(box: Mapping[int, Interval], rows: Iterable[Row], names: Names) -> list[Bound]:
     """Bounds on single inputs that follow from rows about inputs alone and the others' bounds.
 
     In sum c_j x_j <= limit, c_i x_i is at most the limit less the least that the others can be;

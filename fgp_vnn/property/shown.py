@@ -35,10 +35,10 @@ def _show(formula: Formula, names: Names, *, top: bool) -> str:
         return f"{name} {sign[: 1 if formula.strict else 2]} {formula.value:g}"
     if isinstance(formula, Row):
         return _row(formula, names)
-    word, parts = ("and", formula.all) if isinstance(formula, And) else ("or", formula.any)
-    if not parts:
+    word = "and" if isinstance(formula, And) else "or"
+    if not formula.parts:
         return "true" if word == "and" else "false"
-    flat = list(_flattened(parts, type(formula)))
+    flat = list(_flattened(formula.parts, type(formula)))
     shown = [_show(part, names, top=len(flat) == 1) for part in flat[:_SHOWN]]
     more = [f"... ({len(flat)} in all)"] if len(flat) > _SHOWN else []
     text = f" {word} ".join([*shown, *more])
@@ -49,16 +49,14 @@ def _flattened(parts: Iterable[Formula], kind: type[Formula]) -> Iterator[Formul
     """The parts of a conjunction of conjunctions, or of a disjunction of disjunctions."""
     for part in parts:
         if isinstance(part, kind) and isinstance(part, (And, Or)):
-            yield from _flattened(part.all if isinstance(part, And) else part.any, kind)
+            yield from _flattened(part.parts, kind)
         else:
             yield part
 
 
 def _row(row: Row, names: Names) -> str:
     """A comparison with no minus sign on the side of the variables, where that can be."""
-    sign = "<" if row.strict and row.written is None else "<="
-    if row.written is not None:
-        sign = "<" if row.written.strict else "<="
+    sign = "<" if row.as_written.strict else "<="
     named = [(_name(names, place), factor) for place, factor in row.terms]
     less = [(name, factor) for name, factor in named if factor > 0]
     more = [(name, -factor) for name, factor in named if factor < 0]

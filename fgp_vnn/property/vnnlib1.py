@@ -13,6 +13,7 @@ from fgp_vnn.property.formula import (
     Linear,
     Names,
     Or,
+    Read,
     compare_variable,
     comparison,
     finite_literal,
@@ -105,9 +106,7 @@ class Vnnlib1Reader:
         raise InputError(f"{quoted(symbol)} is neither a declared variable nor a number")
 
 
-def read_vnnlib1(
-    expressions: list[ListExpression], passed: dict[int, int] | None = None
-) -> tuple[Names, list[Formula]]:
+def read_vnnlib1(expressions: list[ListExpression], passed: dict[int, int] | None = None) -> Read:
     """The variables and the asserts of a file; `passed` is where inputs are noted that constraints
     relate to others or to outputs, which is refused without it."""
     asserts: list[tuple[Expression, int]] = []
@@ -129,7 +128,8 @@ def read_vnnlib1(
         for index in range(len(declared[kind])):
             variables[f"{kind}_{index}"] = offset + index
     reader = Vnnlib1Reader(variables, len(declared["X"]), passed)
-    return reader.names, [reader.formula(argument, line) for argument, line in asserts]
+    formulas = [reader.formula(argument, line) for argument, line in asserts]
+    return Read(reader.names, formulas, tuple(range(reader.names.inputs)))
 
 
 def _parts(expression: ListExpression) -> tuple[int, str, Sequence[Expression]]:

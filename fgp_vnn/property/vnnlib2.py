@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.property.formula import (
@@ -16,6 +16,7 @@ from fgp_vnn.property.formula import (
     Linear,
     Names,
     Or,
+    Read,
     compare_variable,
     comparison,
     finite_literal,
@@ -153,23 +154,6 @@ class Vnnlib2Reader:
         return f"{name}[{','.join(reversed(indices))}]" if indices else name
 
 
-class Read(NamedTuple):
-    """What a file of VNN-LIB 2.0 says."""
-
-    names: Names
-    formulas: list[Formula]
-    networks: tuple[Declared, ...]
-    places: tuple[int, ...]  # of each declared input among those that differ
-
-    @property
-    def inputs(self) -> tuple[Variable, ...]:
-        return tuple(variable for network in self.networks for variable in network.inputs)
-
-    @property
-    def outputs(self) -> tuple[Variable, ...]:
-        return tuple(variable for network in self.networks for variable in network.outputs)
-
-
 def read_vnnlib2(
     lines: list[str], expressions: list[ListExpression], *, joint: bool = False
 ) -> Read:
@@ -196,7 +180,8 @@ def read_vnnlib2(
             raise UnsupportedError(f"{name} has more than {MAX_ELEMENTS:,} elements")
     said = [assertion.expr for assertion in query.assertions]
     reader = Vnnlib2Reader(inputs, outputs, said if joint else None)
-    return Read(reader.names, [reader.formula(node) for node in said], networks, reader.places)
+    formulas = [reader.formula(node) for node in said]
+    return Read(reader.names, formulas, reader.places, networks, inputs, outputs)
 
 
 def _check_version(expressions: list[ListExpression]) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import write_bytes
-from fgp_vnn.property.model import Array, Case, Conjunction, Limit, Property, Variable
+from fgp_vnn.property.model import Array, Case, Conjunction, Property, Variable, Version
 
-Version = Literal["1.0", "2.0"]
-VERSIONS: tuple[Version, ...] = ("1.0", "2.0")
+VERSIONS: tuple[Version, ...] = get_args(Version)
 _TINY = float(np.finfo(np.float64).tiny)
 _SHIFT = 2.0**600  # brings what is below the normal numbers among them
 
@@ -101,8 +100,7 @@ class _Writer:
 
     def _rows(self, part: Conjunction) -> Iterator[str]:
         for index, row in enumerate(part.rows):
-            given = Limit(Fraction(float(part.limits[index])), bool(part.strict[index]))
-            limit, strict = part.written.get(index, given)
+            limit, strict = part.limit(index)
             yield self._row(row, limit, "<" if strict else "<=")
 
     def _row(self, row: Array, limit: Fraction, sign: str) -> str:

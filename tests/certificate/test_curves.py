@@ -16,6 +16,7 @@ from fgp_vnn.certificate.checker.curves import exp, offset, planes, values
 from fgp_vnn.certificate.checker.lines import Leaf
 from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
 from fgp_vnn.certificate.checker.rounding import UNIT
+from tests.certificate.maps import affine
 from tests.helpers.activation_cases import EXACT, intervals
 
 Array = NDArray[np.float64]
@@ -108,10 +109,8 @@ def random_network(seed: int) -> CheckedNetwork:
     for kind in (*kinds, ""):
         width = 2 if not kind else 6
         weight = (random.normal(size=(width, before)) / before**0.5).astype(np.float32)
-        bias = random.normal(size=width).astype(np.float32).astype(np.float64)
-        weights = {len(maps): weight.astype(np.float64)}
-        sizes = {s: np.abs(w) for s, w in weights.items()}
-        maps.append(AffineMap(weights, bias, sizes, np.abs(bias), 0))
+        bias = random.normal(size=width).astype(np.float32)
+        maps.append(affine({len(maps): weight}, bias))
         before = width // 2 if kind == "Mul" else width
     return CheckedNetwork(tuple(maps), 3, kinds)
 
@@ -119,8 +118,8 @@ def random_network(seed: int) -> CheckedNetwork:
 def evaluated(network: CheckedNetwork, x: Array) -> tuple[list[Array], Array]:
     """z of each layer and the output at points x [points, inputs]."""
     result, value = [], x
-    for layer, affine in enumerate(network.maps):
-        z = value @ affine.weights[layer].T + affine.bias
+    for layer, part in enumerate(network.maps):
+        z = value @ part.weights[layer].T + part.bias
         if layer == len(network.kinds):
             break
         result.append(z)
@@ -179,10 +178,6 @@ def test_assumptions_make_bounds_of_smooth_layers_tighter() -> None:
 
 
 def test_values_beyond_all_measure_prove_nothing() -> None:
-    weight, bias = {0: np.full((2, 1), 1e60)}, np.zeros(2)
-    last = AffineMap(
-        {1: np.full((1, 1), 1e-60)}, np.zeros(1), {1: np.full((1, 1), 1e-60)}, np.zeros(1), 0
-    )
-    first = AffineMap(weight, bias, weight, bias, 0)
+    first, last = affine({0: [[1e60], [1e60]]}, [0.0, 0.0]), affine({1: [[1e-60]]}, [0.0])
     with pytest.raises(OverflowError):
         Enclosure(CheckedNetwork((first, last), 1, ("Mul",)), np.array([[0.0]]), np.array([[1.0]]))

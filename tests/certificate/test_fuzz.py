@@ -19,22 +19,18 @@ from hypothesis import strategies as st
 
 from fgp_vnn.base.errors import MOST, InputError
 from fgp_vnn.certificate.checker.check import check, understood
-from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
+from fgp_vnn.certificate.checker.network import CheckedNetwork
 from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import Case, Conjunction, Property
 from tests.certificate.bundled import DEEP, contents, deep
+from tests.certificate.maps import affine
 from tests.helpers.places import BENCHMARK
-
-
-def _map(weight: list[list[float]], bias: list[float], source: int) -> AffineMap:
-    matrix, offset = np.array(weight), np.array(bias)
-    return AffineMap({source: matrix}, offset, {source: np.abs(matrix)}, np.abs(offset), 0)
 
 
 def absolute() -> CheckedNetwork:
     """y = |x| as two neurons."""
-    return CheckedNetwork((_map([[1.0], [-1.0]], [0.0, 0.0], 0), _map([[1.0, 1.0]], [0.0], 1)), 1)
+    return CheckedNetwork((affine({0: [[1], [-1]]}, [0, 0]), affine({1: [[1, 1]]}, [0])), 1)
 
 
 def at_most(limit: float) -> Property:

@@ -15,18 +15,13 @@ from onnx import TensorProto, helper, numpy_helper
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import check
-from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork, read_network
+from fgp_vnn.certificate.checker.network import CheckedNetwork, read_network
 from fgp_vnn.certificate.checker.proof import Certificate, ProofStep
 from fgp_vnn.certificate.prove import typed
 from fgp_vnn.property import Case, Conjunction, Property
+from tests.certificate.maps import affine, exact_values
 
 Array = NDArray[np.float64]
-
-
-def affine(weights: dict[int, list[list[float]]], bias: list[float]) -> AffineMap:
-    matrices = {s: np.array(w) for s, w in weights.items()}
-    sizes = {s: np.abs(w) for s, w in matrices.items()}
-    return AffineMap(matrices, np.array(bias), sizes, np.abs(np.array(bias)), 0)
 
 
 def one_case(lower: list[float], upper: list[float], row: list[float], limit: float) -> Property:
@@ -82,19 +77,6 @@ def test_a_box_out_of_range_is_an_error(size: float) -> None:
         Enclosure(network, np.array([[-1.0]]), np.array([[size]]))
 
 
-def exact_values(network: CheckedNetwork, x: list[Fraction]) -> list[list[Fraction]]:
-    """The outputs of all maps at x."""
-    values, result = [x], []
-    for part in network.maps:
-        z = [Fraction(b) for b in part.bias.tolist()]
-        for s, weight in part.weights.items():
-            for i, row in enumerate(weight.tolist()):
-                z[i] += sum((Fraction(w) * v for w, v in zip(row, values[s], strict=True)), 0)
-        result.append(z)
-        values.append([max(v, Fraction(0)) for v in z])
-    return result
-
-
 powers = st.sampled_from([-323, -310, -300, -160, -100, -45, -20, 0, 20, 45, 100, 160, 300])
 
 
@@ -108,11 +90,7 @@ def test_bounds_hold_at_the_ends_of_float64(seed: int, sizes: list[int]) -> None
     generator = np.random.default_rng(seed)
     first = extreme(generator, (2, 2), sizes[0]), extreme(generator, (2,), sizes[1])
     last = extreme(generator, (1, 2), sizes[2]), extreme(generator, (1,), sizes[3])
-    maps = (
-        affine({0: first[0].tolist()}, first[1].tolist()),
-        affine({1: last[0].tolist()}, last[1].tolist()),
-    )
-    network = CheckedNetwork(maps, 2)
+    network = CheckedNetwork((affine({0: first[0]}, first[1]), affine({1: last[0]}, last[1])), 2)
     center = extreme(generator, (1, 2), sizes[4])
     lower, upper = np.minimum(center, 0), np.maximum(center, 1e-3 * np.abs(center))
     row = extreme(generator, (1, 1, 1), int(generator.integers(-300, 300)))
@@ -123,7 +101,7 @@ def test_bounds_hold_at_the_ends_of_float64(seed: int, sizes: list[int]) -> None
     least = float(enclosure.least(1, row)[0, 0])
     for _ in range(4):
         ends = np.where(generator.random(2) < 0.5, lower[0], upper[0])
-        z, y = exact_values(network, [Fraction(v) for v in ends.tolist()])
+        z, y = exact_values(network, ends)
         for value, low, high in zip(z, enclosure.lower[0][0], enclosure.upper[0][0], strict=True):
             assert Fraction(low) <= value <= Fraction(high)
         assert least == -np.inf or Fraction(least) <= Fraction(float(row[0, 0, 0])) * y[0]

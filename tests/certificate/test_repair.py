@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check, check_files
-from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
+from fgp_vnn.certificate.checker.network import CheckedNetwork
 from fgp_vnn.certificate.checker.proof import Certificate, ProofStep
 from fgp_vnn.certificate.checker.trees import LEAF
 from fgp_vnn.certificate.prove import prove
 from fgp_vnn.certificate.repair import repair_boxes
 from fgp_vnn.property.load import parse_property
 from fgp_vnn.property.model import Case, Conjunction, Property
+from tests.certificate.maps import affine
 from tests.helpers.network_models import Builder
 
 Array = NDArray[np.float64]
@@ -29,13 +30,13 @@ def network(seed: int) -> CheckedNetwork:
     maps = []
     for k, (before, after) in enumerate(pairwise([3, 8, 8, 2])):
         weight, bias = generator.normal(size=(after, before)), generator.normal(size=after)
-        maps.append(AffineMap({k: weight}, bias, {k: np.abs(weight)}, np.abs(bias), 0))
+        maps.append(affine({k: weight}, bias))
     return CheckedNetwork(tuple(maps), 3)
 
 
 def outputs(model: CheckedNetwork, x: Array) -> Array:
-    for k, affine in enumerate(model.maps):
-        x = (np.maximum(x, 0) if k else x) @ affine.weights[k].T + affine.bias
+    for k, part in enumerate(model.maps):
+        x = (np.maximum(x, 0) if k else x) @ part.weights[k].T + part.bias
     return x
 
 
@@ -108,11 +109,9 @@ def test_a_proof_of_boxes_is_repaired_before_it_is_written() -> None:
     model = network(2)
     case = question(model, 0.5)
     builder, end = Builder([1, 3]), "x"
-    for k, affine in enumerate(model.maps):
+    for k, part in enumerate(model.maps):
         end = builder.op("Relu", end) if k else end
-        end = builder.op(
-            "Gemm", end, *(builder.const(v) for v in (affine.weights[k].T, affine.bias))
-        )
+        end = builder.op("Gemm", end, builder.const(part.weights[k].T), builder.const(part.bias))
     lines = [f"(declare-const {name} Real)" for name in ("X_0", "X_1", "X_2", "Y_0", "Y_1")]
     lines += [f"(assert (>= X_{i} -1.0)) (assert (<= X_{i} 1.0))" for i in range(3)]
     lines += [f"(assert (<= Y_0 {case.unsafe[0].limits[0]}))"]

@@ -14,6 +14,7 @@ from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network import LoadedNetwork, load_network
+from tests.helpers.agreement import assert_agrees
 from tests.helpers.network_models import Builder
 
 COMPARISONS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
@@ -23,16 +24,6 @@ def _names(loaded: LoadedNetwork) -> list[str]:
     return [activation.name for activation in loaded.network.activations]
 
 
-def _agrees(loaded: LoadedNetwork, x: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> None:
-    ours = loaded.network(torch.from_numpy(x).double()).numpy()
-    theirs = np.stack([loaded.runtime.run(row) for row in x])
-    assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-
-
-def _points(size: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    return np.random.default_rng(3).normal(size=(40, size)).astype(np.float32)
-
-
 @pytest.mark.parametrize("kind", COMPARISONS)
 def test_equality_counts_as_the_comparison_says(kind: str, tmp_path: Path) -> None:
     b = Builder([1, 3])
@@ -40,8 +31,8 @@ def test_equality_counts_as_the_comparison_says(kind: str, tmp_path: Path) -> No
     path = b.save(tmp_path / "a.onnx", b.op("Add", chosen, "x"))
     at = np.asarray([[0.5, 0.25, 0.75], [0.75, 0.5, 0.25]], dtype=np.float32)
     loaded = load_network(path)
-    _agrees(loaded, at)
-    _agrees(loaded, _points(3))
+    assert_agrees(loaded, at)
+    assert_agrees(loaded)
 
 
 @pytest.mark.parametrize("kind", ["And", "Or"])
@@ -50,7 +41,7 @@ def test_conditions_are_joined(kind: str, tmp_path: Path) -> None:
     parts = b.op("Greater", "x", b.const(0.1)), b.op("Less", "x", b.op("Sin", "x"))
     joined = b.op("Cast", b.op(kind, *parts), to=1)
     loaded = load_network(b.save(tmp_path / "a.onnx", b.op("Mul", joined, "x")))
-    _agrees(loaded, _points(4))
+    assert_agrees(loaded)
 
 
 def test_what_holds_for_no_number_is_never_chosen(tmp_path: Path) -> None:
@@ -58,7 +49,7 @@ def test_what_holds_for_no_number_is_never_chosen(tmp_path: Path) -> None:
     chosen = b.op("Where", b.op("IsNaN", "x"), b.const(0.0), "x")
     loaded = load_network(b.save(tmp_path / "a.onnx", b.op("Relu", chosen)))
     assert _names(loaded) == ["Relu"]
-    _agrees(loaded, _points(4))
+    assert_agrees(loaded)
 
 
 @pytest.mark.parametrize("each", [False, True])
@@ -74,7 +65,9 @@ def test_quantised_tensors_are_rounded_and_clipped(
     loaded = load_network(path)
     assert _names(loaded)[0] == "Round"
     assert set(_names(loaded)[1:]) == {"Relu"}
-    _agrees(loaded, 30 * _points(3))  # beyond the ends of the type
+    assert_agrees(
+        loaded, 30 * np.random.default_rng(3).normal(size=(40, 3))
+    )  # beyond the ends of the type
 
 
 @pytest.mark.parametrize("equation", ["bi,bj->b", "bi,ij->bj", "bi,bi->bi", "bi->ib", "bi,jj->bj"])
@@ -86,7 +79,7 @@ def test_sums_of_products_by_letters(equation: str, tmp_path: Path) -> None:
     found = b.op("Einsum", *operands, equation=equation)
     size = {"bi,bj->b": 1}.get(equation, 3)
     path = b.save(tmp_path / "a.onnx", b.op("Reshape", found, b.ints(1, size)))
-    _agrees(load_network(path), _points(3))
+    assert_agrees(load_network(path))
 
 
 @pytest.mark.parametrize("reverse", [0, 1])
@@ -96,7 +89,7 @@ def test_running_sums(reverse: int, exclusive: int, tmp_path: Path) -> None:
     cube = b.op("Reshape", "x", b.ints(1, 3, 2))
     found = b.op("CumSum", cube, b.ints(1), reverse=reverse, exclusive=exclusive)
     path = b.save(tmp_path / "a.onnx", b.op("Reshape", found, b.ints(1, 6)))
-    _agrees(load_network(path), _points(6))
+    assert_agrees(load_network(path))
 
 
 @pytest.mark.parametrize("threshold", [-0.4, 0.0, 0.7])

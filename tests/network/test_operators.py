@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from fgp_vnn.network import AffineMap, Dense, LoadedNetwork, Network, Operator, load_network
+from fgp_vnn.network import AffineMap, Dense, Network, Operator, load_network
+from tests.helpers.agreement import assert_agrees
 from tests.helpers.network_models import Builder
 from tests.helpers.operator_agreement import AGREES, REFUSED, outcomes
 from tests.helpers.operator_cases import CASES, Case, Row, one_per_operator
@@ -38,7 +38,7 @@ def test_network_computes_what_onnxruntime_computes(
     end = builder.op("Mul", end, builder.const(-1.5))
     path = builder.save(tmp_path / "net.onnx", end)
     model = load_network(path, dense_entries=dense_entries)
-    assert_equal_to_runtime(model)
+    assert_agrees(model)
     for affine in (*model.network.layers, model.network.output):
         assert isinstance(affine, Dense if dense_entries else Operator)
         assert_adjoint(affine, model.network)
@@ -48,7 +48,7 @@ def test_network_computes_what_onnxruntime_computes(
 def test_operator_may_stand_at_the_end(tmp_path: Path, row: Row) -> None:
     _, shape, opsets, case = row
     builder = Builder(shape, opsets[-1])
-    assert_equal_to_runtime(load_network(builder.save(tmp_path / "net.onnx", case(builder))))
+    assert_agrees(load_network(builder.save(tmp_path / "net.onnx", case(builder))))
 
 
 @pytest.mark.parametrize("first", range(len(FAMILIES)), ids=sorted(FAMILIES))
@@ -61,13 +61,6 @@ def test_an_operator_is_read_as_onnxruntime_runs_it_or_refused_by_name(first: in
             assert outcome in (AGREES, REFUSED), f"the {reader} {outcome}: {drawn.description}"
             seen[outcome] += 1
     assert seen[AGREES] > 0
-
-
-def assert_equal_to_runtime(model: LoadedNetwork, samples: int = 5) -> None:
-    x = np.random.default_rng(1).normal(size=(samples, model.network.inputs)).astype(np.float32)
-    expected = model.runtime.run_many(x)
-    actual = model.network(torch.from_numpy(x).double()).numpy()
-    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 def assert_adjoint(affine: AffineMap, network: Network) -> None:

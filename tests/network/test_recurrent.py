@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network import load_network
+from tests.helpers.agreement import assert_agrees
 from tests.helpers.network_models import Builder
 
 STEPS, READ, HIDDEN = 3, 2, 4
@@ -35,17 +34,10 @@ def _saved(
     return b.save(folder / "a.onnx", b.op("Reshape", every[output], b.ints(1, size)))
 
 
-def _agrees(loaded: LoadedNetwork) -> None:
-    x = np.random.default_rng(4).normal(size=(15, STEPS * READ)).astype(np.float32)
-    ours = loaded.network(torch.from_numpy(x).double()).numpy()
-    theirs = np.stack([loaded.runtime.run(row) for row in x])
-    assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("start", [False, True])
 @pytest.mark.parametrize("kind", GATES)
 def test_states_are_those_of_onnxruntime(kind: str, start: bool, tmp_path: Path) -> None:
-    _agrees(load_network(_saved(tmp_path, kind, start=start)))
+    assert_agrees(load_network(_saved(tmp_path, kind, start=start)))
 
 
 @pytest.mark.parametrize(
@@ -63,22 +55,22 @@ def test_steps_in_the_other_direction(
     kind: str, direction: str, output: int, tmp_path: Path
 ) -> None:
     path = _saved(tmp_path, kind, ways=WAYS[direction], output=output, direction=direction)
-    _agrees(load_network(path))
+    assert_agrees(load_network(path))
 
 
 def test_the_last_inner_state_of_an_lstm(tmp_path: Path) -> None:
-    _agrees(load_network(_saved(tmp_path, "LSTM", output=2)))
+    assert_agrees(load_network(_saved(tmp_path, "LSTM", output=2)))
 
 
 @pytest.mark.parametrize("start", [False, True])
 def test_a_gru_that_resets_what_its_matrix_gives(start: bool, tmp_path: Path) -> None:
-    _agrees(load_network(_saved(tmp_path, "GRU", start=start, linear_before_reset=1)))
+    assert_agrees(load_network(_saved(tmp_path, "GRU", start=start, linear_before_reset=1)))
 
 
 def test_a_network_of_relus_stays_piecewise_linear(tmp_path: Path) -> None:
     loaded = load_network(_saved(tmp_path, "RNN", activations=["Relu"]))
     assert loaded.network.piecewise_linear
-    _agrees(loaded)
+    assert_agrees(loaded)
 
 
 def test_an_unusual_form_is_refused_by_name(tmp_path: Path) -> None:

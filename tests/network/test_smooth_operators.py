@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from onnx import save
 from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.network import LoadedNetwork, load_network
+from fgp_vnn.network import load_network
 from fgp_vnn.network.onnx.module import load_module
+from tests.helpers.agreement import assert_agrees
 from tests.helpers.network_models import Builder
 
 
@@ -125,21 +125,13 @@ CASES: dict[str, tuple[Callable[[Tensor], Tensor], list[str]]] = {
 }
 
 
-def _agrees(loaded: LoadedNetwork, size: int) -> None:
-    random = np.random.default_rng(0)
-    x = random.normal(size=(20, size)).astype(np.float32)
-    ours = loaded.network(torch.from_numpy(x).double()).numpy()
-    theirs = np.stack([loaded.runtime.run(row) for row in x])
-    assert np.allclose(ours, theirs, rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_smooth_functions_are_read_as_few_activations(name: str) -> None:
     function, wanted = CASES[name]
     torch.manual_seed(0)
     loaded = load_module(_Between(function), torch.zeros(1, 4))
     assert [activation.name for activation in loaded.network.activations] == wanted
-    _agrees(loaded, 4)
+    assert_agrees(loaded, within=1e-4)
 
 
 def test_attention_becomes_products_and_a_softmax() -> None:
@@ -148,7 +140,7 @@ def test_attention_becomes_products_and_a_softmax() -> None:
     names = [activation.name for activation in loaded.network.activations]
     assert names == ["Mul", "Exp", "Reciprocal", "Mul"]
     assert loaded.network.widths[0] == 24  # each factor once, however many products it is in
-    _agrees(loaded, 12)
+    assert_agrees(loaded, within=1e-4)
 
 
 def test_instance_norm_and_batches_of_softmax(tmp_path: Path) -> None:
@@ -157,7 +149,7 @@ def test_instance_norm_and_batches_of_softmax(tmp_path: Path) -> None:
     soft = b.op("Softmax", normal, axis=1)
     path = tmp_path / "network.onnx"
     save(b.model(b.op("Reshape", b.op("Mul", soft, soft), b.ints(1, 6))), path)
-    _agrees(load_network(path), 6)
+    assert_agrees(load_network(path), within=1e-4)
 
 
 def test_a_constant_that_is_an_offset_here_and_a_factor_there(tmp_path: Path) -> None:
@@ -165,7 +157,7 @@ def test_a_constant_that_is_an_offset_here_and_a_factor_there(tmp_path: Path) ->
     two = b.const(2.0)
     path = tmp_path / "network.onnx"
     save(b.model(b.op("Add", b.op("Mul", b.op("Tanh", "x"), two), two)), path)
-    _agrees(load_network(path), 3)
+    assert_agrees(load_network(path), within=1e-4)
 
 
 def test_what_is_not_known_is_refused_by_name(tmp_path: Path) -> None:
@@ -196,4 +188,4 @@ def test_a_uniform_constant_that_enlarges_what_it_meets_is_no_number(
     save(b.model(end), path)
     loaded = load_network(path)
     assert loaded.network.outputs == 3
-    _agrees(loaded, 1)
+    assert_agrees(loaded, within=1e-4)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,92 +17,17 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.conditions import Condition, Space, any_of, property_of
 from fgp_vnn.property.expressions import Expression, space_variables
 from fgp_vnn.property.load import parse_property
-from fgp_vnn.property.model import Property
-from fgp_vnn.property.write import VERSIONS, Version, format_property
+from fgp_vnn.property.model import Property, Version
+from fgp_vnn.property.write import VERSIONS, format_property
+from tests.property.formulas import COMPARE, Formula, Point, X, Y, formulas, points, quarters
 
-SHAPE = (1, 2)
-SPACE = Space(SHAPE, (3,))
-X, Y = space_variables(SPACE)
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "<=": operator.le,
-    "<": operator.lt,
-    ">=": operator.ge,
-    ">": operator.gt,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-Point = tuple[list[Fraction], list[Fraction]]
-
-
-class Compared(NamedTuple):
-    """coefficients . variables SIGN limit, of the inputs or of the outputs."""
-
-    sign: str
-    of_inputs: bool
-    coefficients: tuple[Fraction, ...]
-    limit: Fraction
-
-    def holds(self, point: Point) -> bool:
-        values = zip(self.coefficients, point[0 if self.of_inputs else 1], strict=True)
-        return bool(COMPARE[self.sign](sum((c * v for c, v in values), Fraction(0)), self.limit))
-
-    def made(self) -> Condition:
-        flat = (X if self.of_inputs else Y).flatten()
-        total = sum((c * flat[i] for i, c in enumerate(self.coefficients)), flat[0] * 0)
-        return COMPARE[self.sign](total, self.limit)  # type: ignore[no-any-return]
-
-
-class Joined(NamedTuple):
-    word: str  # and, or, not
-    parts: tuple[Any, ...]
-
-    def holds(self, point: Point) -> bool:
-        values = [part.holds(point) for part in self.parts]
-        return {"and": all(values), "or": any(values), "not": not values[0]}[self.word]
-
-    def made(self) -> Condition:
-        first, *rest = (part.made() for part in self.parts)
-        if self.word == "not":
-            return ~first  # type: ignore[no-any-return]
-        for other in rest:
-            first = first & other if self.word == "and" else first | other
-        return first  # type: ignore[no-any-return]
-
-
-quarters = st.integers(-8, 8).map(lambda n: Fraction(n, 4))
 odd = st.sampled_from(
     [Fraction(1, 3), Fraction(-2, 7), Fraction(1, 10), Fraction(2**60 + 1, 2**60)]
 )
-limits = quarters | odd | st.floats(-4, 4).map(Fraction) | st.just(Fraction(5e-324))
-signs = st.sampled_from(list(COMPARE))
-factors = st.sampled_from([Fraction(n, 2) for n in (-3, -2, -1, 1, 2, 3)])
-on_input = st.builds(
-    lambda sign, i, c, limit: Compared(sign, True, (c, Fraction(0))[:: 1 - 2 * i], limit),
-    signs,
-    st.integers(0, 1),
-    factors,
-    limits,
-)
-on_output = st.builds(
-    Compared, signs, st.just(False), st.tuples(quarters, quarters, quarters), limits
-)
-words = st.sampled_from(["and", "or"])
-formulas: st.SearchStrategy[Any] = st.recursive(
-    on_input | on_output,
-    lambda inner: (
-        st.builds(
-            Joined,
-            st.sampled_from(["and", "or"]),
-            st.lists(inner, min_size=1, max_size=3).map(tuple),
-        )
-        | st.builds(Joined, st.just("not"), st.tuples(inner))
-    ),
-    max_leaves=8,
-)
-values = quarters | st.floats(-2, 2).map(Fraction) | st.just(Fraction(5e-324))
-points = st.tuples(
-    st.lists(values, min_size=2, max_size=2), st.lists(values, min_size=3, max_size=3)
-)
+tiny = st.just(Fraction(5e-324))
+limits = quarters | odd | st.floats(-4, 4).map(Fraction) | tiny
+made = formulas(list(COMPARE), limits, negated=True, leaves=8)
+places = points(quarters | st.floats(-2, 2).map(Fraction) | tiny)
 
 
 def in_box() -> Condition:
@@ -156,10 +80,10 @@ class Standard:
 
 
 @pytest.mark.slow
-@given(formulas, st.lists(points, min_size=1, max_size=12))
+@given(made, st.lists(places, min_size=1, max_size=12))
 @settings(deadline=None, max_examples=120)
 def test_a_written_property_is_the_same_set_to_every_reader(
-    formula: Any, tried: list[Point]
+    formula: Formula, tried: list[Point]
 ) -> None:
     prop = property_of(in_box(), formula.made())
     texts = {version: format_property(prop, version=version) for version in VERSIONS}

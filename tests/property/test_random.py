@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,110 +11,45 @@ from hypothesis import strategies as st
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.property.load import parse_property
+from tests.property.formulas import Comparison, Formula, Point, formulas, points, quarters
 
-INPUTS, OUTPUTS = 2, 2
-COMPARE: dict[str, Callable[[Fraction, Fraction], bool]] = {
-    "<=": operator.le,
-    "<": operator.lt,
-    ">=": operator.ge,
-    ">": operator.gt,
-    "==": operator.eq,
-}
-
-
-class Comparison(NamedTuple):
-    sign: str
-    variables: str  # X or Y
-    coefficients: tuple[Fraction, ...]
-    limit: Fraction
-
-    def holds(self, point: dict[str, list[Fraction]]) -> bool:
-        values = zip(self.coefficients, point[self.variables], strict=True)
-        return COMPARE[self.sign](sum((c * v for c, v in values), Fraction(0)), self.limit)
-
-    def text(self, version: int) -> str:
-        name = f"{self.variables}_%d" if version == 1 else f"{self.variables}[%d]"
-        factors = [(f"{float(c)}", name % i) for i, c in enumerate(self.coefficients) if c]
-        terms = [x if c == "1.0" else f"(* {c} {x})" for c, x in factors]
-        left = f"(+ {' '.join(terms)})" if len(terms) > 1 else "".join(terms) or "0.0"
-        return f"({self.sign} {left} {float(self.limit)})"
-
-
-class Connective(NamedTuple):
-    word: str
-    parts: tuple[Formula, ...]
-
-    def holds(self, point: dict[str, list[Fraction]]) -> bool:
-        values = [part.holds(point) for part in self.parts]
-        return all(values) if self.word == "and" else any(values)
-
-    def text(self, version: int) -> str:
-        return f"({self.word} {' '.join(part.text(version) for part in self.parts)})"
-
-
-Formula = Comparison | Connective
-
-quarters = st.integers(-8, 8).map(lambda n: Fraction(n, 4))
-factors = st.sampled_from([Fraction(n, 2) for n in (-3, -2, -1, 1, 2, 3)])
-signs = st.sampled_from(list(COMPARE))
-on_input = st.builds(
-    lambda sign, i, c, limit: Comparison(sign, "X", (c, Fraction(0))[:: 1 - 2 * i], limit),
-    signs,
-    st.integers(0, 1),
-    factors,
-    quarters,
-)
-on_output = st.builds(Comparison, signs, st.just("Y"), st.tuples(quarters, quarters), quarters)
-formulas: st.SearchStrategy[Formula] = st.recursive(
-    on_input | on_output,
-    lambda inner: st.builds(
-        Connective,
-        st.sampled_from(["and", "or"]),
-        st.lists(inner, min_size=1, max_size=4).map(tuple),
-    ),
-    max_leaves=12,
-)
-points = st.fixed_dictionaries(
-    {
-        "X": st.lists(quarters, min_size=INPUTS, max_size=INPUTS),
-        "Y": st.lists(quarters, min_size=OUTPUTS, max_size=OUTPUTS),
-    }
-)
+written = formulas(["<=", "<", ">=", ">", "=="], quarters, negated=False, leaves=12)
 BOX = [
-    Comparison(sign, "X", unit, limit)
+    Comparison(sign, 0, unit, limit)
     for unit in ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
     for sign, limit in ((">=", Fraction(-3, 2)), ("<=", Fraction(3, 2)))
 ]
 HEADS = {
-    1: "".join(f"(declare-const {v}_{i} Real)" for v in "XY" for i in range(2)),
-    2: "(vnnlib-version <2.0>)\n(declare-network N (declare-input X real [2])"
-    " (declare-output Y real [2]))\n",
+    "1.0": "".join(f"(declare-const {v} Real)" for v in ("X_0", "X_1", "Y_0", "Y_1", "Y_2")),
+    "2.0": "(vnnlib-version <2.0>)\n(declare-network N (declare-input X real [2])"
+    " (declare-output Y real [3]))\n",
 }
+versions = st.sampled_from(list(HEADS))
 
 
-def file_text(asserts: list[Formula], version: int) -> str:
+def file_text(asserts: list[Formula], version: str) -> str:
     parts = [*BOX, *asserts]
     return HEADS[version] + "\n".join(f"(assert {part.text(version)})" for part in parts)
 
 
 @pytest.mark.slow
-@given(st.lists(formulas, max_size=4), st.lists(points, min_size=1, max_size=20))
+@given(st.lists(written, max_size=4), st.lists(points(quarters), min_size=1, max_size=20))
 @settings(deadline=None, max_examples=80)
 def test_a_property_is_broken_exactly_where_all_asserts_hold(
-    asserts: list[Formula], tried: list[dict[str, list[Fraction]]]
+    asserts: list[Formula], tried: list[Point]
 ) -> None:
-    for version in (1, 2):
+    for version in HEADS:
         prop = parse_property(file_text(asserts, version).encode())
         for point in tried:
-            x, y = (np.array(point[side], dtype=np.float64) for side in "XY")
+            x, y = (np.array(side, dtype=np.float64) for side in point)
             expected = all(part.holds(point) for part in [*BOX, *asserts])
             assert prop.broken_by(x, y) == expected
 
 
-@given(st.lists(formulas, max_size=4))
+@given(st.lists(written, max_size=4))
 @settings(deadline=None, max_examples=30)
 def test_boxes_are_distinct_bounded_and_not_empty(asserts: list[Formula]) -> None:
-    prop = parse_property(file_text(asserts, 1).encode())
+    prop = parse_property(file_text(asserts, "1.0").encode())
     keys = set()
     for case in prop.cases:
         assert np.isfinite(case.lower).all() and np.isfinite(case.upper).all()
@@ -133,10 +65,10 @@ WORDS = """( ) (assert (or (and (<= (>= (< (== (= (!= (+ (- (* (/ X_0 Y_0 X_1 X[
 words = st.sampled_from([*WORDS.split(), "\n"])
 
 
-@given(st.integers(1, 2), st.lists(words, max_size=30), st.integers(0, 6))
+@given(versions, st.lists(words, max_size=30), st.integers(0, 6))
 @settings(deadline=None, max_examples=120)
 def test_random_words_give_a_property_or_an_input_error(
-    version: int, chosen: list[str], closing: int
+    version: str, chosen: list[str], closing: int
 ) -> None:
     text = file_text([], version) + " ".join(chosen) + ")" * closing
     try:
@@ -144,15 +76,16 @@ def test_random_words_give_a_property_or_an_input_error(
     except InputError as error:
         assert str(error) and "\n" not in str(error)
     else:
-        assert (prop.inputs, prop.outputs) == (2, 2)
+        assert (prop.inputs, prop.outputs) == (2, 3)
 
 
-@given(st.integers(1, 2), st.integers(0, 400), st.integers(0, 8), st.binary(max_size=6))
+@given(versions, st.integers(0, 400), st.integers(0, 8), st.binary(max_size=6))
 @settings(deadline=None, max_examples=120)
 def test_damaged_files_give_a_property_or_an_input_error(
-    version: int, position: int, removed: int, inserted: bytes
+    version: str, position: int, removed: int, inserted: bytes
 ) -> None:
-    asserts: list[Formula] = [Comparison("<=", "Y", (Fraction(1), Fraction(-1)), Fraction(0))]
+    row = (Fraction(1), Fraction(-1), Fraction(0))
+    asserts: list[Formula] = [Comparison("<=", 1, row, Fraction(0))]
     data = file_text(asserts, version).encode()
     position %= len(data)
     damaged = data[:position] + inserted + data[position + removed :]

@@ -59,26 +59,17 @@ def test_a_2_0_witness_names_every_variable_in_order_without_exponents() -> None
     assert "e" not in lines[3] + lines[8] and float(lines[3]) == np.float32(1e-30)
 
 
-@given(x=st.lists(floats, min_size=2, max_size=2), y=floats)
+@pytest.mark.parametrize("prop", [OLD, NEW], ids=["1.0", "2.0"])
+@given(st.data())
 @settings(deadline=None)
-def test_the_digits_of_1_0_read_back_as_the_same_float32(
-    tmp_path_factory: pytest.TempPathFactory, x: list[float], y: float
+def test_the_digits_read_back_as_the_same_float32(
+    tmp_path_factory: pytest.TempPathFactory, prop: Property, data: st.DataObject
 ) -> None:
+    sizes = prop.inputs, prop.outputs
+    x, y = (data.draw(st.lists(floats, min_size=n, max_size=n)) for n in sizes)
     path = tmp_path_factory.mktemp("results") / "out.txt"
-    write_results(path, sat(x, [y]), OLD)
-    results = read_results(path)
-    assert same_bits(results.x, np.array(x, np.float32))
-    assert same_bits(results.y, np.array([y], np.float32))
-
-
-@given(x=st.lists(floats, min_size=3, max_size=3), y=st.lists(floats, min_size=2, max_size=2))
-@settings(deadline=None)
-def test_the_digits_of_2_0_read_back_as_the_same_float32(
-    tmp_path_factory: pytest.TempPathFactory, x: list[float], y: list[float]
-) -> None:
-    path = tmp_path_factory.mktemp("results") / "out.txt"
-    write_results(path, sat(x, y), NEW)
-    results = read_results(path, NEW)
+    write_results(path, sat(x, y), prop)
+    results = read_results(path, prop)
     assert same_bits(results.x, np.array(x, np.float32))
     assert same_bits(results.y, np.array(y, np.float32))
 

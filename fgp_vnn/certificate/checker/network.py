@@ -19,7 +19,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.certificate.checker.call import Call
 from fgp_vnn.certificate.checker.forms import MOST_ENTRIES, ONE, Array, Form, source
-from fgp_vnn.certificate.checker.operators import ATTRIBUTES, RULES
+from fgp_vnn.certificate.checker.operators import RULES
 
 RELU = "Relu"
 
@@ -107,13 +107,12 @@ class _Reader:
             return
         if node.op_type not in RULES:
             raise UnsupportedError(f"{where} is not known to the checker of certificates")
-        if strange := set(given) - ATTRIBUTES.get(node.op_type, set()):
+        rule, known = RULES[node.op_type]
+        if strange := set(given) - known:
             raise UnsupportedError(f"{where} has the attribute {min(strange)!r}, not known here")
         values = [self._value(name, where) for name in node.input]
         try:
-            found = RULES[node.op_type](
-                Call(values, given, len(node.output), self._relu, self._layer)
-            )
+            found = rule(Call(values, given, len(node.output), self._relu, self._layer))
         except UnsupportedError as error:
             raise UnsupportedError(f"{where}: {error}") from None
         except (ValueError, LookupError, TypeError) as error:  # shapes that do not fit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -162,10 +163,6 @@ def _gather(call: Call) -> Form:
     return taken(form, index, call.attributes.get("axis", 0) % len(form.shape))
 
 
-def _reduce_sum(call: Call) -> Form:
-    return _reduced(call)[0]
-
-
 def _reduce_mean(call: Call) -> Form:
     total, count = _reduced(call)
     return total if count == 1 else times(total, np.asarray(float(count)), np.divide, 1)
@@ -175,7 +172,7 @@ def _reduced(call: Call) -> tuple[Form, int]:
     """The sums over some axes, and of how many entries each is."""
     form, axes = call.form(), call.ints("axes", 1)
     if not axes and call.attributes.get("noop_with_empty_axes", 0):
-        return _same(call), 1
+        return form, 1
     return _summed(form, axes or range(len(form.shape)), call.attributes.get("keepdims", 1))
 
 
@@ -191,10 +188,7 @@ def _global_average_pool(call: Call) -> Form:
 
 
 def _sum(call: Call) -> Form:
-    result = as_form(call.inputs[0])
-    for value in call.inputs[1:]:
-        result = plus(result, as_form(value))
-    return result
+    return reduce(plus, map(as_form, call.inputs))
 
 
 def _batch_normalization(call: Call) -> Form:
@@ -214,75 +208,58 @@ def _batch_normalization(call: Call) -> Form:
     return plus(times(centred, scale, np.multiply, 5), as_form(offset))
 
 
-def _same(call: Call) -> Form:
-    return call.form()
-
-
 def _dropout(call: Call) -> Form:
     training = call.constant(2)
     if training is not None and bool(np.any(training)):
         raise UnsupportedError("dropout as in training")
-    return _same(call)
+    return call.form()
 
 
-RULES: dict[str, Callable[[Call], Form | list[Form]]] = {
-    "Abs": absolute,
-    "Add": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1])),
-    "AveragePool": average_pool,
-    "BatchNormalization": _batch_normalization,
-    "Clip": clipped,
-    "Concat": _concat,
-    "Conv": conv,
-    "Div": _divide,
-    "Dropout": _dropout,
-    "Flatten": _flatten,
-    "Gather": _gather,
-    "Gemm": _gemm,
-    "GlobalAveragePool": _global_average_pool,
-    "GlobalMaxPool": global_max_pool,
-    "Identity": _same,
-    "LeakyRelu": leaky_relu,
-    "MatMul": _matmul,
-    "MaxPool": max_pool,
-    "Mul": _multiply,
-    "Neg": lambda call: _scaled(call.form(), -1.0),
-    "PRelu": prelu,
-    "ReduceMean": _reduce_mean,
-    "ReduceSum": _reduce_sum,
-    "Relu": lambda call: call.relu(call.form()),
-    "Reshape": _reshape,
-    "Sigmoid": lambda call: call.layer(call.form(), "Sigmoid", call.form().shape),
-    "Slice": _slice,
-    "Split": _split,
-    "Squeeze": _squeeze,
-    "Sub": lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1]), -1.0),
-    "Sum": _sum,
-    "Tanh": lambda call: call.layer(call.form(), "Tanh", call.form().shape),
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
-}
+# What an operator gives, and the attributes that this takes into account.
+Rule = tuple[Callable[[Call], Form | list[Form]], frozenset[str]]
 
-# What each rule takes into account; a node with any other attribute is refused.
-_MOVED = {"auto_pad", "dilations", "kernel_shape", "pads", "strides"}
-_REDUCED = {"axes", "keepdims", "noop_with_empty_axes"}
-ATTRIBUTES: dict[str, set[str]] = {
-    "AveragePool": {*_MOVED, "ceil_mode", "count_include_pad"},
-    "BatchNormalization": {"epsilon", "momentum", "spatial", "training_mode"},
-    "Clip": {"max", "min"},
-    "Concat": {"axis"},
-    "Conv": {*_MOVED, "group"},
-    "Dropout": {"ratio", "seed"},
-    "Flatten": {"axis"},
-    "Gather": {"axis"},
-    "Gemm": {"alpha", "beta", "transA", "transB"},
-    "LeakyRelu": {"alpha"},
-    "MaxPool": {*_MOVED, "ceil_mode", "storage_order"},
-    "ReduceMean": _REDUCED,
-    "ReduceSum": _REDUCED,
-    "Reshape": {"allowzero", "shape"},
-    "Slice": {"axes", "ends", "starts"},
-    "Split": {"axis", "num_outputs", "split"},
-    "Squeeze": {"axes"},
-    "Transpose": {"perm"},
-    "Unsqueeze": {"axes"},
+
+def _rule(result: Callable[[Call], Form | list[Form]], *attributes: str) -> Rule:
+    return result, frozenset(attributes)
+
+
+_MOVED = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
+_REDUCED = ("axes", "keepdims", "noop_with_empty_axes")
+RULES: dict[str, Rule] = {
+    "Abs": _rule(absolute),
+    "Add": _rule(lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1]))),
+    "AveragePool": _rule(average_pool, *_MOVED, "ceil_mode", "count_include_pad"),
+    "BatchNormalization": _rule(
+        _batch_normalization, "epsilon", "momentum", "spatial", "training_mode"
+    ),
+    "Clip": _rule(clipped, "max", "min"),
+    "Concat": _rule(_concat, "axis"),
+    "Conv": _rule(conv, *_MOVED, "group"),
+    "Div": _rule(_divide),
+    "Dropout": _rule(_dropout, "ratio", "seed"),
+    "Flatten": _rule(_flatten, "axis"),
+    "Gather": _rule(_gather, "axis"),
+    "Gemm": _rule(_gemm, "alpha", "beta", "transA", "transB"),
+    "GlobalAveragePool": _rule(_global_average_pool),
+    "GlobalMaxPool": _rule(global_max_pool),
+    "Identity": _rule(lambda call: call.form()),
+    "LeakyRelu": _rule(leaky_relu, "alpha"),
+    "MatMul": _rule(_matmul),
+    "MaxPool": _rule(max_pool, *_MOVED, "ceil_mode", "storage_order"),
+    "Mul": _rule(_multiply),
+    "Neg": _rule(lambda call: _scaled(call.form(), -1.0)),
+    "PRelu": _rule(prelu),
+    "ReduceMean": _rule(_reduce_mean, *_REDUCED),
+    "ReduceSum": _rule(lambda call: _reduced(call)[0], *_REDUCED),
+    "Relu": _rule(lambda call: call.relu(call.form())),
+    "Reshape": _rule(_reshape, "allowzero", "shape"),
+    "Sigmoid": _rule(lambda call: call.layer(call.form(), "Sigmoid", call.form().shape)),
+    "Slice": _rule(_slice, "axes", "ends", "starts"),
+    "Split": _rule(_split, "axis", "num_outputs", "split"),
+    "Squeeze": _rule(_squeeze, "axes"),
+    "Sub": _rule(lambda call: plus(as_form(call.inputs[0]), as_form(call.inputs[1]), -1.0)),
+    "Sum": _rule(_sum),
+    "Tanh": _rule(lambda call: call.layer(call.form(), "Tanh", call.form().shape)),
+    "Transpose": _rule(_transpose, "perm"),
+    "Unsqueeze": _rule(_unsqueeze, "axes"),
 }

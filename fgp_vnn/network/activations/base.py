@@ -33,6 +33,17 @@ class Fan(NamedTuple):
     greatest: Tensor  # [batch, n] upper bounds
 
 
+def or_flat(fan: Fan, operands: int = 1) -> Fan:
+    """Where a line has no offset, the flat one at the least or greatest value in its place."""
+    none, top = ~fan.floor.isfinite(), ~fan.ceiling.isfinite()
+    return fan._replace(
+        low=fan.low.masked_fill(torch.cat([none] * operands, -1), 0.0),
+        floor=torch.where(none, fan.least, fan.floor),
+        high=fan.high.masked_fill(torch.cat([top] * operands, -1), 0.0),
+        ceiling=torch.where(top, fan.greatest, fan.ceiling),
+    )
+
+
 class Activation(ABC):
     """A function applied to all neurons of a layer."""
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down, unit
-from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.base import Activation, Fan, or_flat
 
 EPS, LOST = unit(torch.float64).eps, unit(torch.float64).lost
 _BISECTIONS = 16  # for the point of a convex piece with a given slope
@@ -60,6 +60,19 @@ class Piece:
     end: float | Tensor = inf
     blur: float | Tensor = 0.0  # how far start and end may be off
     touch: Function | None = None  # the place with a given slope, roughly; clamped to the piece
+
+
+def relative(
+    curvature: float,
+    value: Function,
+    slope: Function,
+    count: float = 8,
+    ends: tuple[float, float] = (-inf, inf),
+    touch: Function | None = None,
+) -> Piece:
+    """A piece whose errors are relative to its values and slopes."""
+    sizes = (lambda z: value(z).abs(), lambda z: slope(z).abs())
+    return Piece(curvature, value, slope, count, *sizes, *ends, touch=touch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +117,7 @@ class Curve(Activation):
             offsets = rounded_down(offsets, dtype)
             sides.append((sign * slopes, sign * offsets[:-1], sign * offsets[-1]))
         (low, floor, least), (high, ceiling, greatest) = sides
-        return _or_flat(Fan(low, floor, high, ceiling, least, greatest))
+        return or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)))
 
     def offset(self, lower: Tensor, upper: Tensor, slope: Tensor, sign: int = 1) -> Tensor:
         """Proved c with slope z + c <= sign f(z) over [lower, upper], for each slope [k, ...]."""
@@ -176,16 +189,3 @@ def _by_tangent(piece: Piece, a: Tensor, b: Tensor, slope: Tensor, sign: int) ->
     error = piece.count * (piece.size(t) + piece.slope_size(t) * reach) + 8 * terms
     small = LOST * (8 + t.abs() + 2 * reach)
     return sign * value - slope * t + lesser - EPS * error - small
-
-
-def _or_flat(fan: Fan) -> Fan:
-    """Where a line has no offset, the flat one at the least or greatest value in its place."""
-    none, top = ~fan.floor.isfinite(), ~fan.ceiling.isfinite()
-    return Fan(
-        torch.where(none, 0.0, fan.low).to(fan.low.dtype),
-        torch.where(none, fan.least, fan.floor),
-        torch.where(top, 0.0, fan.high).to(fan.low.dtype),
-        torch.where(top, fan.greatest, fan.ceiling),
-        below(fan.least),
-        above(fan.greatest),
-    )

@@ -15,27 +15,16 @@ from math import inf
 import torch
 from torch import Tensor
 
-from fgp_vnn.network.activations.curve import Curve, Function, Piece
+from fgp_vnn.network.activations.curve import Curve, Function, relative
 
 _STEEP = 1.57  # tan has one branch up to here
 
 
-def _sizes(value: Function, slope: Function) -> tuple[Function, Function]:
-    return lambda z: value(z).abs(), lambda z: slope(z).abs()
-
-
-def _odd(
-    name: str,
-    value: Function,
-    slope: Function,
-    right: float,
-    end: float = inf,
-) -> Curve:
+def _turning(name: str, value: Function, slope: Function, right: float, end: float = inf) -> Curve:
     """A function with one curvature on the right of 0 and the other on the left, up to +-end."""
-    sizes = _sizes(value, slope)
     pieces = (
-        Piece(-right, value, slope, 16, *sizes, end=0.0),
-        Piece(right, value, slope, 16, *sizes, start=0.0),
+        relative(-right, value, slope, 16, (-inf, 0.0)),
+        relative(right, value, slope, 16, (0.0, inf)),
     )
     return Curve(name, value, slope, pieces, domain=(-end, end))
 
@@ -45,53 +34,27 @@ def _tan_slope(z: Tensor) -> Tensor:
     return 1 + t * t
 
 
-def _asinh_slope(z: Tensor) -> Tensor:
-    return 1 / torch.sqrt(1 + z * z)
-
-
 def _acosh_slope(z: Tensor) -> Tensor:
     return 1 / torch.sqrt((z - 1) * (z + 1))
-
-
-def _atanh_slope(z: Tensor) -> Tensor:
-    return 1 / ((1 - z) * (1 + z))
 
 
 def _asin_slope(z: Tensor) -> Tensor:
     return 1 / torch.sqrt((1 - z) * (1 + z))
 
 
-def _acos_slope(z: Tensor) -> Tensor:
-    return -_asin_slope(z)
-
-
-SINH = _odd("Sinh", torch.sinh, torch.cosh, 1)
-TAN = _odd("Tan", torch.tan, _tan_slope, 1, _STEEP)
-ASINH = _odd("Asinh", torch.asinh, _asinh_slope, -1)
-ATANH = _odd("Atanh", torch.atanh, _atanh_slope, 1, 1 - 2.0**-40)
-ASIN = _odd("Asin", torch.asin, _asin_slope, 1, 1.0)
-COSH = Curve(
-    "Cosh",
-    torch.cosh,
-    torch.sinh,
-    (Piece(1, torch.cosh, torch.sinh, 8, *_sizes(torch.cosh, torch.sinh)),),
-    (1.0, inf),
-)
+SINH = _turning("Sinh", torch.sinh, torch.cosh, 1)
+TAN = _turning("Tan", torch.tan, _tan_slope, 1, _STEEP)
+ASINH = _turning("Asinh", torch.asinh, lambda z: 1 / torch.sqrt(1 + z * z), -1)
+ATANH = _turning("Atanh", torch.atanh, lambda z: 1 / ((1 - z) * (1 + z)), 1, 1 - 2.0**-40)
+ASIN = _turning("Asin", torch.asin, _asin_slope, 1, 1.0)
+ACOS = _turning("Acos", torch.acos, lambda z: -_asin_slope(z), -1, 1.0)
+COSH = Curve("Cosh", torch.cosh, torch.sinh, (relative(1, torch.cosh, torch.sinh),), (1.0, inf))
 ACOSH = Curve(
     "Acosh",
     torch.acosh,
     _acosh_slope,
-    (Piece(-1, torch.acosh, _acosh_slope, 16, *_sizes(torch.acosh, _acosh_slope), start=1.0),),
+    (relative(-1, torch.acosh, _acosh_slope, 16, (1.0, inf)),),
     (0.0, inf),
     (1.0, inf),
 )
-ACOS = Curve(
-    "Acos",
-    torch.acos,
-    _acos_slope,
-    (
-        Piece(1, torch.acos, _acos_slope, 16, *_sizes(torch.acos, _acos_slope), end=0.0),
-        Piece(-1, torch.acos, _acos_slope, 16, *_sizes(torch.acos, _acos_slope), start=0.0),
-    ),
-    domain=(-1.0, 1.0),
-)
+INVERSES = (SINH, TAN, ASINH, ATANH, ASIN, ACOS, COSH, ACOSH)

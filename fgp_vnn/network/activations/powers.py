@@ -16,72 +16,32 @@ from math import inf, log
 import torch
 from torch import Tensor
 
-from fgp_vnn.network.activations.curve import Curve, Function, Piece
-
-
-def _plain(
-    name: str, curvature: float, value: Function, slope: Function, touch: Function, positive: bool
-) -> Curve:
-    """A function with one curvature and errors that are relative."""
-    piece = Piece(
-        curvature,
-        value,
-        slope,
-        8,
-        lambda z: value(z).abs(),
-        lambda z: slope(z).abs(),
-        touch=touch,
-    )
-    least = 0.0 if positive else -inf
-    return Curve(name, value, slope, (piece,), (least, inf))
-
-
-EXP = _plain("Exp", 1, torch.exp, torch.exp, torch.log, True)
-SQUARE = _plain("Square", 1, lambda z: z * z, lambda z: 2 * z, lambda d: d / 2, True)
-
-
-def _half(
-    value: Function, slope: Function, curvature: float, touch: Function, *, right: bool = True
-) -> Piece:
-    """A piece over the positive numbers, or the negative ones, with errors that are relative."""
-    start, end = (0.0, inf) if right else (-inf, 0.0)
-    sizes = (lambda z: value(z).abs(), lambda z: slope(z).abs())
-    return Piece(curvature, value, slope, 8, *sizes, start, end, touch=touch)
-
+from fgp_vnn.network.activations.curve import Curve, Piece, relative
 
 _LEAST = 1e-300  # the least argument of what has no value, or no derivative, at 0
-
-LOG = Curve(
-    "Log",
-    torch.log,
-    torch.reciprocal,
-    (_half(torch.log, torch.reciprocal, -1, torch.reciprocal),),
-    domain=(_LEAST, inf),
-)
+_RIGHT, _LEFT = (0.0, inf), (-inf, 0.0)
 
 
 def _sqrt_slope(z: Tensor) -> Tensor:
     return 0.5 / torch.sqrt(z)
 
 
-SQRT = Curve(
-    "Sqrt",
-    torch.sqrt,
-    _sqrt_slope,
-    (_half(torch.sqrt, _sqrt_slope, -1, lambda d: 0.25 / (d * d)),),
-    (0.0, inf),
-    (0.0, inf),
-)
+def _twice(z: Tensor) -> Tensor:
+    return 2 * z
 
 
 def _inverse_slope(z: Tensor) -> Tensor:
     return -1 / (z * z)
 
 
-def _inverse(z: Tensor) -> Tensor:
-    return 1 / z
-
-
+_EXP = relative(1, torch.exp, torch.exp, touch=torch.log)
+_SQUARE = relative(1, torch.square, _twice, touch=lambda d: d / 2)
+_LOG = relative(-1, torch.log, torch.reciprocal, ends=_RIGHT, touch=torch.reciprocal)
+_SQRT = relative(-1, torch.sqrt, _sqrt_slope, ends=_RIGHT, touch=lambda d: 0.25 / (d * d))
+EXP = Curve("Exp", torch.exp, torch.exp, (_EXP,), (0.0, inf))
+SQUARE = Curve("Square", torch.square, _twice, (_SQUARE,), (0.0, inf))
+LOG = Curve("Log", torch.log, torch.reciprocal, (_LOG,), domain=(_LEAST, inf))
+SQRT = Curve("Sqrt", torch.sqrt, _sqrt_slope, (_SQRT,), (0.0, inf), (0.0, inf))
 # Both pieces end at 0, where one of them is concave on either side of the function: its value there
 # is infinite, its offset no number, and an interval with 0 in it has no bounds.
 RECIPROCAL = Curve(
@@ -89,8 +49,8 @@ RECIPROCAL = Curve(
     torch.reciprocal,
     _inverse_slope,
     (
-        _half(_inverse, _inverse_slope, 1, lambda d: (-d).rsqrt()),
-        _half(_inverse, _inverse_slope, -1, lambda d: -(-d).rsqrt(), right=False),
+        relative(1, torch.reciprocal, _inverse_slope, 8, _RIGHT, lambda d: (-d).rsqrt()),
+        relative(-1, torch.reciprocal, _inverse_slope, 8, _LEFT, lambda d: -(-d).rsqrt()),
     ),
 )
 
@@ -143,10 +103,9 @@ def _whole_power(n: int) -> Curve:
     def slope(z: Tensor) -> Tensor:
         return n * _repeated(z, n - 1)
 
-    sizes = (lambda z: value(z).abs(), lambda z: slope(z).abs())
     even = n % 2 == 0
-    left = Piece(1 if even else -1, value, slope, 2 * n + 4, *sizes, end=0.0)
-    right = Piece(1, value, slope, 2 * n + 4, *sizes, start=0.0)
+    left = relative(1 if even else -1, value, slope, 2 * n + 4, _LEFT)
+    right = relative(1, value, slope, 2 * n + 4, _RIGHT)
     return Curve("Pow", value, slope, (left, right), (0.0 if even else -inf, inf), key=(n,))
 
 

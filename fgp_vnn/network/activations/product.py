@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from fgp_vnn.base.rounding import above, below, rounded_down
-from fgp_vnn.network.activations.base import Activation, Fan
+from fgp_vnn.network.activations.base import Activation, Fan, or_flat
 from fgp_vnn.network.activations.curve import EPS, LOST
 
 
@@ -80,7 +80,7 @@ class Product(Activation):
             slopes = torch.cat([p[:-1], q[:-1]], -1).to(dtype)
             sides.append((slopes, sign * offsets[:-1], sign * offsets[-1]))
         (low, floor, least), (high, ceiling, greatest) = sides
-        return _or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)))
+        return or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)), 2)
 
 
 def middle(lower: Tensor, upper: Tensor, dtype: torch.dtype) -> Tensor:
@@ -101,17 +101,3 @@ def _least(
             result = found if result is None else torch.minimum(result, found)
     assert result is not None
     return result
-
-
-def _or_flat(fan: Fan) -> Fan:
-    """Where a plane has no offset, the flat one in its place."""
-    none, top = ~fan.floor.isfinite(), ~fan.ceiling.isfinite()
-    zero = torch.zeros((), dtype=fan.low.dtype)
-    return Fan(
-        torch.where(torch.cat([none, none], -1), zero, fan.low),
-        torch.where(none, fan.least, fan.floor),
-        torch.where(torch.cat([top, top], -1), zero, fan.high),
-        torch.where(top, fan.greatest, fan.ceiling),
-        fan.least,
-        fan.greatest,
-    )

@@ -29,53 +29,16 @@ def _sigmoid_slope(z: Tensor) -> Tensor:
     return s * (1 - s)
 
 
-def _tanh_slope(z: Tensor) -> Tensor:
-    t = torch.tanh(z)
-    return 1 - t * t
-
-
-def _erf_slope(z: Tensor) -> Tensor:
-    return torch.exp(-z * z) * (2 / sqrt(pi))
-
-
-def _softsign(z: Tensor) -> Tensor:
-    return z / (1 + z.abs())
-
-
-def _softsign_slope(z: Tensor) -> Tensor:
-    return 1 / (1 + z.abs()) ** 2
-
-
-def _atan_slope(z: Tensor) -> Tensor:
-    return 1 / (1 + z * z)
-
-
-# The places on the right of 0 with a given slope d.
 def _sigmoid_place(d: Tensor) -> Tensor:
     s = 0.5 + (0.25 - d).clamp(min=0).sqrt()
     return torch.log(s / (1 - s))
 
 
-def _tanh_place(d: Tensor) -> Tensor:
-    return torch.atanh((1 - d).clamp(min=0).sqrt())
-
-
-def _erf_place(d: Tensor) -> Tensor:
-    return (-torch.log(d * (sqrt(pi) / 2))).clamp(min=0).sqrt()
-
-
-def _softsign_place(d: Tensor) -> Tensor:
-    return d.rsqrt() - 1
-
-
-def _atan_place(d: Tensor) -> Tensor:
-    return (1 / d - 1).clamp(min=0).sqrt()
-
-
 def _s_shaped(
     name: str, value: Function, slope: Function, place: Function, ends: tuple[float, float]
 ) -> Curve:
-    """The slope has the same values on both sides of 0."""
+    """The slope has the same values on both sides of 0; `place` is the one on the right of 0 with
+    a given slope."""
     pieces = (
         Piece(1, value, slope, _COUNT, end=0.0, touch=lambda d: -place(d)),
         Piece(-1, value, slope, _COUNT, start=0.0, touch=place),
@@ -84,11 +47,32 @@ def _s_shaped(
 
 
 SIGMOID = _s_shaped("Sigmoid", sigmoid, _sigmoid_slope, _sigmoid_place, (0.0, 1.0))
-TANH = _s_shaped("Tanh", torch.tanh, _tanh_slope, _tanh_place, (-1.0, 1.0))
-ERF = _s_shaped("Erf", torch.erf, _erf_slope, _erf_place, (-1.0, 1.0))
-SOFTSIGN = _s_shaped("Softsign", _softsign, _softsign_slope, _softsign_place, (-1.0, 1.0))
-# The nearest float64 above pi / 2.
+TANH = _s_shaped(
+    "Tanh",
+    torch.tanh,
+    lambda z: 1 - torch.tanh(z).square(),
+    lambda d: torch.atanh((1 - d).clamp(min=0).sqrt()),
+    (-1.0, 1.0),
+)
+ERF = _s_shaped(
+    "Erf",
+    torch.erf,
+    lambda z: torch.exp(-z * z) * (2 / sqrt(pi)),
+    lambda d: (-torch.log(d * (sqrt(pi) / 2))).clamp(min=0).sqrt(),
+    (-1.0, 1.0),
+)
+SOFTSIGN = _s_shaped(
+    "Softsign",
+    lambda z: z / (1 + z.abs()),
+    lambda z: 1 / (1 + z.abs()) ** 2,
+    lambda d: d.rsqrt() - 1,
+    (-1.0, 1.0),
+)
 ATAN = _s_shaped(
-    "Atan", torch.atan, _atan_slope, _atan_place, (-1.5707963267948968, 1.5707963267948968)
+    "Atan",
+    torch.atan,
+    lambda z: 1 / (1 + z * z),
+    lambda d: (1 / d - 1).clamp(min=0).sqrt(),
+    (-1.5707963267948968, 1.5707963267948968),  # the nearest float64 above pi / 2
 )
 S_SHAPED = (SIGMOID, TANH, ERF, SOFTSIGN, ATAN)  # strictly increasing, all of them

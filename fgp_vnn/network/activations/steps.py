@@ -33,13 +33,10 @@ def step(equal: bool) -> Curve:
 
 
 SCORES = 1e36  # up to which a score is a small number beside the least one of float32
+# A number as it is, without bounds where it is too large for what reads it.
 WITHIN = Curve(
-    "Within",
-    torch.clone,
-    one,
-    (Piece(0, torch.clone, one, 0),),
-    domain=(-SCORES, SCORES),
-)  # a number as it is, without bounds where it is too large for what reads it
+    "Within", torch.clone, one, (Piece(0, torch.clone, one, 0),), domain=(-SCORES, SCORES)
+)
 
 SIGN = Curve("Sign", torch.sign, one, (_flat(-1.0, -inf, 0.0), _flat(1.0, 0.0, inf)), (-1.0, 1.0))
 

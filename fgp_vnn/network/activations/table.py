@@ -1,6 +1,6 @@
 """The activations by their ONNX operators.
 
-To add one: write its pieces in a file of its family, with the error of its formulas, and a line
+To add one: write its pieces in a file of its family, with the error of its formulas, and its name
 here. `scripts/evaluation/activation_lines.py` checks it on a million intervals in high precision.
 """
 
@@ -14,18 +14,9 @@ import numpy as np
 
 from fgp_vnn.network.activations.base import Activation
 from fgp_vnn.network.activations.gates import HARD_SWISH, SILU, SOFTPLUS, elu, gelu
-from fgp_vnn.network.activations.inverses import (
-    ACOS,
-    ACOSH,
-    ASIN,
-    ASINH,
-    ATANH,
-    COSH,
-    SINH,
-    TAN,
-)  # fmt: skip
+from fgp_vnn.network.activations.inverses import INVERSES
 from fgp_vnn.network.activations.powers import EXP, LOG, OF_ONE_OR_MORE, RECIPROCAL, SQRT, SQUARE
-from fgp_vnn.network.activations.sigmoids import ATAN, ERF, SIGMOID, SOFTSIGN, TANH
+from fgp_vnn.network.activations.sigmoids import S_SHAPED
 from fgp_vnn.network.activations.steps import CEIL, FLOOR, ROUND, SIGN, WITHIN, step
 from fgp_vnn.network.activations.waves import COS, SIN
 
@@ -47,38 +38,20 @@ def _celu(given: Attributes) -> Activation:
     return elu(alpha, stretch=alpha, name="Celu")
 
 
+def _always(activation: Activation) -> Callable[[Attributes], Activation]:
+    return lambda given: activation
+
+
+_FIXED: tuple[Activation, ...] = (
+    *S_SHAPED, *INVERSES, CEIL, COS, EXP, FLOOR, HARD_SWISH, LOG, ROUND, SIGN, SILU, SIN, SOFTPLUS,
+    SQRT, SQUARE, WITHIN,
+)  # fmt: skip
 ACTIVATIONS: dict[str, Callable[[Attributes], Activation]] = {
-    "Acos": lambda given: ACOS,
-    "Acosh": lambda given: ACOSH,
-    "Asin": lambda given: ASIN,
-    "Asinh": lambda given: ASINH,
-    "Atan": lambda given: ATAN,
-    "Atanh": lambda given: ATANH,
-    "Ceil": lambda given: CEIL,
+    **{activation.name: _always(activation) for activation in _FIXED},
     "Celu": _celu,
-    "Cos": lambda given: COS,
-    "Cosh": lambda given: COSH,
     "Elu": lambda given: elu(_attribute(given, "alpha", 1.0)),
-    "Erf": lambda given: ERF,
-    "Exp": lambda given: EXP,
-    "Floor": lambda given: FLOOR,
     "Gelu": lambda given: gelu(given.get("unit", sqrt(2))),
-    "HardSwish": lambda given: HARD_SWISH,
-    "Log": lambda given: LOG,
     "Reciprocal": lambda given: OF_ONE_OR_MORE if given.get("softmax") else RECIPROCAL,
-    "Round": lambda given: ROUND,
     "Selu": _selu,
-    "Sigmoid": lambda given: SIGMOID,
-    "Sign": lambda given: SIGN,
-    "SiLU": lambda given: SILU,
-    "Sin": lambda given: SIN,
-    "Sinh": lambda given: SINH,
-    "Softplus": lambda given: SOFTPLUS,
-    "Softsign": lambda given: SOFTSIGN,
-    "Sqrt": lambda given: SQRT,
-    "Square": lambda given: SQUARE,
     "Step": lambda given: step(bool(given.get("equal", 0))),
-    "Tan": lambda given: TAN,
-    "Tanh": lambda given: TANH,
-    "Within": lambda given: WITHIN,
 }

@@ -7,7 +7,8 @@ any other one in it is refused, and left to them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -45,11 +46,6 @@ def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return result
 
 
-def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
-    """What was padded is cut off: padding by negative numbers."""
-    return nn.functional.pad(rows, [-width for width in pads(module)])
-
-
 def pads(module: Any) -> list[int]:
     """How many zeros a padding adds: before and after, of the last dimension first."""
     return list(module.padding if hasattr(module, "padding") else module.pads)
@@ -57,7 +53,7 @@ def pads(module: Any) -> list[int]:
 
 def is_padding(step: Any) -> bool:
     """Whether a step adds zeros around what it reads."""
-    if isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d):
+    if isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d | nn.ConstantPad3d):
         return bool(step.value == 0)
     # What onnx2torch makes of a Pad whose widths are constant.
     return hasattr(step, "pads") and step.mode == "constant" and step.constant_value == 0
@@ -99,7 +95,7 @@ def _pull_step(step: nn.Module, rows: Tensor, shape: Shape) -> Tensor:
     if isinstance(step, _NORMS):
         return pull_scaled(step, rows, shape)
     if is_padding(step):
-        return _pull_padded(step, rows, shape)
+        return nn.functional.pad(rows, [-width for width in pads(step)])  # which cuts it off
     return rows.reshape(len(rows), *shape[1:])
 
 
@@ -118,6 +114,17 @@ class Batched:
         self.steps = recorder.steps
         self.shapes = recorder.shapes
 
+    @property
+    def sources(self) -> list[fx.Node]:
+        """The nodes that stand for the sources."""
+        return [node for node in self.module.graph.nodes if node.op == "placeholder"]
+
+    @property
+    def end(self) -> fx.Node:
+        """The node that gives the result."""
+        found: fx.Node = next(n for n in self.module.graph.nodes if n.op == "output").args[0]
+        return found
+
     def push(self, values: Sequence[Tensor]) -> Tensor:
         """One value [batch, n_s] per source to [batch, outputs]."""
         found: Tensor = _Forward(self.module, self.shapes).run(*values)
@@ -125,35 +132,42 @@ class Batched:
 
     def pull(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Rows [batch, outputs] to one [batch, n_s] per source."""
-        waiting: dict[fx.Node, Tensor] = {}
-        found: list[Tensor] = []
+
+        def through(node: fx.Node, rows: Tensor) -> Tensor:
+            for step, shape in reversed(self.steps[node]):
+                rows = _pull_step(step, rows, shape)
+            return rows
+
+        shaped = rows.reshape(len(rows), *self.shapes[self.end][1:])
+        pairs = zip(self.sources, self.walk_back(shaped, through), strict=True)
+        return tuple(
+            rows.new_zeros(len(rows), prod(self.shapes[node]))
+            if part is None
+            else part.reshape(len(rows), -1)
+            for node, part in pairs
+        )
+
+    def walk_back(self, rows: Any, through: Callable[[fx.Node, Any], Any]) -> list[Any]:
+        """Rows of the result as rows of each source, None of one that is not read; `through` takes
+        them through a node that reads one tensor."""
+        waiting: dict[fx.Node, Any] = {self.end: rows}
+        found: list[Any] = []
+
+        def add(node: Any, rows: Any) -> None:
+            if node.op != "get_attr":
+                waiting[node] = waiting[node] + rows if node in waiting else rows
+
         for node in reversed(self.module.graph.nodes):
-            if node.op == "output":
-                end = node.args[0]
-                waiting[end] = rows.reshape(len(rows), *self.shapes[end][1:])
-            elif node.op == "placeholder":
-                none = rows.new_zeros(len(rows), *self.shapes[node][1:])
-                found.insert(0, waiting.get(node, none).reshape(len(rows), -1))
+            if node.op == "placeholder":
+                found.insert(0, waiting.get(node))
             elif node.op == "call_module" and node in waiting:
-                self._pull_through(node, waiting)
-        return tuple(found)
-
-    def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Tensor]) -> None:
-        rows = waiting.pop(node)
-        sign = SIGNS.get(kind(node) or "")
-        if sign is not None:
-            first, second = node.args
-            _add(waiting, first, rows)
-            _add(waiting, second, rows if sign > 0 else -rows)
-            return
-        for step, shape in reversed(self.steps[node]):
-            rows = _pull_step(step, rows, shape)
-        _add(waiting, node.args[0], rows)
-
-
-def _add(waiting: dict[fx.Node, Tensor], node: Any, rows: Tensor) -> None:
-    if node.op != "get_attr":
-        waiting[node] = waiting[node] + rows if node in waiting else rows
+                rows, sign = waiting.pop(node), SIGNS.get(kind(node) or "")
+                if sign is None:
+                    add(node.args[0], through(node, rows))
+                    continue
+                add(node.args[0], rows)
+                add(node.args[1], rows if sign > 0 else -rows)
+        return found
 
 
 class _Forward(fx.Interpreter):
@@ -182,9 +196,14 @@ def _all_known(module: fx.GraphModule) -> bool:
     return True
 
 
+def amid_zeros(convolution: Any) -> bool:
+    """Whether a convolution pads with zeros, and says with how many."""
+    return isinstance(convolution.padding, tuple) and convolution.padding_mode == "zeros"
+
+
 def _known(step: nn.Module) -> bool:
     if isinstance(step, _CONVOLUTIONS):
-        return isinstance(step.padding, tuple) and step.padding_mode == "zeros"
+        return amid_zeros(step)
     if isinstance(step, _NORMS):
         return not step.training and step.track_running_stats and step.affine
     return isinstance(step, nn.AvgPool2d) or is_padding(step)

@@ -9,13 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from fgp_vnn.network.maps.batched import amid_zeros, is_padding, pads
 from fgp_vnn.network.maps.kinds import kind
 
 
 def filter_matrices(
-    module: fx.GraphModule,
-    end: fx.Node,
-    stops: Mapping[fx.Node, int],
+    module: fx.GraphModule, end: fx.Node, stops: Mapping[fx.Node, int]
 ) -> dict[int, Tensor] | None:
     """The matrix [outputs, n_s] of each source of an affine map, every entry a single weight.
 
@@ -54,9 +53,9 @@ def convolution_matrix(module: nn.Module, shape: tuple[int, ...]) -> Tensor | No
     most. None for what is no convolution padded with zeros.
     """
     *before, last = module if isinstance(module, nn.Sequential) else [module]
-    if not isinstance(last, nn.Conv1d | nn.Conv2d | nn.Conv3d) or not _with_zeros(before, last):
+    if not isinstance(last, nn.Conv1d | nn.Conv2d | nn.Conv3d) or not amid_zeros(last):
         return None
-    if len(shape) != last.weight.dim() or shape[0] != 1:
+    if not all(map(is_padding, before)) or len(shape) != last.weight.dim() or shape[0] != 1:
         return None
     inputs = prod(shape)
     places = _places(before, last, shape)  # [channels, outputs of a channel, kernel]
@@ -72,18 +71,11 @@ def convolution_matrix(module: nn.Module, shape: tuple[int, ...]) -> Tensor | No
     return matrix.reshape(-1, inputs + 1)[:, 1:].contiguous()  # the padding's column is dropped
 
 
-def _with_zeros(before: list[Any], convolution: Any) -> bool:
-    known = nn.ConstantPad1d | nn.ConstantPad2d | nn.ConstantPad3d
-    if not all(isinstance(step, known) and step.value == 0 for step in before):
-        return False
-    return isinstance(convolution.padding, tuple) and convolution.padding_mode == "zeros"
-
-
 def _places(before: list[Any], convolution: Any, shape: tuple[int, ...]) -> Tensor:
     """Which input each place of the filter lies on, counted from 1; 0 is padding."""
     numbers = torch.arange(1, prod(shape) + 1).reshape(shape)
     for step in before:
-        numbers = nn.functional.pad(numbers, step.padding)
+        numbers = nn.functional.pad(numbers, pads(step))
     around = [width for width in reversed(convolution.padding) for _ in range(2)]
     numbers = nn.functional.pad(numbers, around)[0]
     rank = len(convolution.kernel_size)

@@ -71,12 +71,7 @@ class Operator(AffineMap):
     def counting(self) -> Operator:
         """A map whose magnitude is a number of terms: those that are not 0, in place of their
         absolute values."""
-        return replace(
-            self,
-            absolute=_copied(
-                self.absolute, lambda t: t.ne(0).to(t.dtype) if t.is_floating_point() else t
-            ),
-        )
+        return replace(self, absolute=_copied(self.absolute, _ones))
 
     @cached_property
     def _losses(self) -> Losses:

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, fx, nn
 
 from fgp_vnn.network.maps.batched import (
-    SIGNS,
     Batched,
     Shape,
     is_padding,
@@ -45,7 +44,7 @@ class Patches(NamedTuple):
         """Height and width of a window."""
         return self.rows.shape[2], self.rows.shape[3]
 
-    def plus(self, other: Patches) -> Patches:
+    def __add__(self, other: Patches) -> Patches:  # type: ignore[override]
         """The sum, in a window that holds both."""
         if self.step != other.step:
             raise AssertionError("two ways to one plane have the same step")
@@ -56,6 +55,9 @@ class Patches(NamedTuple):
         last = [max(a, b) for a, b in zip(*ends, strict=True)]
         size = (last[0] - first[0], last[1] - first[1])
         return Patches(self._within(first, size) + other._within(first, size), self.step, first)
+
+    def __neg__(self) -> Patches:
+        return self._replace(rows=-self.rows)
 
     def _within(self, first: Pair, size: Pair) -> Tensor:
         before = [a - b for a, b in zip(self.first, first, strict=True)]
@@ -88,7 +90,8 @@ class Windows:
 
     def __call__(self, vector: Tensor) -> Tensor:
         """The entries of a vector [..., n] over the plane, [places, 1, entries of a window]."""
-        plane = self._pad(vector.reshape(self._plane))
+        (top, left), (bottom, right) = self._before, self._after
+        plane = nn.functional.pad(vector.reshape(self._plane), [left, right, top, bottom])
         return plane.reshape(-1)[self._index].unsqueeze(1)
 
     def write(self, rows: Tensor) -> Tensor:
@@ -98,10 +101,6 @@ class Windows:
         (top, left), (_, height, width) = self._before, self._plane
         plane = wide.reshape(*rows.shape[:2], *self._wide)
         return plane[..., top : top + height, left : left + width].flatten(2)
-
-    def _pad(self, plane: Tensor) -> Tensor:
-        (top, left), (bottom, right) = self._before, self._after
-        return nn.functional.pad(plane, [left, right, top, bottom])
 
 
 def _convolved(module: Any, patch: Patches) -> Patches:
@@ -180,15 +179,8 @@ class PatchMap:
     @property
     def planes(self) -> tuple[Shape, ...]:
         """The plane [channels, height, width] of each source, and last that of the result."""
-        nodes = self._batched.module.graph.nodes
-        read = [self._batched.shapes[node][1:] for node in nodes if node.op == "placeholder"]
-        return *read, self._batched.shapes[self._end][1:]
-
-    @property
-    def _end(self) -> fx.Node:
-        output = next(n for n in self._batched.module.graph.nodes if n.op == "output")
-        end: fx.Node = output.args[0]
-        return end
+        ends = (*self._batched.sources, self._batched.end)
+        return tuple(self._batched.shapes[node][1:] for node in ends)
 
     def known(self) -> bool:
         """Whether all is planes, and all that is done to them has a rule."""
@@ -205,32 +197,18 @@ class PatchMap:
 
     def pull(self, patch: Patches, places: Tensor) -> tuple[Patches | None, ...]:
         """Patches over the result, as patches over each source; None over one that is not read."""
-        waiting: dict[fx.Node, Patches] = {self._end: patch}
-        found: list[Patches | None] = []
-        for node in reversed(self._batched.module.graph.nodes):
-            if node.op == "placeholder":
-                found.insert(0, waiting.get(node))
-            elif node.op == "call_module" and node in waiting:
-                self._pull_through(node, waiting, places)
-        return tuple(found)
 
-    def _pull_through(self, node: fx.Node, waiting: dict[fx.Node, Patches], places: Tensor) -> None:
-        patch = waiting.pop(node)
-        sign = SIGNS.get(kind(node) or "")
-        if sign is not None:
-            first, second = node.args
-            _add(waiting, first, patch)
-            _add(waiting, second, patch if sign > 0 else patch._replace(rows=-patch.rows))
-            return
-        source: Any = node.args[0]
-        steps = self._batched.steps[node]
-        for number, (step, shape) in reversed(list(enumerate(steps))):
-            rule = _rule(step)
-            patch = patch if rule is None else rule(step, patch)  # None is an Identity
-            # What lies outside of a source is left to its windows, which are 0 there.
-            if number or source.op != "placeholder":
-                patch = _cut(patch, places, shape[1:])
-        _add(waiting, source, patch)
+        def through(node: fx.Node, patch: Patches) -> Patches:
+            steps, inner = self._batched.steps[node], node.args[0] not in self._batched.sources
+            for number, (step, shape) in reversed(list(enumerate(steps))):
+                rule = _rule(step)
+                patch = patch if rule is None else rule(step, patch)  # None is an Identity
+                # What lies outside of a source is left to its windows, which are 0 there.
+                if number or inner:
+                    patch = _cut(patch, places, shape[1:])
+            return patch
+
+        return tuple(self._batched.walk_back(patch, through))
 
 
 def _cut(patch: Patches, places: Tensor, plane: Shape) -> Patches:
@@ -243,8 +221,3 @@ def _cut(patch: Patches, places: Tensor, plane: Shape) -> Patches:
         sides.append((at >= 0) & (at < plane[1 + axis]))  # [places, size]
     mask = sides[0].unsqueeze(-1) & sides[1].unsqueeze(-2)  # [places, height, width]
     return patch._replace(rows=patch.rows * mask[:, None, :, :, None])
-
-
-def _add(waiting: dict[fx.Node, Patches], node: Any, patch: Patches) -> None:
-    if node.op != "get_attr":
-        waiting[node] = waiting[node].plus(patch) if node in waiting else patch

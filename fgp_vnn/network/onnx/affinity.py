@@ -26,21 +26,22 @@ class _Rule:
 
     varying: frozenset[int] = frozenset({0})
     offsets: frozenset[int] = frozenset()
+    factors: frozenset[int] = frozenset()  # constants that values are multiplied or padded by
     product: bool = False  # of operands 0 and 1: only one of them may vary
 
 
 _MOVE = _Rule()  # rearranges, repeats or sums entries of its first operand
 _SUM = _Rule(varying=_EVERY, offsets=_EVERY)
-_CONVOLUTION = _Rule(offsets=frozenset({2}))
+_CONVOLUTION = _Rule(offsets=frozenset({2}), factors=frozenset({1}))
 
 AFFINE: dict[str, _Rule] = {
     "Add": _SUM,
     "AveragePool": _MOVE,
-    "BatchNormalization": _Rule(offsets=frozenset({2, 3})),
+    "BatchNormalization": _Rule(offsets=frozenset({2, 3}), factors=frozenset({1})),
     "Concat": _SUM,
     "Conv": _CONVOLUTION,
     "ConvTranspose": _CONVOLUTION,
-    "Div": _MOVE,
+    "Div": _Rule(factors=frozenset({1})),
     "Gather": _MOVE,
     "Gemm": _Rule(varying=frozenset({0, 1, 2}), offsets=frozenset({2}), product=True),
     "GlobalAveragePool": _MOVE,
@@ -48,7 +49,7 @@ AFFINE: dict[str, _Rule] = {
     "MatMul": _Rule(varying=frozenset({0, 1}), product=True),
     "Mul": _Rule(varying=frozenset({0, 1}), product=True),
     "Neg": _MOVE,
-    "Pad": _MOVE,
+    "Pad": _Rule(factors=frozenset({2})),
     "ReduceMean": _MOVE,
     "ReduceSum": _MOVE,
     "Reshape": _MOVE,
@@ -102,7 +103,7 @@ def absolute_part(graph: Graph) -> Graph:
     """
 
     def edit(result: Graph, node: NodeProto, rule: _Rule) -> None:
-        values = rule.varying | rule.offsets | _FACTORS.get(node.op_type, frozenset())
+        values = rule.varying | rule.offsets | rule.factors
         for i, name in enumerate(node.input):
             if i in values and name in graph.constants:
                 # BatchNormalization subtracts its mean, operand 3.
@@ -130,10 +131,3 @@ def _edited(graph: Graph, edit: Callable[[Graph, NodeProto, _Rule], None]) -> Gr
 
 
 _UNSIGNED = {"Sub": "Add", "Neg": "Identity"}
-_FACTORS = {
-    "BatchNormalization": frozenset({1, 2, 3}),
-    "Conv": frozenset({1, 2}),
-    "ConvTranspose": frozenset({1, 2}),
-    "Div": frozenset({1}),
-    "Pad": frozenset({2}),
-}

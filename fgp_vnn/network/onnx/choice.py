@@ -12,10 +12,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.base.program import nodes_in
+from fgp_vnn.network.onnx.edits import Edit
+from fgp_vnn.network.onnx.graph import inputs_of, needed_nodes
 
 Chosen = int | str | Sequence[int | str]  # one, several, or "all"
 Example = Any  # an array, a tuple of one array for each input, or arrays by names of inputs
@@ -32,23 +33,21 @@ class Choice:
 
 def with_one_input_and_output(model: ModelProto, choice: Choice) -> ModelProto:
     """The model with one input and one output; itself, if it is of that form already."""
-    stored = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in stored]
+    inputs = inputs_of(model.graph)
     outputs = list(model.graph.output)
     varying = _picked(inputs, choice.inputs, "input")
     counted = _picked(outputs, choice.outputs, "output")
     examples = _examples(inputs, choice.example)
-    shapes = {value.name: _shape(value, examples.get(value.name)) for value in inputs}
+    shapes = {value.name: shape_of(value, examples.get(value.name)) for value in inputs}
     single = len(inputs) == len(outputs) == 1
     if single and not _open(inputs[0]):
         return model
     result: ModelProto = ModelProto.FromString(model.SerializeToString())
     graph = result.graph
-    taken = {name for node in nodes_in(graph) for name in (*node.input, *node.output)}
-    writer = _Writer(graph, taken | {value.name for value in (*inputs, *outputs)})
-    writer.outputs(counted)
-    writer.prune()
-    writer.inputs(inputs, varying, shapes, examples)
+    _keep_outputs(graph, counted)
+    _prune(graph)
+    _join_inputs(graph, {value.name: shapes[value.name] for value in varying})
+    _fix_inputs(graph, [value for value in inputs if value not in varying], shapes, examples)
     return result
 
 
@@ -97,7 +96,7 @@ def _open(value: ValueInfoProto) -> bool:
     return not tensor.HasField("shape") or any(d.dim_value <= 0 for d in tensor.shape.dim[1:])
 
 
-def _shape(value: ValueInfoProto, example: Any | None) -> tuple[int, ...]:
+def shape_of(value: ValueInfoProto, example: Any | None = None) -> tuple[int, ...]:
     """The shape of one input; sizes that are open are those of the example, the batch is 1."""
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
@@ -120,98 +119,62 @@ def _shape(value: ValueInfoProto, example: Any | None) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-class _Writer:
-    """Changes the ends of a graph in place."""
+def _keep_outputs(graph: GraphProto, counted: list[ValueInfoProto]) -> None:
+    """Keep these outputs only, one behind the other if they are several."""
+    edit, kept = Edit(graph), counted
+    if len(counted) > 1:
+        parts = [edit.put("Reshape", value.name, [1, -1]) for value in counted]
+        kind = counted[0].type.tensor_type.elem_type
+        kept = [helper.make_tensor_value_info(edit.put("Concat", *parts, axis=1), kind, None)]
+    del graph.output[:]
+    graph.output.extend(kept)
+    graph.node.extend(edit.nodes)
 
-    def __init__(self, graph: Any, taken: set[str]) -> None:
-        self._graph = graph
-        self._taken = taken
 
-    def outputs(self, counted: list[ValueInfoProto]) -> None:
-        """Keep these outputs only, one behind the other if they are several."""
-        kept = [ValueInfoProto.FromString(value.SerializeToString()) for value in counted]
-        del self._graph.output[:]
-        if len(kept) == 1:
-            self._graph.output.append(kept[0])
-            return
-        flat = self._constant(np.asarray([1, -1], dtype=np.int64))
-        parts = [self._fresh("part") for _ in kept]
-        for value, part in zip(kept, parts, strict=True):
-            self._graph.node.append(helper.make_node("Reshape", [value.name, flat], [part]))
-        joined = self._fresh("joined")
-        self._graph.node.append(helper.make_node("Concat", parts, [joined], axis=1))
-        kind = kept[0].type.tensor_type.elem_type
-        self._graph.output.append(helper.make_tensor_value_info(joined, kind, None))
+def _prune(graph: GraphProto) -> None:
+    """Drop the nodes that no output needs, unless some hold graphs of their own."""
+    if any(a.type in (a.GRAPH, a.GRAPHS) for node in graph.node for a in node.attribute):
+        return
+    kept = needed_nodes(list(graph.node), (value.name for value in graph.output))
+    del graph.node[:]
+    graph.node.extend(kept)
 
-    def prune(self) -> None:
-        """Drop the nodes that no output needs, unless some hold graphs of their own."""
-        nodes: list[NodeProto] = list(self._graph.node)
-        if any(a.type in (a.GRAPH, a.GRAPHS) for node in nodes for a in node.attribute):
-            return
-        needed = {value.name for value in self._graph.output}
-        kept = []
-        for node in reversed(nodes):
-            if needed.intersection(node.output):
-                needed.update(node.input)
-                kept.append(node)
-        del self._graph.node[:]
-        self._graph.node.extend(kept[::-1])
 
-    def inputs(
-        self,
-        inputs: list[ValueInfoProto],
-        varying: list[ValueInfoProto],
-        shapes: Mapping[str, tuple[int, ...]],
-        examples: Mapping[str, Any],
-    ) -> None:
-        """Let these inputs vary, as one; the others are constants."""
-        names = {value.name for value in inputs}
-        listed = [v for v in self._graph.input if v.name not in names]  # initialisers
-        del self._graph.input[:]
-        for value in inputs:
-            if value not in varying:
-                self._fix(value, shapes[value.name], examples.get(value.name))
-        if len(varying) == 1:
-            name = varying[0].name
-            kind = varying[0].type.tensor_type.elem_type
-            first = helper.make_tensor_value_info(name, kind, shapes[name])
-        else:
-            first = self._split({value.name: shapes[value.name] for value in varying})
-        self._graph.input.extend([first, *listed])
-
-    def _fix(self, value: ValueInfoProto, shape: tuple[int, ...], example: Any | None) -> None:
+def _fix_inputs(
+    graph: GraphProto,
+    fixed: list[ValueInfoProto],
+    shapes: Mapping[str, tuple[int, ...]],
+    examples: Mapping[str, Any],
+) -> None:
+    """Make these inputs constants, with the values of the examples."""
+    for value in fixed:
+        name, example = value.name, examples.get(value.name)
         if example is None:
-            raise InputError(f"input {value.name!r} does not vary, and x does not give its value")
-        if example.size != prod(shape):
-            raise InputError(f"input {value.name!r} does not vary, but x gives it many values")
+            raise InputError(f"input {name!r} does not vary, and x does not give its value")
+        if example.size != prod(shapes[name]):
+            raise InputError(f"input {name!r} does not vary, but x gives it many values")
         kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        array = example.reshape(shape).astype(kind)
-        self._graph.initializer.append(numpy_helper.from_array(array, value.name))
+        array = example.reshape(shapes[name]).astype(kind)
+        graph.initializer.append(numpy_helper.from_array(array, name))
 
-    def _split(self, shapes: Mapping[str, tuple[int, ...]]) -> ValueInfoProto:
-        """One input that holds several, one behind the other."""
-        name, start, nodes = self._fresh("inputs"), 0, []
+
+def _join_inputs(graph: GraphProto, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Let the inputs of these names vary, as one that holds them one behind the other."""
+    kinds = {value.name: value.type.tensor_type.elem_type for value in inputs_of(graph)}
+    constants = {tensor.name for tensor in graph.initializer}
+    listed = [value for value in graph.input if value.name in constants]
+    edit = Edit(graph)
+    if len(shapes) == 1:
+        ((name, shape),) = shapes.items()
+        first = helper.make_tensor_value_info(name, kinds[name], shape)
+    else:
+        name, start = edit.fresh("inputs"), 0
         for target, shape in shapes.items():
-            size = prod(shape)
-            places = self._constant(np.arange(start, start + size))
-            part = self._fresh("part")
-            sizes = self._constant(np.asarray(shape, dtype=np.int64))
-            nodes.append(helper.make_node("Gather", [name, places], [part], axis=1))
-            nodes.append(helper.make_node("Reshape", [part, sizes], [target]))
-            start += size
-        later = list(self._graph.node)
-        del self._graph.node[:]
-        self._graph.node.extend([*nodes, *later])
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, start))
-
-    def _constant(self, array: Any) -> str:
-        name = self._fresh("constant")
-        self._graph.initializer.append(numpy_helper.from_array(array, name))
-        return name
-
-    def _fresh(self, hint: str) -> str:
-        count = 0
-        while (name := f"{hint}_{count}") in self._taken:
-            count += 1
-        self._taken.add(name)
-        return name
+            places = np.arange(start, start + prod(shape))
+            edit.put("Reshape", edit.put("Gather", name, places, axis=1), shape, output=target)
+            start += prod(shape)
+        first = helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, start))
+    nodes = [*edit.nodes, *graph.node]
+    del graph.input[:], graph.node[:]
+    graph.input.extend([first, *listed])
+    graph.node.extend(nodes)

@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, version_converter
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.explicit import explicit, pad_with_zeros
-from fgp_vnn.network.onnx.fold import fold, probe, prober
+from fgp_vnn.network.onnx.fold import fold, prober
 from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label, make_node
 from fgp_vnn.network.onnx.interpolate import interpolated
 
@@ -54,7 +54,9 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
 def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     given = attributes(node)
     if node.op_type in _RESHAPES:
-        return [_reshape(graph, node.input[0], node.output[0])]
+        shape = np.asarray(graph.shape(node.output[0]), dtype=np.int64)
+        operands = [node.input[0], graph.constant(shape, "shape")]
+        return [make_node("Reshape", operands, node.output[0])]
     if node.op_type == "Dropout":
         return [make_node("Identity", node.input[:1], node.output[0])]
     if node.op_type == "Cast" and given["to"] in (TensorProto.FLOAT, TensorProto.DOUBLE):
@@ -65,14 +67,9 @@ def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
         return _pad(graph, node, given)
     if node.op_type in ("Resize", "Upsample") and given.get("mode", b"nearest") != b"nearest":
         return interpolated(graph, node, given)
-    if node.op_type in _REARRANGED and _rearranges(graph, node):
+    if node.op_type in _REARRANGED and graph.fixed_but_first(node):
         return _rearranged(graph, node)
     return explicit(graph, node, given)
-
-
-def _reshape(graph: Graph, source: str, target: str) -> NodeProto:
-    shape = np.asarray(graph.shape(target), dtype=np.int64)
-    return make_node("Reshape", [source, graph.constant(shape, "shape")], target)
 
 
 def axes_of(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[int]:
@@ -105,10 +102,10 @@ def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto
     source, target = node.input[0], node.output[0]
     if given.get("mode", b"constant") != b"constant":
         return _rearranged(graph, node)
-    if not all(name in graph.constants for name in node.input[1:] if name):
+    if not graph.fixed_but_first(node):
         raise UnsupportedError(f"{label(node)} has pads or a value that are not constant")
     shape = graph.shape(source)
-    ((edges, _),) = probe(graph, node, np.zeros(shape))
+    (edges,) = prober(graph, node)(np.zeros(shape))
     padded = graph.fresh("padded") if edges.any() else target
     pads = _all_pads(graph, node, given, len(shape))
     result = [pad_with_zeros(graph, source, pads, padded)]
@@ -129,11 +126,6 @@ def _all_pads(graph: Graph, node: NodeProto, given: dict[str, Any], rank: int) -
         result[axis] = int(pads[i])
         result[rank + axis] = int(pads[len(axes) + i])
     return result
-
-
-def _rearranges(graph: Graph, node: NodeProto) -> bool:
-    """Whether a node only moves entries: not if it reads where to from data."""
-    return all(name in graph.constants for name in node.input[1:] if name)
 
 
 def _rearranged(graph: Graph, node: NodeProto) -> list[NodeProto]:
@@ -162,20 +154,27 @@ def _indices(graph: Graph, node: NodeProto) -> list[tuple[Array, str]]:
 def _cut_softmax(graph: Graph) -> str | None:
     """Drop a softmax over all outputs at the end: it keeps their order. One that leaves entries out
     stays: minus infinity, which its mask gives them, has no bounds without it."""
-    makers = {name: node for node in graph.nodes for name in node.output}
+    makers = graph.makers
     node = makers.get(graph.output)
     while node is not None and node.op_type in {"Identity", *_RESHAPES}:
         node = makers.get(node.input[0])
     if node is None or node.op_type not in ("Softmax", "LogSoftmax"):
         return None
-    shape = graph.shape(node.input[0])
-    axis = attributes(node).get("axis", -1 if graph.opset >= 13 else 1) % len(shape)
-    covered = shape[axis : axis + 1] if graph.opset >= 13 else shape[axis:]
-    if prod(covered) != prod(shape) or _reads_infinity(graph, makers.get(node.input[0])):
+    before, _, behind = softmax_sizes(graph, node)
+    if before * behind != 1 or _reads_infinity(graph, makers.get(node.input[0])):
         return None
     graph.output = node.input[0]
     graph.prune()
     return str(node.op_type)
+
+
+def softmax_sizes(graph: Graph, node: NodeProto) -> tuple[int, int, int]:
+    """How many entries lie before, along and behind the axes that a softmax runs over: one axis
+    since opset 13, all from one on before."""
+    shape, new = graph.shape(node.input[0]), graph.opset >= 13
+    axis = attributes(node).get("axis", -1 if new else 1) % len(shape)
+    end = axis + 1 if new else len(shape)
+    return prod(shape[:axis]), prod(shape[axis:end]), prod(shape[end:])
 
 
 def _reads_infinity(graph: Graph, node: NodeProto | None) -> bool:

@@ -7,16 +7,17 @@ can write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from fgp_vnn.network.onnx.graph import Graph, attributes, make_node
+from fgp_vnn.network.onnx.graph import Graph, attributes
 from fgp_vnn.network.onnx.piecewise_choices import COMPARISONS, PiecewiseChoices
-from fgp_vnn.network.onnx.writer import Writer
+from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
+Given = dict[str, Any]  # attributes
 Makers = Mapping[str, NodeProto]  # the node that each tensor is the output of
 
 
@@ -25,55 +26,46 @@ def write_conditions(graph: Graph) -> None:
     variables, makers = graph.variables(), graph.makers
     choices = PiecewiseChoices(graph, makers)
 
-    def rule(node: NodeProto) -> list[NodeProto] | None:
-        if not variables & {*node.input[: 1 if node.op_type == "Where" else None]}:
-            return None
-        writer = Writer(graph)
-        if node.op_type == "Where":
-            result = _chosen(writer, node, makers, choices)
-        elif node.op_type == "Cast" and attributes(node)["to"] == TensorProto.BOOL:
-            result = _holds(writer, node.input[0], makers)
-        elif node.op_type in _RULES:
-            result = _RULES[node.op_type](writer, node)
-        else:
-            return None
-        return [*writer.nodes, make_node("Identity", [result], node.output[0])]
+    def where(w: Writer, node: NodeProto, given: Given) -> str | None:
+        return _chosen(w, node, makers, choices) if node.input[0] in variables else None
 
-    graph.replace(rule)
-    graph.skip_copies()
+    def cast(w: Writer, node: NodeProto, given: Given) -> str | None:
+        return _holds(w, node.input[0], makers) if given["to"] == TensorProto.BOOL else None
+
+    write_by_rules(graph, {**_RULES, "Cast": cast, "Where": where})
     graph.prune()
 
 
-def _compared(w: Writer, node: NodeProto) -> str:
+def _compared(w: Writer, node: NodeProto, given: Given) -> str:
     sign, equal = COMPARISONS[node.op_type]
     a, b = node.input[::sign]
     return w.curve("Step", w.add(a, b, "Sub"), equal=int(equal))
 
 
-def _equal(w: Writer, node: NodeProto) -> str:
+def _equal(w: Writer, node: NodeProto, given: Given) -> str:
     """1 - [a > b] - [b > a]."""
     a, b = node.input
     above, below = (w.curve("Step", w.add(*pair, "Sub")) for pair in ((a, b), (b, a)))
     return w.add(1.0, w.add(above, below), "Sub")
 
 
-def _not(w: Writer, node: NodeProto) -> str:
+def _not(w: Writer, node: NodeProto, given: Given) -> str:
     return w.add(1.0, node.input[0], "Sub")
 
 
-def _and(w: Writer, node: NodeProto) -> str:
+def _and(w: Writer, node: NodeProto, given: Given) -> str:
     """relu(a + b - 1)."""
     both = w.add(w.add(_number(w, node.input[0]), _number(w, node.input[1])), 1.0, "Sub")
     return w.curve("Relu", both)
 
 
-def _or(w: Writer, node: NodeProto) -> str:
+def _or(w: Writer, node: NodeProto, given: Given) -> str:
     """1 - relu(1 - a - b)."""
     both = w.add(_number(w, node.input[0]), _number(w, node.input[1]))
     return w.add(1.0, w.curve("Relu", w.add(1.0, both, "Sub")), "Sub")
 
 
-def _never(w: Writer, node: NodeProto) -> str:
+def _never(w: Writer, node: NodeProto, given: Given) -> str:
     """IsInf and IsNaN, which hold for no real number."""
     return w.graph.constant(np.zeros(w.shape(node.input[0]), dtype=bool), "never")
 
@@ -86,7 +78,7 @@ def _holds(w: Writer, name: str, makers: Makers) -> str:
     return w.add(above, below)
 
 
-_RULES: dict[str, Callable[[Writer, NodeProto], str]] = {
+_RULES: dict[str, Rule] = {
     **dict.fromkeys(COMPARISONS, _compared),
     "And": _and,
     "Equal": _equal,

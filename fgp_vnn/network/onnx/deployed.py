@@ -17,9 +17,10 @@ from torch import Tensor
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.graph import Graph, attributes, label
-from fgp_vnn.network.onnx.normal_form import Absolute, absolute_maps
+from fgp_vnn.network.onnx.normal_form import programs
 from fgp_vnn.network.onnx.read import read_graph
 from fgp_vnn.network.onnx.roundings import LARGEST, PRODUCTS, SUMS, Loss, deviations, losses_of
 
@@ -36,7 +37,7 @@ _KINDS = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.B
 class Deployment:
     """For each map of a network, its terms, and what happens to each of them."""
 
-    terms: tuple[Absolute, ...]
+    terms: tuple[Operator, ...]  # whose `magnitude` adds up what the file's operators add up
     losses: tuple[Loss, ...]
 
     def error(self, index: int, sizes: Sequence[Tensor]) -> Tensor:
@@ -44,7 +45,7 @@ class Deployment:
 
         Raises UnsupportedError where a sum may overflow.
         """
-        loss, program = self.losses[index], self.terms[index].terms
+        loss, program = self.losses[index], self.terms[index]
         terms = program.magnitude(sizes).reshape(-1)
         if not (loss.bounded and bool((terms < LARGEST).all())):
             raise UnsupportedError("float32 may overflow, or a sum is too long to bound its error")
@@ -53,7 +54,7 @@ class Deployment:
 
     @property
     def sources(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(absolute.terms.sources for absolute in self.terms)
+        return tuple(program.sources for program in self.terms)
 
 
 def read_deployment(path: Path | str) -> Deployment:
@@ -63,10 +64,10 @@ def read_deployment(path: Path | str) -> Deployment:
     graph = read_graph(model)
     if clean_graph(graph) is not None:
         raise UnsupportedError("float32 semantics do not cover a softmax, which can make ties")
-    maps = absolute_maps(graph)
+    maps, ends = programs(graph)
     _check_factors(graph)
     lost = losses_of(graph)
-    return Deployment(tuple(maps), tuple(lost[m.end] for m in maps))
+    return Deployment(tuple(maps), tuple(lost[end] for end in ends))
 
 
 def _check_factors(graph: Graph) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.fold import probe
+from fgp_vnn.network.onnx.fold import prober
 from fgp_vnn.network.onnx.graph import Graph, label, make_node
 from fgp_vnn.network.onnx.windows import check_pool, extents, padding
 
@@ -67,7 +67,7 @@ def _average(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeP
         strides=strides,
         dilations=dilations,
     )
-    ((inside, _),), ((share, _),) = (probe(graph, n, np.ones(shape)) for n in (total, node))
+    (inside,), (share,) = (prober(graph, n)(np.ones(shape)) for n in (total, node))
     if not (inside > 0).all():
         raise UnsupportedError(f"{label(node)} has windows outside of the image")
     counted = graph.constant(np.rint(inside / share).astype(np.float64), "counted")

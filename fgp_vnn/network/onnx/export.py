@@ -22,7 +22,7 @@ from torch.jit._trace import TracerWarning
 
 from fgp_vnn.base.errors import OutOfMemoryError, UnsupportedError, memory_errors, one_line
 from fgp_vnn.base.program import open_program
-from fgp_vnn.network.onnx.runs import Arguments, flat
+from fgp_vnn.network.onnx.runs import Arguments, call, flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +88,7 @@ class _Flat(nn.Module):
         self._keywords = arguments.keywords
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        if self._keywords:
-            result = self.module(**dict(zip(self._keywords, values, strict=True)))
-        else:
-            result = self.module(*values)
-        return tuple(tensor for _, tensor in flat(result))
+        return tuple(tensor for _, tensor in flat(call(self.module, self._keywords, values)))
 
 
 def _traced(module: nn.Module, values: tuple[Tensor, ...], arguments: Arguments) -> bytes:

@@ -58,12 +58,6 @@ def prober(graph: Graph, node: NodeProto) -> Callable[[Array], list[Array]]:
     ]
 
 
-def probe(graph: Graph, node: NodeProto, value: Array) -> list[tuple[Array, str]]:
-    """The outputs of a node, each with its name, if its first operand had the value given."""
-    names = [name for name in node.output if name]
-    return list(zip(prober(graph, node)(value), names, strict=True))
-
-
 def _shape_of(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     """A Shape or Size node of a tensor whose shape is known is a constant."""
     if node.op_type not in ("Shape", "Size") or node.input[0] not in graph.shapes:

@@ -47,6 +47,16 @@ class Graph:
             raise UnsupportedError(f"the shape of tensor {name!r} cannot be told from the file")
         return self.shapes[name]
 
+    def uniform(self, name: str, other: str) -> float | None:
+        """The number that all entries of a constant are, if it is broadcast to the shape of the
+        other tensor."""
+        array = self.constants.get(name)
+        if array is None or not array.size or (array != array.flat[0]).any():
+            return None
+        shape = self.shape(other)
+        fits = np.broadcast_shapes(array.shape, shape) == shape
+        return float(array.flat[0]) if fits else None
+
     def constant(self, array: Any, hint: str = "constant") -> str:
         """Add a constant under a name that nothing else has, and return that name."""
         name = self.fresh(hint)
@@ -69,6 +79,10 @@ class Graph:
                 found.update(node.output)
         return found
 
+    def fixed_but_first(self, node: NodeProto) -> bool:
+        """Whether all operands of a node but the first are constants."""
+        return all(name in self.constants for name in node.input[1:] if name)
+
     @property
     def makers(self) -> dict[str, NodeProto]:
         """The node that computes each tensor."""
@@ -76,13 +90,8 @@ class Graph:
 
     def prune(self) -> None:
         """Drop the nodes that the output does not need."""
-        needed = {self.output}
-        kept = []
-        for node in reversed(self.nodes):
-            if needed.intersection(node.output):
-                needed.update(node.input)
-                kept.append(node)
-        self.nodes = kept[::-1]
+        self.nodes = needed_nodes(self.nodes, [self.output])
+        needed = {self.output, *(name for node in self.nodes for name in node.input)}
         self.constants = {name: a for name, a in self.constants.items() if name in needed}
 
     def model(self, *, declared: Collection[str] = (), single: bool = False) -> ModelProto:
@@ -152,6 +161,22 @@ class Graph:
             replacement = rule(node)
             result.extend([node] if replacement is None else replacement)
         self.nodes = result
+
+
+def inputs_of(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """The inputs of a file's graph, without the constants that older files list there too."""
+    constants = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in constants]
+
+
+def needed_nodes(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> list[NodeProto]:
+    """The nodes that the outputs depend on, in their order."""
+    needed, kept = {*outputs}, []
+    for node in reversed(nodes):
+        if needed.intersection(node.output):
+            needed.update(node.input)
+            kept.append(node)
+    return kept[::-1]
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:

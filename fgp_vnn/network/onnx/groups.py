@@ -18,7 +18,7 @@ ABSENT = -1  # in place of an index
 
 
 def reduction_groups(graph: Graph, node: NodeProto, given: dict[str, Any]) -> Array:
-    """Flat indices [members, results] of what a ReduceMax or ReduceMin runs over."""
+    """Flat indices [members, results] of what a reduction runs over."""
     shape = graph.shape(node.input[0])
     axes = axes_of(graph, node, given)
     kept = [axis for axis in range(len(shape)) if axis not in axes]

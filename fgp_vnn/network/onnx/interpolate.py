@@ -24,7 +24,7 @@ def interpolated(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[N
         raise UnsupportedError(f"{label(node)} is supported in the modes nearest and linear only")
     if given.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
         raise UnsupportedError(f"{label(node)} crops, which is supported in the mode nearest only")
-    if not all(name in graph.constants for name in node.input[1:] if name):
+    if not graph.fixed_but_first(node):
         raise UnsupportedError(f"{label(node)} has scales or sizes that are not constant")
     matrices = _matrices(graph, node)
     result, name = [], node.input[0]

@@ -10,17 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import (
-    GraphProto,
-    ModelProto,
-    OperatorSetIdProto,
-    TensorProto,
-    helper,
-)
+from onnx import GraphProto, ModelProto, OperatorSetIdProto, TensorProto, helper
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network.onnx.clean import raise_opset
-from fgp_vnn.network.onnx.copies import append_constant, renamed
+from fgp_vnn.network.onnx.edits import Edit, renamed
+from fgp_vnn.network.onnx.graph import inputs_of
 from fgp_vnn.network.onnx.runtime import Floats, Runtime
 
 _STEM = "joint_"
@@ -40,36 +35,28 @@ class Part:
 def joined(parts: Sequence[Part], inputs: int, passed: Sequence[int]) -> ModelProto:
     """The network v [1, inputs] -> [1, outputs of all parts and of `passed`]."""
     graph = GraphProto(name="joint")
-    given = f"{_STEM}input"
-    ends = []
+    edit, given, ends = Edit(graph), f"{_STEM}input", []
     models = [raise_opset(part.model) for part in parts]
     for number, (part, model) in enumerate(zip(parts, models, strict=True)):
         prefix = f"{_STEM}{number}_"
         if model.functions:
             raise UnsupportedError(f"network {part.name}: operators of its own cannot be joined")
         names = _names(model.graph, prefix, part.name)
-        start = names[_input_of(model.graph)]
-        entries = f"{_STEM}entries_{number}"
-        _append_entries(graph, given, part.places, entries)
-        shape = append_constant(graph, f"{_STEM}shape_{number}", part.shape)
-        graph.node.append(helper.make_node("Reshape", [entries, shape], [start]))
-        graph.node.extend(renamed(node, names, prefix) for node in model.graph.node)
+        (read,) = inputs_of(model.graph)
+        entries = edit.put("Gather", given, part.places, axis=1)
+        edit.put("Reshape", entries, part.shape, output=names[read.name])
+        edit.nodes += [renamed(node, names, prefix) for node in model.graph.node]
         for tensor in model.graph.initializer:
             graph.initializer.append(tensor)
             graph.initializer[-1].name = names[tensor.name]
-        flat = append_constant(graph, f"{_STEM}flat_{number}", (1, part.outputs))
-        ends.append(f"{_STEM}output_{number}")
         last = names[model.graph.output[0].name]
-        graph.node.append(helper.make_node("Reshape", [last, flat], [ends[-1]]))
+        ends.append(edit.put("Reshape", last, (1, part.outputs)))
     if passed:
-        ends.append(f"{_STEM}passed")
-        _append_entries(graph, given, passed, ends[-1])
-    graph.node.append(helper.make_node("Concat", ends, [f"{_STEM}outputs"], axis=1))
+        ends.append(edit.put("Gather", given, passed, axis=1))
+    result = edit.put("Concat", *ends, axis=1)
+    graph.node.extend(edit.nodes)
     width = sum(part.outputs for part in parts) + len(passed)
-    for values, name, size in (
-        (graph.input, given, inputs),
-        (graph.output, f"{_STEM}outputs", width),
-    ):
+    for values, name, size in ((graph.input, given, inputs), (graph.output, result, width)):
         values.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]))
     sets = _operator_sets(parts, models)
     version = min(max(model.ir_version for model in models), helper.VERSION_TABLE[-1][1])
@@ -101,12 +88,6 @@ def _names(graph: GraphProto, prefix: str, name: str) -> Mapping[str, str]:
     return {tensor: prefix + tensor if tensor else "" for tensor in tensors}
 
 
-def _input_of(graph: GraphProto) -> str:
-    constants = {tensor.name for tensor in graph.initializer}
-    (name,) = [str(value.name) for value in graph.input if value.name not in constants]
-    return name
-
-
 def _operator_sets(parts: Sequence[Part], models: Sequence[ModelProto]) -> list[OperatorSetIdProto]:
     """The operator sets of all models, which have to be the same ones."""
     versions: dict[str, tuple[int, str]] = {}
@@ -120,8 +101,3 @@ def _operator_sets(parts: Sequence[Part], models: Sequence[ModelProto]) -> list[
                     f"{entry.version} of {domain or 'ONNX'}: export both with the same one"
                 )
     return [helper.make_opsetid(domain, version) for domain, (version, _) in versions.items()]
-
-
-def _append_entries(graph: GraphProto, given: str, places: Sequence[int], result: str) -> None:
-    chosen = append_constant(graph, f"{result}_places", places)
-    graph.node.append(helper.make_node("Gather", [given, chosen], [result], axis=1))

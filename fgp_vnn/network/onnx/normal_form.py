@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
 
 from onnx import NodeProto
 from torch import Tensor, fx
@@ -41,25 +40,20 @@ def normal_form(
     """
     reader = _Reader(graph, dense_entries)
     maps: list[AffineMap] = []
-    for end in reader.ends:
+    for end in reader.cuts.ends:
         watch()
         maps.append(reader.affine_map(end))
     *layers, output = maps
-    network = Network(tuple(layers), output, prod(graph.input_shape), reader.activations)
-    return network, [reader.tensor(end) for end in reader.ends]
+    activations = tuple(reader.cuts.activations)
+    network = Network(tuple(layers), output, prod(graph.input_shape), activations)
+    return network, reader.tensors()
 
 
-class Absolute(NamedTuple):
-    """A map by the absolute values of its terms, and the tensor of the graph that it ends in."""
-
-    terms: Operator  # its `magnitude` adds up what the file's own operators add up
-    end: str
-
-
-def absolute_maps(graph: Graph) -> list[Absolute]:
-    """The same maps as those of `normal_form`, as the file's operators compute them."""
+def programs(graph: Graph) -> tuple[list[Operator], list[str]]:
+    """The same maps as those of `normal_form`, as the file's operators compute them, and the
+    tensors that they end in."""
     reader = _Reader(graph, 0)
-    return [Absolute(reader.operator(end), reader.tensor(end)) for end in reader.ends]
+    return [reader.operator(end) for end in reader.cuts.ends], reader.tensors()
 
 
 def _named(graph: Graph) -> tuple[Graph, dict[str, Activation]]:
@@ -98,28 +92,20 @@ class _Reader:
         graph, activations = _named(graph)
         self._graph = graph
         self._dense_entries = dense_entries
-        self._cuts = CutGraph(convert(graph), graph.input_shape, activations)
+        self.cuts = CutGraph(convert(graph), graph.input_shape, activations)
 
-    @property
-    def ends(self) -> list[fx.Node]:
-        """The nodes that maps end in."""
-        return self._cuts.ends
-
-    @property
-    def activations(self) -> tuple[Activation, ...]:
-        """What stands behind each of them but the last."""
-        return tuple(self._cuts.activations)
-
-    def tensor(self, end: fx.Node) -> str:
-        """The graph's name of what a node computes."""
-        if end.op == "placeholder":
-            return self._graph.input
+    def tensors(self) -> list[str]:
+        """The graph's names of what maps end in."""
         made: dict[str, str] = {node.name: node.output[0] for node in self._graph.nodes}
         last = self._graph.nodes[-1]  # the Identity at the end is not the graph's
         made[last.name] = last.input[0]
-        if str(end.target) not in made:
-            raise UnsupportedError(f"the tensor {end.name!r} is not one of the file's")
-        return made[str(end.target)]
+        found = []
+        for end in self.cuts.ends:
+            name = self._graph.input if end.op == "placeholder" else made.get(str(end.target))
+            if name is None:
+                raise UnsupportedError(f"the tensor {end.name!r} is not one of the file's")
+            found.append(name)
+        return found
 
     @cached_property
     def _linear(self) -> fx.GraphModule:
@@ -131,17 +117,17 @@ class _Reader:
 
     def affine_map(self, end: fx.Node) -> AffineMap:
         """The map to a node: matrices if they are small enough, else a program."""
-        cut = self._cuts.cut(end)
+        cut = self.cuts.cut(end)
         bias = self._bias(cut)
-        columns = sum(prod(self._cuts.shapes[s]) for s in cut.sources)
+        columns = sum(prod(self.cuts.shapes[s]) for s in cut.sources)
         if columns > _MOST_COLUMNS or bias.numel() * columns > self._dense_limit(cut):
             return self.operator(end)
-        factors = factors_of(self._cuts, cut)
+        factors = factors_of(self.cuts, cut)
         if factors:
             offset = self._offset_terms(cut, copies=len(factors) == 1)
             terms = None if offset is None else sizes(factors, offset)
             return Dense(cut.sources, (composed(factors),), bias, terms=terms)
-        filters = filter_matrices(self._cuts.module, end, self._cuts.stops)
+        filters = filter_matrices(self.cuts.module, end, self.cuts.stops)
         if filters is not None:
             weights = tuple(filters[s] for s in cut.sources)
             offset = self._offset_terms(cut, copies=True)
@@ -151,13 +137,13 @@ class _Reader:
 
     def operator(self, end: fx.Node) -> Operator:
         """The map to a node as a program."""
-        cut = self._cuts.cut(end)
-        shapes = tuple(self._cuts.shapes[s] for s in cut.sources)
-        linear, absolute = (self._cuts.extract(m, cut) for m in (self._linear, self._absolute))
+        cut = self.cuts.cut(end)
+        shapes = tuple(self.cuts.shapes[s] for s in cut.sources)
+        linear, absolute = (self.cuts.extract(m, cut) for m in (self._linear, self._absolute))
         return Operator(cut.sources, linear, absolute, shapes, self._bias(cut))
 
     def _bias(self, cut: AffinePart) -> Tensor:
-        return self._cuts.at_zero(self._cuts.module, cut)
+        return self.cuts.at_zero(self.cuts.module, cut)
 
     def _offset_terms(self, cut: AffinePart, *, copies: bool) -> Tensor | None:
         """The sizes of what the offsets are made of; None where they, and all entries, are copies
@@ -165,7 +151,7 @@ class _Reader:
         adding = [n for n in cut.inside if kind(n) in ("Add", "Sub", "Gemm", "Conv")]
         if copies and len(adding) <= 1:
             return None
-        return self._cuts.at_zero(self._absolute, cut)
+        return self.cuts.at_zero(self._absolute, cut)
 
     def _dense_limit(self, cut: AffinePart) -> int:
         types = {kind(node) for node in cut.inside}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.network.onnx.graph import inputs_of
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network, parse
 
 Array = NDArray[Any]
+Values = TypeVar("Values", Array, Tensor)
 
 
 def load_normalised(
@@ -36,12 +38,10 @@ def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelPro
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
-    constants = {tensor.name for tensor in graph.initializer}
-    name, *more = (value.name for value in graph.input if value.name not in constants)
+    given, *more = inputs_of(graph)
     if more:
         raise InputError(f"mean and std are for one input; the network has {1 + len(more)}")
-    given = next(value for value in graph.input if value.name == name)
-    axes = len(given.type.tensor_type.shape.dim)
+    name, axes = given.name, len(given.type.tensor_type.shape.dim)
     inner, moved = f"{name}_normalised", f"{name}_centred"
     for node in graph.node:
         for place, read in enumerate(node.input):
@@ -62,7 +62,7 @@ def check_normalisation(mean: Array, std: Array) -> None:
         raise InputError("mean and std must be finite numbers, and std positive")
 
 
-def spread_channels(value: Array, axes: int) -> Array:
+def spread_channels(value: Values, axes: int) -> Values:
     """One value for each channel, in the shape that is added to an input with so many axes."""
     if value.ndim == 1 and axes > 2:
         return value.reshape(-1, *[1] * (axes - 2))
@@ -85,9 +85,6 @@ class Normalised(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The module's output at the normalised input."""
-        mean, std = (
-            v.view(-1, *[1] * (x.ndim - 2)) if v.ndim == 1 and x.ndim > 2 else v
-            for v in (self.mean, self.std)
-        )
+        mean, std = (spread_channels(v, x.ndim) for v in (self.mean, self.std))
         result: Tensor = self.module((x - mean) / std)
         return result

@@ -24,8 +24,7 @@ class Piece(NamedTuple):
 
     def value(self, place: Fraction) -> Fraction:
         """The function's value at a place of the piece."""
-        alone = self.begins is not None and place == self.start
-        return self.begins if alone and self.begins is not None else self.at(place)
+        return self.at(place) if self.begins is None or place != self.start else self.begins
 
     def times(self, factor: int | Fraction, more: int | Fraction = 0) -> Piece:
         """The piece times a number, and another one added."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
+from math import isfinite
 from typing import NamedTuple
 
-import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.network.onnx.graph import Graph
@@ -72,7 +72,7 @@ class PiecewiseChoices:
         while name not in self._graph.constants:
             yield name
             made = self._makers.get(name)
-            if made is None or made.op_type not in (*_SINGLE, *_WITH_NUMBERS):
+            if made is None or made.op_type not in _OPERATORS:
                 return
             varying = [str(n) for n in made.input if n not in self._graph.constants]
             if len(varying) != 1:
@@ -80,14 +80,9 @@ class PiecewiseChoices:
             name = varying[0]
 
     def _uniform(self, name: str, other: str) -> Fraction | None:
-        """The finite number that all entries of a constant are, if it is broadcast to the shape of
-        the other tensor."""
-        array, shape = self._graph.constants.get(name), self._graph.shape(other)
-        if array is None or not array.size or (array != array.flat[0]).any():
-            return None
-        if not np.isfinite(array.flat[0]) or np.broadcast_shapes(array.shape, shape) != shape:
-            return None
-        return Fraction(float(array.flat[0]))
+        """The finite number that all entries of a constant are."""
+        number = self._graph.uniform(name, other)
+        return None if number is None or not isfinite(number) else Fraction(number)
 
     def _pieces(self, name: str, x: str) -> Function | None:
         """A tensor as a function of x, entry by entry; None if it is no such function."""
@@ -97,17 +92,12 @@ class PiecewiseChoices:
             number = self._uniform(name, x)
             return None if number is None else line(0, number)
         made = self._makers.get(name)
-        if made is None or made.op_type not in (*_SINGLE, *_WITH_NUMBERS, "Where"):
-            return None
-        if made.op_type == "Where":
+        if made is not None and made.op_type == "Where":
             return self._choice(made, x)
-        parts = [self._pieces(operand, x) for operand in made.input]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        if made is None or made.op_type not in _OPERATORS:
             return None
-        if made.op_type in _SINGLE:
-            return _SINGLE[made.op_type](known[0])
-        return _WITH_NUMBERS[made.op_type](*known)
+        parts = [self._pieces(operand, x) for operand in made.input]
+        return None if None in parts else _OPERATORS[made.op_type](*parts)
 
     def _choice(self, made: NodeProto, x: str) -> Function | None:
         found = self._condition(made)
@@ -138,15 +128,13 @@ def _quotient(first: Function, second: Function) -> Function | None:
     return scaled(first, 1 / below) if below else None
 
 
-_SINGLE: Mapping[str, Callable[[Function], Function]] = {
+_OPERATORS: Mapping[str, Callable[..., Function | None]] = {
     "Abs": absolute,
-    "Neg": lambda f: scaled(f, -1),
-    "Sign": sign,
-}
-_WITH_NUMBERS: Mapping[str, Callable[[Function, Function], Function | None]] = {
     "Add": added,
     "Div": _quotient,
     "Mul": _product,
+    "Neg": lambda f: scaled(f, -1),
+    "Sign": sign,
     "Sub": lambda f, g: added(f, scaled(g, -1)),
 }
 

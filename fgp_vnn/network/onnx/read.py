@@ -8,7 +8,8 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.program import check_parts, nodes_in
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label
+from fgp_vnn.network.onnx.choice import shape_of
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, inputs_of, label
 
 RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -47,8 +48,7 @@ def read_graph(model: ModelProto) -> Graph:
 
 def ends_of(proto: onnx.GraphProto) -> tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]:
     """The one input and the one output of a graph; refuses more or fewer."""
-    constants = {tensor.name for tensor in proto.initializer}
-    inputs = [value for value in proto.input if value.name not in constants]
+    inputs = inputs_of(proto)
     for count, kind in ((len(inputs), "inputs"), (len(proto.output), "outputs")):
         if count != 1:
             raise UnsupportedError(f"the network has {count} {kind}; exactly one is supported")
@@ -91,14 +91,7 @@ def input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
     if tensor.elem_type != TensorProto.FLOAT:
         kind = TensorProto.DataType.Name(tensor.elem_type)
         raise UnsupportedError(f"input {value.name!r} is of type {kind}; only FLOAT is supported")
-    if not tensor.HasField("shape"):
-        raise UnsupportedError(f"input {value.name!r} has no shape")
-    dims = [d.dim_value if d.HasField("dim_value") else 0 for d in tensor.shape.dim]
-    if dims and dims[0] <= 0:
-        dims[0] = 1
-    if any(d <= 0 for d in dims):
-        raise UnsupportedError(f"input {value.name!r} has an open dimension beside the batch")
-    return tuple(dims)
+    return shape_of(value)
 
 
 def _array(tensor: TensorProto, where: str) -> Array:

@@ -24,7 +24,7 @@ class Arguments:
 
     def run(self, module: nn.Module, values: Sequence[Tensor]) -> list[Tensor]:
         """The tensors that a module gives for these values."""
-        return [tensor for _, tensor in flat(_call(module, self.keywords, values))]
+        return [tensor for _, tensor in flat(call(module, self.keywords, values))]
 
 
 def arguments_of(module: nn.Module, x: Any) -> Arguments:
@@ -80,7 +80,7 @@ def _tried(module: nn.Module, keywords: tuple[str, ...], values: list[Tensor]) -
     with _watched(module) as (inside, entered), torch.no_grad():
         try:
             with memory_errors():
-                return _call(module, keywords, values)
+                return call(module, keywords, values)
         except OutOfMemoryError:
             raise
         except Exception as error:  # whatever a module's own code raises
@@ -88,7 +88,8 @@ def _tried(module: nn.Module, keywords: tuple[str, ...], values: list[Tensor]) -
             raise _FailedError(f"{where}{one_line(error)}", len(entered)) from error
 
 
-def _call(module: nn.Module, keywords: tuple[str, ...], values: Sequence[Tensor]) -> Any:
+def call(module: nn.Module, keywords: tuple[str, ...], values: Sequence[Tensor]) -> Any:
+    """What a module gives for values of its arguments, by name or by position."""
     if keywords:
         return module(**dict(zip(keywords, values, strict=True)))
     return module(*values)

@@ -8,7 +8,6 @@ after loading knows of softmax, normalisation or attention.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,8 @@ from fgp_vnn.network.onnx.quadratic import squares_of
 from fgp_vnn.network.onnx.quantised import dequantise, quantise
 from fgp_vnn.network.onnx.recurrent import recurrent
 from fgp_vnn.network.onnx.softmax import softmax
-from fgp_vnn.network.onnx.sums import (
-    einsum,
-    log_sum,
-    reduced_product,
-    running_sum,
-    sum_of_sizes,
-)
-from fgp_vnn.network.onnx.writer import Writer
+from fgp_vnn.network.onnx.sums import einsum, log_sum, norm, reduced_product, running_sum
+from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
 # That no ONNX file has: z^p, p^z, and products of pairs of entries.
 _OWN = {"Exponential", "Power", "Product"}
@@ -62,21 +55,8 @@ def stand_in(node: NodeProto) -> NodeProto:
     return make_node("Relu", node.input[:1], node.output[0])
 
 
-Rule = Callable[[Writer, NodeProto, dict[str, Any]], str | None]
-
-
 def _varies(w: Writer, name: str) -> bool:
     return name not in w.graph.constants
-
-
-def _uniform(w: Writer, name: str, other: str) -> float | None:
-    """The one number that a constant consists of, if what it meets keeps its shape."""
-    array = w.graph.constants.get(name)
-    if array is None or not array.size or (array != array.flat[0]).any():
-        return None
-    if np.broadcast_shapes(array.shape, w.shape(other)) != tuple(w.shape(other)):
-        return None
-    return float(array.flat[0])
 
 
 def _maker(w: Writer, name: str, kind: str) -> NodeProto | None:
@@ -105,12 +85,12 @@ def _gate_unit(w: Writer, x: str, gate: str) -> float | None:
         return None
     for first, second in (added.input, reversed(added.input)):
         erf = _maker(w, first, "Erf")
-        if erf is None or _uniform(w, second, first) != 1:
+        if erf is None or w.graph.uniform(second, first) != 1:
             continue
         scaled = w.graph.makers.get(erf.input[0])
         if scaled is None or scaled.op_type not in ("Div", "Mul") or scaled.input[0] != x:
             continue
-        factor = _uniform(w, scaled.input[1], x)
+        factor = w.graph.uniform(scaled.input[1], x)
         if factor is None or factor <= 0:
             continue
         return factor if scaled.op_type == "Div" else 1 / factor
@@ -124,20 +104,20 @@ def _div(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
     root = _maker(w, b, "Sqrt")
     below = w.power(b, -1.0) if root is None else w.power(root.input[0], -0.5)
     if not _varies(w, a):
-        return below if _uniform(w, a, b) == 1 else w.add(below, w.graph.constants[a], "Mul")
+        return below if w.graph.uniform(a, b) == 1 else w.add(below, w.graph.constants[a], "Mul")
     return w.multiply(a, below)
 
 
 def _pow(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
     a, b = node.input
     if _varies(w, b):
-        base = _uniform(w, a, b)
+        base = w.graph.uniform(a, b)
         if base is not None and base > 0 and base != 1:
             return w.curve("Exponential", b, base=base)
         if not _varies(w, a):
             raise UnsupportedError(f"{label(node)} has more than one base, or one that is not > 0")
         return w.curve("Exp", w.multiply(b, w.curve("Log", a)))
-    exponent = _uniform(w, b, a)
+    exponent = w.graph.uniform(b, a)
     if exponent is None:
         raise UnsupportedError(f"{label(node)} has more than one exponent, or enlarges its input")
     if exponent == 0:
@@ -221,13 +201,6 @@ def _mish(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
     return w.multiply(x, w.curve("Tanh", w.curve("Softplus", x)))
 
 
-def _root_of_squares(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    axes = axes_of(w.graph, node, given)
-    squares = w.mean(w.curve("Square", node.input[0]), axes, "ReduceSum")
-    found = w.curve("Sqrt", squares) if node.op_type == "ReduceL2" else squares
-    return w.reshape(found, w.graph.shape(node.output[0]))
-
-
 _RULES: dict[str, Rule] = {
     "CumSum": running_sum,
     "DequantizeLinear": dequantise,
@@ -245,13 +218,13 @@ _RULES: dict[str, Rule] = {
     "Pow": _pow,
     "QuantizeLinear": quantise,
     "RNN": recurrent,
-    "ReduceL1": sum_of_sizes,
-    "ReduceL2": _root_of_squares,
+    "ReduceL1": norm,
+    "ReduceL2": norm,
     "ReduceLogSum": log_sum,
     "ReduceLogSumExp": log_sum,
     "ReduceProd": reduced_product,
     "ReduceSum": _reduce_sum,
-    "ReduceSumSquare": _root_of_squares,
+    "ReduceSumSquare": norm,
     "Softmax": softmax,
 }
 WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU", "Step", "Within"}
@@ -259,19 +232,5 @@ WRITTEN_OUT = frozenset({*_RULES, *ACTIVATIONS}) - {"Square", "SiLU", "Step", "W
 
 def write_out(graph: Graph) -> None:
     """Replace smooth operators and products of variables by activations and products, in place."""
-    variables = graph.variables()
-
-    def rule(node: NodeProto) -> list[NodeProto] | None:
-        if node.op_type not in _RULES or not variables & {*node.input}:
-            return None
-        writer = Writer(graph)
-        result = _RULES[node.op_type](writer, node, attributes(node))
-        if result is None:
-            return None
-        if not node.output[0]:  # only what a recurrent network ends with is read
-            return writer.nodes
-        return [*writer.nodes, make_node("Identity", [result], node.output[0])]
-
-    graph.replace(rule)
-    graph.skip_copies()
+    write_by_rules(graph, _RULES)
     graph.prune()

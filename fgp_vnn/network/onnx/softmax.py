@@ -9,7 +9,6 @@ rounding, so that it counts as 0. Larger scores have no bounds here.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +16,11 @@ from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.steps import SCORES
+from fgp_vnn.network.onnx.clean import softmax_sizes
 from fgp_vnn.network.onnx.graph import Array, label
 from fgp_vnn.network.onnx.writer import Writer
 
 _NOTHING = -20 * SCORES  # what stands for minus infinity, and all below it
-
-
 _PAIRWISE = 64  # entries up to which each is compared with each
 
 
@@ -33,10 +31,7 @@ def softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     exp(z_i - log sum_j exp(z_j)) is the same.
     """
     shape = w.shape(node.input[0])
-    axis = given.get("axis", -1 if w.graph.opset >= 13 else 1) % len(shape)
-    covered = shape[axis : axis + 1] if w.graph.opset >= 13 else shape[axis:]
-    before, size = prod(shape[:axis]), prod(covered)
-    behind = prod(shape[axis + 1 :]) if w.graph.opset >= 13 else 1
+    before, size, behind = softmax_sizes(w.graph, node)
     logarithm = node.op_type == "LogSoftmax"
     x, kept, sure = _scores(w, node)
     if kept is not None:

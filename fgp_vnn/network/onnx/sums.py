@@ -11,6 +11,7 @@ from onnx import NodeProto
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.clean import axes_of
 from fgp_vnn.network.onnx.graph import Array, label
+from fgp_vnn.network.onnx.groups import reduction_groups
 from fgp_vnn.network.onnx.writer import MOST, Writer
 
 
@@ -26,17 +27,17 @@ def log_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     return w.reshape(found, w.graph.shape(node.output[0]))
 
 
-def sum_of_sizes(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    """The sum of absolute values."""
-    axes, sizes = axes_of(w.graph, node, given), w.curve("Abs", node.input[0])
-    return w.reshape(w.mean(sizes, axes, "ReduceSum"), w.graph.shape(node.output[0]))
+def norm(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+    """The sum of absolute values, that of squares, or the root of it."""
+    terms = w.curve("Abs" if node.op_type == "ReduceL1" else "Square", node.input[0])
+    found = w.mean(terms, axes_of(w.graph, node, given), "ReduceSum")
+    found = w.curve("Sqrt", found) if node.op_type == "ReduceL2" else found
+    return w.reshape(found, w.graph.shape(node.output[0]))
 
 
 def reduced_product(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     """The product of the entries along some axes, in pairs."""
-    x, axes = node.input[0], axes_of(w.graph, node, given)
-    kept = [axis for axis in range(len(w.shape(x))) if axis not in axes]
-    groups = w.numbers(x).transpose(*axes, *kept).reshape(prod(w.shape(x)[a] for a in axes), -1)
+    x, groups = node.input[0], reduction_groups(w.graph, node, given)
     current = w.reshape(x, (prod(w.shape(x)),))
     while len(groups) > 1:
         half = len(groups) // 2

@@ -1,7 +1,8 @@
-"""Writing smooth operators out: nodes with the shapes of what they compute."""
+"""Writing operators out as others: rules, and nodes with the shapes of what they compute."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import Array, Graph, make_node
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, make_node
 
 MOST = 1 << 22  # products of entries in one operator
 
@@ -23,11 +24,13 @@ class Writer:
         self.graph = graph
         self.nodes: list[NodeProto] = []
 
-    def put(self, kind: str, *operands: str | Any, shape: Shape, **attribute: Any) -> str:
-        """Append a node and return its output's name; numbers and arrays become constants."""
+    def put(self, kind: str, *operands: Any, shape: Shape | None = None, **attribute: Any) -> str:
+        """Append a node and return its output's name; numbers and arrays become constants. Its
+        shape is given where it will be asked for."""
         names = [o if isinstance(o, str) else self.graph.constant(o) for o in operands]
         output = self.graph.fresh(kind.lower())
-        self.graph.shapes[output] = shape
+        if shape is not None:
+            self.graph.shapes[output] = shape
         self.nodes.append(make_node(kind, names, output, **attribute))
         return output
 
@@ -78,3 +81,26 @@ class Writer:
     def numbers(self, name: str) -> Array:
         """The flat index of each entry."""
         return np.arange(prod(self.shape(name))).reshape(self.shape(name))
+
+
+# The name of what takes the place of a node's first output; None: the node may stay.
+Rule = Callable[[Writer, NodeProto, dict[str, Any]], str | None]
+
+
+def write_by_rules(graph: Graph, rules: Mapping[str, Rule]) -> None:
+    """Replace nodes that depend on the input by what the rules of their operators write."""
+    variables = graph.variables()
+
+    def written(node: NodeProto) -> list[NodeProto] | None:
+        if node.op_type not in rules or not variables & {*node.input}:
+            return None
+        writer = Writer(graph)
+        result = rules[node.op_type](writer, node, attributes(node))
+        if result is None:
+            return None
+        if not node.output[0]:  # only what a recurrent network ends with is read
+            return writer.nodes
+        return [*writer.nodes, make_node("Identity", [result], node.output[0])]
+
+    graph.replace(written)
+    graph.skip_copies()

@@ -1,0 +1,71 @@
+"""Edits of a file's graph: new nodes, and copies of nodes under new names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, NodeProto, helper, numpy_helper
+
+from fgp_vnn.base.errors import UnsupportedError
+from fgp_vnn.base.program import nodes_in
+
+
+class Edit:
+    """New nodes for a graph, in their order, under names that nothing in it has."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self._graph = graph
+        self.nodes: list[NodeProto] = []
+        self._taken = {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
+        self._taken |= {tensor.values.name for tensor in graph.sparse_initializer}
+        for node in nodes_in(graph):
+            self._taken |= {node.name, *node.input, *node.output}
+
+    def put(
+        self,
+        kind: str,
+        *operands: str | Sequence[int] | NDArray[np.int64],
+        output: str = "",
+        **attribute: Any,
+    ) -> str:
+        """The output of a new node; whole numbers among what it reads become constants."""
+        names = [o if isinstance(o, str) else self.constant(o) for o in operands]
+        output = output or self.fresh(kind.lower())
+        self.nodes.append(helper.make_node(kind, names, [output], **attribute))
+        return output
+
+    def constant(self, values: Sequence[int] | NDArray[np.int64]) -> str:
+        """The name of whole numbers that the graph now holds."""
+        name = self.fresh("constant")
+        array = np.asarray(values, dtype=np.int64)
+        self._graph.initializer.append(numpy_helper.from_array(array, name))
+        return name
+
+    def fresh(self, hint: str) -> str:
+        """A name that nothing in the graph has."""
+        count = 0
+        while (name := f"{hint}_{count}") in self._taken:
+            count += 1
+        self._taken.add(name)
+        return name
+
+    def stem(self, hint: str) -> str:
+        """What no name in the graph begins with."""
+        while any(name.startswith(hint) for name in self._taken):
+            hint = f"_{hint}"
+        return hint
+
+
+def renamed(node: NodeProto, names: Mapping[str, str], prefix: str) -> NodeProto:
+    """A copy of a node, in which tensors have the names given for them, if any are."""
+    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+        raise UnsupportedError(f"{node.op_type}: networks with branches cannot be copied")
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    copy.name = f"{prefix}{node.name}" if node.name else ""
+    for field in (copy.input, copy.output):
+        field[:] = [names.get(name, name) for name in field]
+    return copy
