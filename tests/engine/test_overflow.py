@@ -66,8 +66,9 @@ def loud(query: Query, scale: float) -> Query:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", DOMAINS)
-@pytest.mark.parametrize("hidden", [0, 2])
+@pytest.mark.parametrize(
+    ("hidden", "kind"), [*((2, kind) for kind in DOMAINS), (0, "box"), (0, "clipped l2")]
+)
 def test_a_row_that_overflows_is_not_passed_over(hidden: int, kind: str, engine: str) -> None:
     """1e308 y <= 0 is met from x = 1.9 on; what is squared for a round domain overflows earlier."""
     for scale in (1.7e308, 1e154) if "l2" in kind else (1.7e308,):
