@@ -78,7 +78,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Slow tests are first: what is left at the end, for one process or the other, is short."""
     if not config.getoption("--quick"):
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
         return
     seen: set[str] = set()
     kept: list[pytest.Item] = []

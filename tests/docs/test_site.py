@@ -55,6 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
     pages = {path: Page(path.read_text()) for path in site.rglob("*.html")}
     assert len(pages) > 10
@@ -74,6 +75,7 @@ def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
     assert dead == []
 
 
+@pytest.mark.slow
 def test_the_site_asks_nothing_of_other_hosts_to_be_read(site: Path) -> None:
     for path in site.rglob("*.html"):
         loaded = re.findall(

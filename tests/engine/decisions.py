@@ -1,7 +1,7 @@
 """Questions that are no ties, with known answers, and all that decides them.
 
 As a program: the decisions of the machine that it runs on, as JSON. Its arguments are the exact
-radii of `RADII`, by norm, and which third of the cases is decided: 0, 1 or 2.
+radii of `RADII`, by norm, and which part of the cases is decided, counted from 0, of how many.
 """
 
 from __future__ import annotations
@@ -110,22 +110,22 @@ def suits(engine: str, query: Query) -> bool:
     return engine != "inputs" or isinstance(query.domain, Box)
 
 
-def decisions(radii: Mapping[Norm, float], third: int) -> dict[str, str]:
-    """What the engines say of a third of the cases, of balls a little smaller and larger than a
-    third of the exact radii, and of these radii."""
+def decisions(radii: Mapping[Norm, float], part: int, parts: int) -> dict[str, str]:
+    """What the engines say of a part of the cases, of balls a little smaller and larger than a
+    part of the exact radii, and of these radii."""
     said: dict[str, str] = {}
-    for case, which in [*CASES.items()][third::3]:
+    for case, which in [*CASES.items()][part::parts]:
         query = make_query(*which)
         for name in ON_EVERY_MACHINE:
             if suits(name, query):
                 said[f"{case}, {name}"] = ENGINES[name](query).status
-    for norm, exact in [*radii.items()][third::3]:
+    for norm, exact in [*radii.items()][part::parts]:
         widths = SHAPES[RADII[norm] % len(SHAPES)]
         network, x = float32_network(widths, RADII[norm]), random_point(widths[0], RADII[norm])
         certifier = Certifier.of(network, lp=True)
-        for part in (0.99, 1.01):
-            result = certifier.certify(x, epsilon=part * exact, norm=norm)
-            said[f"{norm} ball of {part}"] = result.status
+        for size in (0.99, 1.01):
+            result = certifier.certify(x, epsilon=size * exact, norm=norm)
+            said[f"{norm} ball of {size}"] = result.status
         for engine in ("walk", "split"):
             plain = Certifier.of(network, engine=engine)
             found = plain.radius(x, norm=norm, maximum=MAXIMUM[norm])
@@ -135,4 +135,4 @@ def decisions(radii: Mapping[Norm, float], third: int) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    json.dump(decisions(json.loads(sys.argv[1]), int(sys.argv[2])), sys.stdout)
+    json.dump(decisions(json.loads(sys.argv[1]), *map(int, sys.argv[2:])), sys.stdout)

@@ -29,6 +29,7 @@ from tests.helpers.random_cases import exact_confirm
 
 HASTY = Sharing(alone=(0.0, 0.0), turn=0.0, pause=0.01)
 LIMIT = 200.0  # seconds, for a machine that is slow
+QUIET = {"include_dashboard": False, "include_log_monitor": False}  # processes that nobody asks
 
 
 def nobody(points: object) -> None:
@@ -45,7 +46,7 @@ def nodes() -> Iterator[Any]:
     from ray.cluster_utils import Cluster as Nodes
 
     try:
-        found = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
+        found = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, **QUIET})
         found.add_node(num_cpus=1)
         found.connect()
         yield found
@@ -64,8 +65,10 @@ class Waiting(Crew):
         time.sleep(0.01)
 
 
-def share(search: Divisible, after: Callable[[], object] = lambda: None) -> set[int]:
-    """Let two actors work on a search; how many of these had a part at a time."""
+def share(
+    search: Divisible, after: Callable[[], object] = lambda: None, actors: int = 2
+) -> set[int]:
+    """Let actors work on a search; how many of these had a part at a time."""
     working: set[int] = set()
 
     def over() -> bool:
@@ -73,8 +76,8 @@ def share(search: Divisible, after: Callable[[], object] = lambda: None) -> set[
         after()
         return search.found is not None or search.enough()
 
-    staff = Actors(Cluster(2, {"num_cpus": 1}, None))
-    with torch.no_grad(), Waiting([search], 2, search.budget, HASTY, staff) as crew:
+    staff = Actors(Cluster(actors, {"num_cpus": 1}, None))
+    with torch.no_grad(), Waiting([search], actors, search.budget, HASTY, staff) as crew:
         crew.work(over)
     return working
 
@@ -97,14 +100,14 @@ def test_a_counterexample_of_an_actor_is_judged_here(nodes: Any) -> None:
         lambda p: None if next(refusals, None) is not None else exact(p),
         Budget.of(LIMIT, None),
     )
-    share(search)
+    share(search, actors=1)
     assert search.outcome().status == "sat"
 
 
 @pytest.mark.slow
 def test_a_lost_node_costs_only_its_parts(nodes: Any) -> None:
     """The second node is taken away while it works; the search ends on the first one."""
-    search = by_neurons(nearly(0.05, 3), lambda points: None, Budget.of(LIMIT, None))
+    search = by_neurons(nearly(0.05, 6), lambda points: None, Budget.of(LIMIT, None))
     other, lost = nodes.list_all_nodes()[-1], list[float]()
 
     def lose() -> None:
@@ -118,7 +121,7 @@ def test_a_lost_node_costs_only_its_parts(nodes: Any) -> None:
     assert search.handed_out == 0
     assert accounted_for(search) == pytest.approx(1)
     search.run(search.enough)
-    assert search.outcome().status in ("unsat", "unknown") and search.open == 0
+    assert search.outcome().status == "unsat" and search.open == 0
 
 
 def test_an_activation_that_there_is_one_of_stays_that_one_elsewhere() -> None:

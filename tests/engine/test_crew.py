@@ -68,9 +68,9 @@ def _after(steps: int) -> Callable[[], bool]:
 BOTH = pytest.mark.parametrize("begin", [by_inputs, by_neurons])
 
 
-def nearly(margin: float, seed: int = 5) -> Query:
+def nearly(margin: float, seed: int = 5, widths: tuple[int, ...] = (16, 16)) -> Query:
     """Safe by a margin, which is small, or unsafe, where it is below 0."""
-    network = random_network(seed, inputs=4, widths=(16, 16))
+    network = random_network(seed, inputs=4, widths=widths)
     domain = random_domain(seed, inputs=4, size=2.0)
     y = network(sample(domain, 5000, seed))[:, 0]
     low = float(y.min()) - margin * float(y.max() - y.min())
@@ -96,7 +96,7 @@ def accounted_for(search: Divisible) -> float:
 
 
 @BOTH
-@pytest.mark.parametrize(("jobs", "seed"), [(2, 4), (5, 6)])
+@pytest.mark.parametrize(("jobs", "seed"), [(2, 4), (5, 3)])
 def test_several_processes_prove_what_one_does_and_all_of_it(
     begin: Begin, jobs: int, seed: int
 ) -> None:
@@ -122,7 +122,7 @@ def test_a_counterexample_of_one_process_ends_all(begin: Begin) -> None:
 
 @BOTH
 def test_what_a_killed_process_had_is_done_by_another(begin: Begin) -> None:
-    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    search = begin(nearly(0.1), lambda points: None, UNLIMITED)
     killed: list[int] = []
 
     def kill() -> None:
@@ -138,7 +138,7 @@ def test_what_a_killed_process_had_is_done_by_another(begin: Begin) -> None:
 
 @BOTH
 def test_if_all_processes_are_killed_again_and_again_nothing_is_lost(begin: Begin) -> None:
-    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    search = begin(nearly(0.1), lambda points: None, UNLIMITED)
 
     def kill() -> None:
         for child in children():
@@ -183,7 +183,7 @@ def test_a_stopped_process_is_given_up_at_the_deadline(begin: Begin) -> None:
 
 @BOTH
 def test_what_a_stopped_process_had_is_done_by_another(begin: Begin) -> None:
-    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    search = begin(nearly(0.1), lambda points: None, UNLIMITED)
     stopped: list[int] = []
 
     def over() -> bool:
@@ -216,7 +216,7 @@ def test_a_deadline_leaves_open_what_is_handed_out(begin: Begin) -> None:
 def test_what_fails_in_a_process_is_done_in_the_first_one(
     begin: Begin, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    search = begin(nearly(0.1), lambda points: None, UNLIMITED)
+    search = begin(nearly(0.2), lambda points: None, UNLIMITED)
     here, kind, run = os.getpid(), type(search), type(search).run
 
     def fail_elsewhere(self: Divisible, until: Callable[[], bool]) -> None:
@@ -268,10 +268,9 @@ def test_a_search_that_is_about_to_give_up_has_no_second_process(
     assert search.bounded >= 60
 
 
-@pytest.mark.slow
 def test_regions_that_a_process_could_not_settle_are_never_proved() -> None:
     """The query can be met, and every counterexample is refused."""
-    search = by_neurons(nearly(0.05, 4), lambda points: None, UNLIMITED)
+    search = by_neurons(nearly(-0.02, 0, (10, 8)), lambda points: None, UNLIMITED)
     share(search)
     outcome = search.outcome()
     assert outcome.status == "unknown" and "regions" in outcome.reason

@@ -29,7 +29,7 @@ def test_who_has_nothing_to_do_is_given_half_of_what_another_has(
         give(self, member, number, records)
 
     monkeypatch.setattr(Crew, "_give", noted)
-    search = begin(nearly(0.05), lambda points: None, UNLIMITED)
+    search = begin(nearly(0.1), lambda points: None, UNLIMITED)
     patient = Sharing(alone=(0.0, 0.0), turn=1e9, pause=0.01)
     with torch.no_grad(), Crew([search], 3, UNLIMITED, patient) as crew:
         crew.work(search.enough)

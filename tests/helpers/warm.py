@@ -121,6 +121,8 @@ def _become(ends: list[int], words: list[str], folder: str, environment: dict[st
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if "MPLBACKEND" in environment and "matplotlib" in sys.modules:  # read as it is imported
+        sys.modules["matplotlib"].rcParams["backend"] = environment["MPLBACKEND"]
     kind, text, *arguments = words
     sys.argv = [kind if kind == "-c" else text, *arguments]
     code: object = 0

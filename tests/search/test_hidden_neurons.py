@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from fgp_vnn.bounds.hidden import refine_layers
@@ -117,11 +115,10 @@ def check_overflow(tighten: Tighten) -> None:
 @ways
 @pytest.mark.parametrize("domain_kind", DOMAINS)
 @kinds
-@settings(max_examples=2)  # the first is always 0
-@given(seed=st.integers(0, 10_000))
 def test_tighter_bounds_hold_at_every_point_and_never_get_looser(
-    tighten: Tighten, kind: str, domain_kind: str, seed: int
+    tighten: Tighten, kind: str, domain_kind: str
 ) -> None:
+    seed = 100 + len(DOMAINS) * KINDS.index(kind) + DOMAINS.index(domain_kind)
     query = make_query(seed, kind, domain_kind)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     check_samples(query, before, tighten(query, before), seed)
