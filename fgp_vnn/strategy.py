@@ -159,6 +159,26 @@ class Ascent:
 
 
 @dataclass(frozen=True)
+class Windows:
+    """Joint bounds of neurons that see the same few inputs.
+
+    Of two of malbeware, with 4917 and 7842 unstable neurons in windows of 9 inputs, the first is
+    proved after 85 steps, in 0.9 s; 14,000 bundles in 60 s have moved its bound from -0.91 to
+    -0.78. With rates of 0.3 and 0.2 it takes 188 steps; with 0.1 and 0.2 more than 300, and the
+    second one 87.
+    """
+
+    inputs: int = 32  # of a window at most [-]
+    neurons: int = 4  # that are bounded together: twice as many patterns with each [-]
+    steps: int = 300  # [-]
+    share: float = 0.3  # of the time, at most, for them [-]
+    shared_rate: float = 0.3  # of a step of what windows share, in its mean size [-]
+    beta_rate: float = 0.6  # of multipliers, in the mean coefficient of a neuron [-]
+    decay: float = 0.99  # of both rates, per step [-]
+    means: tuple[float, float] = (0.9, 0.999)  # as in `Ascent` [-]
+
+
+@dataclass(frozen=True)
 class Slopes:
     """How much is spent on the slopes of linear bounds."""
 
@@ -482,6 +502,7 @@ class Strategy:
     attack: Attack = Attack()
     shrinking: Shrinking = Shrinking()
     slopes: Slopes = Slopes()
+    windows: Windows = Windows()
     projections: Projections = Projections()
     walk: Walk = Walk()
     neurons: Neurons = Neurons()

@@ -16,6 +16,7 @@ from fgp_vnn.attack.descent import falsify
 from fgp_vnn.base.radius import Radius
 from fgp_vnn.base.verdict import Verdict
 from fgp_vnn.bounds.layers import LayerBounds
+from fgp_vnn.bounds.windows import closed_by_windows
 from fgp_vnn.engine.bounding import bound_forward, bound_root, open_disjuncts, optimise, reduce_to
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.strategy import Descent
@@ -113,6 +114,22 @@ def optimise_slopes(problem: Problem) -> Verdict | None:
     return None
 
 
+def bound_windows(problem: Problem) -> Verdict | None:
+    """Joint bounds of neurons that see the same few inputs, which have no form in a certificate."""
+    if problem.log.wanted or problem.settings.float32_semantics:
+        return None
+    numbers, query = problem.strategy.windows, problem.query
+    with problem.timed("bounds"):
+        budget = problem.budget.share(numbers.share)
+        closed = closed_by_windows(query, problem.bounds, budget, numbers)
+    left = [disjunct for disjunct in range(query.disjuncts) if disjunct not in closed]
+    if not left:
+        return problem.verdict("unsat", "bounds")
+    if closed:
+        problem.only(left)
+    return None
+
+
 def watch_time(problem: Problem) -> Verdict | None:
     """A timeout if time is up."""
     return problem.verdict("timeout", reason=TIME_IS_UP) if problem.budget.expired() else None
@@ -125,4 +142,4 @@ def leave_open(reason: str) -> Step[Problem]:
 
 # Two sequences that several engines begin with.
 BEGIN = (read_property, attack_quickly, watch_time, bound_plainly, watch_time)
-TIGHTEN = (shrink, attack_longer, watch_time, optimise_slopes, watch_time)
+TIGHTEN = (shrink, attack_longer, watch_time, optimise_slopes, bound_windows, watch_time)
