@@ -53,8 +53,9 @@ class Seen:
         return None
 
 
-def attack(steps: int = 0, **numbers: float) -> Attack:
-    return replace(Attack(in_boxes=Descent(steps=steps, offer=ALL)), **numbers)
+def attack(steps: int = 0, *, pause: int = 256, reach: float = 0.03) -> Attack:
+    descent = Descent(steps=steps, offer=ALL)
+    return Attack(in_boxes=descent, box_pause=pause, box_reach=reach)
 
 
 def test_starts_lie_in_all_open_boxes_whatever_their_level() -> None:
@@ -64,14 +65,14 @@ def test_starts_lie_in_all_open_boxes_whatever_their_level() -> None:
     low, high = (points <= -0.9).all(-1), (points >= 0.9).all(-1)
     assert len(points) == Attack.box_starts and bool((low | high).all())
     assert 0.3 < float(high.double().mean()) < 0.7
-    assert len(points.unique(dim=0)) == len(points)
+    assert len({tuple(point) for point in points.tolist()}) == len(points)
 
 
 def test_lengths_of_steps_differ_from_start_to_start() -> None:
     frontier, seen = Frontier(1 << 20), Seen()
     point = torch.full((1, 2), 0.9, dtype=torch.float64)
     frontier.push(torch.zeros(1), lower=point, upper=point)
-    how = attack(1, box_reach=0.01)
+    how = attack(1, reach=0.01)
     how = replace(how, in_boxes=replace(how.in_boxes, first_step=0.5))
     BoxAttacks(sums(), seen, how).after(256, frontier, UNLIMITED)
     begin, end = seen.batches
@@ -90,7 +91,7 @@ def test_each_disjunct_has_as_many_starts_and_at_least_one() -> None:
 
 def test_an_attack_comes_after_so_many_boxes_and_only_where_some_are_open() -> None:
     seen = Seen()
-    attacks = BoxAttacks(sums(), seen, attack(box_pause=100))
+    attacks = BoxAttacks(sums(), seen, attack(pause=100))
     for boxes, open_, number in ((60, corners(), 0), (60, corners(), 1), (60, corners(), 1)):
         attacks.after(boxes, open_, UNLIMITED)
         assert len(seen.batches) == number
