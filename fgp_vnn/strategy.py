@@ -98,17 +98,15 @@ class Attack:
     # Of the time that is left, at most, for these two: a network like VGG16 with 249 other classes
     # spent 32 of 30 s on the first.
     shares: tuple[float, float] = (0.1, 0.3)
-    # Between batches of boxes, from points of open ones. Counterexamples for each second of it, on
-    # ACAS Xu 1_2 | 5_3 prop_2 | 1_9 prop_7 and properties 26 | 45 of lsnc_relu: with 8 steps
-    # 62 | 2 | 19 | 12 | 5, with 12 steps 53 | 4 | 14 | 23 | 7, with 5 steps 49 | 3 | 32 | 6 | 2.
+    # Between batches of boxes, from points of open ones. Counterexamples a second on ACAS Xu 1_2 |
+    # 5_3 prop_2 | 1_9 prop_7: with 8 steps 62 | 2 | 19, with 12 53 | 4 | 14, with 5 49 | 3 | 32.
     in_boxes: Descent = Descent(steps=8, first_step=1.0, last_step=0.1)
     # Each start has a first step of its own, from this part of the one above up to all of it. With
-    # the same for all, 1 | 0.1 | 0.03, counterexamples for 1000 starts are 0.2 | 1 | 5 on 1_2,
-    # 0 | 0.3 | 1.6 on 5_3, 1.9 | 0.03 | 0.05 on 1_9, and 0.3 | 0.3 | 0.03 on lsnc_relu 26.
+    # 1 | 0.1 | 0.03 for all, 1000 starts find 0.2 | 1 | 5 on 1_2 and 1.9 | 0.03 | 0.05 on 1_9.
     box_reach: float = 0.03
     box_starts: int = 512  # for all disjuncts together; 5 % of the time of 1_9 [-]
-    # Boxes that are bounded between two. Processor seconds of 1_9 with five seeds are 1 to 7; an
-    # attack from the centres of the lowest 256 after every 2048 boxes had found nothing after 58.
+    # Boxes between two of them. Processor seconds of 1_9 with five seeds are 1 to 7; attacks from
+    # the centres of the lowest boxes, after every 2048, had found nothing after 58.
     box_pause: int = 256
     blind: Blind = Blind()
     projected: Projected = Projected()
@@ -162,10 +160,8 @@ class Ascent:
 class Windows:
     """Joint bounds of neurons that see the same few inputs.
 
-    Of two of malbeware, with 4917 and 7842 unstable neurons in windows of 9 inputs, the first is
-    proved after 85 steps, in 0.9 s; 14,000 bundles in 60 s have moved its bound from -0.91 to
-    -0.78. With rates of 0.3 and 0.2 it takes 188 steps; with 0.1 and 0.2 more than 300, and the
-    second one 87.
+    One of malbeware (4917 unstable neurons) is proved after 85 steps, in 0.9 s; with rates of 0.3
+    and 0.2 after 188. 14,000 bundles in 60 s had moved its bound from -0.91 to -0.78.
     """
 
     inputs: int = 32  # of a window at most [-]
@@ -314,20 +310,15 @@ class Hidden:
     candidates: int = 1  # as in `Neurons`, for these splits; `Slopes.signs` says what they bring
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
-    # Part by which all rounds have to lower the chords of neurons that are split together, and what
-    # part of the rounds has to bring its share of that for the rest to follow. [-]
-    pays: float = 0.04
-    trial: int = 4
-    # Part of what the rows lack that a turn has to bring for a search to begin anew with its bounds
-    # and, for the other number, for the next turn to follow. With 16 rounds a base network of
-    # relusplitter (1204) lacks 0.63 in place of 0.73, and takes 31,500 bundles in place of more
-    # than 300,000. [-]
+    pays: float = 0.04  # part by which all rounds have to lower the chords of such neurons [-]
+    trial: int = 4  # after one of so many parts of the rounds, its share of that is looked for [-]
+    # Part of what the rows lack that a turn has to bring for a search to begin anew, and for the
+    # next turn. After a turn one of relusplitter (1204) lacks 0.63 in place of 0.73, and takes
+    # 31,500 bundles in place of more than 300,000. [-]
     better: float = 0.01
     gain: float = 0.05
-    # Neurons that are split together at most, and how many times as many inputs as one of them they
-    # read: they share a network that is cut down to these. [-]
-    together: int = 64
-    growth: float = 3.0
+    together: int = 64  # neurons that share a cut-down network, at most [-]
+    growth: float = 3.0  # and how many times as many inputs as one of them they read [-]
     # part of the unstable neurons that is left where tighter bounds have paid [v 0.98 0.99]
     worth: float = 0.97
     # neurons up to which hidden bounds are made anew for each bundle of a cap [r 1.01 1.06]
@@ -373,11 +364,7 @@ class Inputs:
     many: int = 1000  # the same where a neuron sees `few` of them [a 1.02 1.15]
     share: float = 0.4  # of the time, at most, for that turn [-]
     value_share: float = 0.8  # the same for least values over `few` inputs [2 of 5 against 5 of 5]
-    gaps: tuple[float, ...] = (
-        64.0,
-        8.0,
-        1.0,
-    )  # of least values of smooth networks, in that asked [-]
+    gaps: tuple[float, ...] = (64.0, 8.0, 1.0)  # least values of smooth networks, in that asked [-]
     smooth_share: float = 0.7  # of the time, for the first of two ways in smooth networks [-]
     together: int = 12  # up to which products are also bounded together [-]
     # Forms of second order; thousands of boxes and seconds are those of lsnc_relu's 8th property.
@@ -452,8 +439,7 @@ class Sharing:
     tell: float = 2.0  # seconds between two forecasts that are told [-]
     # of the time that is left: a search that is expected to end in half of it goes on [-]
     soon: float = 0.3
-    # times what was expected, from which on its turn is over all the same: one of oval21 (9916)
-    # went on for 75 s when 9,334 more bundles were expected, and two million soon after [-]
+    # times what was expected, from which on its turn is over: one of oval21 (9916) went on for 75 s
     worse: float = 3.0
     restarts: int = 8  # processes that are replaced after they have died [-]
 

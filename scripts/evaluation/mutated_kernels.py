@@ -53,7 +53,51 @@ _COLLAPSE = tested(
 )
 _OPPOSITES = tested("transform/opposites.py", "transform/test_opposites")
 
+_WINDOWS = tested("bounds/windows.py", "bounds/test_windows")
+
 KERNELS: tuple[Change, ...] = (
+    (
+        "windows: the greatest of all patterns",
+        _WINDOWS,
+        "parts = (value - reach - error).amin(-1)",
+        "parts = (value - reach - error).amax(-1)",
+    ),
+    (
+        "windows: rounding of the layer",
+        _WINDOWS,
+        "error = rounding.of_layer(1, outer, self.beta, of_members)",
+        "error = 0 * rounding.of_layer(1, outer, self.beta, of_members)",
+    ),
+    (
+        "windows: rounding of the row that is left",
+        _WINDOWS,
+        "whole = row @ box.center - far.reshape(()) - off",
+        "whole = row @ box.center - far.reshape(())",
+    ),
+    (
+        "windows: what they share is not added to the row",
+        _WINDOWS,
+        "return onto.index_add(0, self._at.flatten(), shared.flatten())",
+        "return onto",
+    ),
+    (
+        "windows: multipliers of either sign",
+        _WINDOWS,
+        "self.beta = (self.beta + rates[1] * steps[1]).clamp(min=0)",
+        "self.beta = self.beta + rates[1] * steps[1]",
+    ),
+    (
+        "windows: a bound that is not proved",
+        _WINDOWS,
+        "and bool(positive(self.least()))",
+        "",
+    ),
+    (
+        "windows: the sign of a neuron that is off",
+        _WINDOWS,
+        "self._sign = 2 * self._on - 1",
+        "self._sign = 1 - 2 * self._on",
+    ),
     ("sign of beta", _SIGNS, "through = through - multiplier", "through = through + multiplier"),
     (
         "chord and lower line swapped",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -91,23 +92,96 @@ def test_windows_that_share_no_input_are_bounded_exactly() -> None:
     assert -4.5 - 1e-2 <= float(row.least()) < -4.5  # at x = -1: -3 * (1 + 0.5)
 
 
+def one_window(seed: int) -> Query:
+    """A concave sum over one window."""
+    source = generator(seed)
+    layer = Dense((0,), (normal(source, 3, 2),), normal(source, 3))
+    rows = normal(source, 1, 2), -normal(source, 1, 3).abs()
+    network = Network((layer,), Dense((0, 1), rows, normal(source, 1)), 2)
+    lower = normal(source, 2)
+    box = Box(lower, lower + normal(source, 2).abs())
+    return replace(ask_values(network, box, 1, lower.new_ones(1, 1)), network=network)
+
+
+def least_at_corners(query: Query) -> Fraction:
+    box = query.domain.box()
+    corners = torch.cartesian_prod(*torch.stack([box.lower, box.upper], -1))
+    return min(exact_preactivations(query.network, rationals(x))[-1][0] for x in corners)
+
+
 def test_rounding_is_taken_off() -> None:
-    """A concave sum over one window is least at a corner, and there patterns are exact: with no
-    multipliers, only rounding is between that and the bound."""
+    """It is least at a corner, and there patterns are exact: with no multipliers, only rounding is
+    between that and the bound."""
     for seed in range(40):
-        source = generator(seed)
-        layer = Dense((0,), (normal(source, 3, 2),), normal(source, 3))
-        rows = normal(source, 1, 2), -normal(source, 1, 3).abs()
-        network = Network((layer,), Dense((0, 1), rows, normal(source, 1)), 2)
-        lower = normal(source, 2)
-        box = Box(lower, lower + normal(source, 2).abs())
-        query = replace(ask_values(network, box, 1, lower.new_ones(1, 1)), network=network)
-        row = joint(query, root_bounds(network, box, budget=UNLIMITED))
-        row.shared = -rows[0]
-        corners = torch.cartesian_prod(*torch.stack([box.lower, box.upper], -1))
-        exact = min(exact_preactivations(network, rationals(x))[-1][0] for x in corners)
+        query = one_window(seed)
+        row = joint(query, root_bounds(query.network, query.domain, budget=UNLIMITED))
+        output = query.network.output
+        assert isinstance(output, Dense)
+        row.shared = -output.weights[0]
+        exact = least_at_corners(query)
         bound = Fraction(float(row.least()))
         assert exact - Fraction(1, 10**10) < bound <= exact
+
+
+def test_a_row_that_is_met_with_equality_is_never_closed() -> None:
+    """Nor one that is met by less than a rounding."""
+    for seed in range(60):
+        query = one_window(seed)
+        output = query.network.output
+        assert isinstance(output, Dense)
+        bias = Fraction(float(output.bias)) - least_at_corners(query)
+        met = float(bias)
+        while Fraction(met) > bias:
+            met = math.nextafter(met, -math.inf)
+        output = replace(output, bias=torch.tensor([met], dtype=torch.float64))
+        query = replace(query, network=replace(query.network, output=output))
+        assert least_at_corners(query) <= 0
+        bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
+        assert closed_by_windows(query, bounds, UNLIMITED, replace(NUMBERS, steps=20)) == []
+
+
+def concave(seed: int, scale: float) -> tuple[Query, LayerBounds]:
+    """A row that is least at a corner: four windows of two inputs, each of which shares one with
+    the next, two neurons each; large numbers that nearly cancel."""
+    source = generator(seed)
+    weight = torch.zeros(8, 5, dtype=torch.float64)
+    for place in range(4):
+        weight[2 * place : 2 * place + 2, place : place + 2] = normal(source, 2, 2)
+    layer = Dense((0,), (weight,), scale * normal(source, 8))
+    rows = scale * normal(source, 1, 5), -scale * normal(source, 1, 8).abs()
+    lower = scale * normal(source, 5)
+    box = Box(lower, lower + normal(source, 5).abs())
+    network = Network((layer,), Dense((0, 1), rows, scale**2 * normal(source, 1)), 5)
+    query = replace(ask_values(network, box, 1, lower.new_ones(1, 1)), network=network)
+    return query, root_bounds(network, box, budget=UNLIMITED)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-3, 1.0, 1e6, 1e100])
+def test_no_corner_is_below_the_bound_in_exact_arithmetic(scale: float) -> None:
+    for seed in range(6):
+        query, bounds = concave(seed, scale)
+        exact = least_at_corners(query)
+        row = joint(query, bounds)
+        for steps in (0, 20):
+            row.ascend(replace(NUMBERS, steps=steps), UNLIMITED)
+            bound = float(row.least())
+            assert bound == -torch.inf or Fraction(bound) <= exact
+
+
+def test_errors_of_maps_are_taken_off() -> None:
+    """A defect of the hidden layer or of the output moves the row by as much as its weights say."""
+    query, bounds = concave(1, 1.0)
+    layer, output = query.network.layers[0], query.network.output
+    assert isinstance(layer, Dense) and isinstance(output, Dense)
+    plain = float(joint(query, bounds).least())
+    off = 0.01 * torch.ones_like(layer.bias)
+    for maps, lost in (
+        ((replace(layer, defect=off), output), 0.01 * float(output.weights[1].abs().sum())),
+        ((layer, replace(output, defect=off[:1])), 0.01),
+    ):
+        network = Network(maps[:1], maps[1], 5)
+        moved = replace(query, network=network)
+        assert float(joint(moved, bounds).least()) <= plain - 0.99 * lost
 
 
 @pytest.mark.parametrize("seed", range(4))
