@@ -105,9 +105,10 @@ class Attack:
     # 1 | 0.1 | 0.03 for all, 1000 starts find 0.2 | 1 | 5 on 1_2 and 1.9 | 0.03 | 0.05 on 1_9.
     box_reach: float = 0.03
     box_starts: int = 512  # for all disjuncts together; 5 % of the time of 1_9 [-]
-    # Boxes between two of them. Processor seconds of 1_9 with five seeds are 1 to 7; attacks from
-    # the centres of the lowest boxes, after every 2048, had found nothing after 58.
+    # Boxes between two of them, at least, also as a part of all before. Seconds of 1_9 with five
+    # seeds are 1 to 7; attacks from the centres of the lowest boxes had found nothing after 58.
     box_pause: int = 256
+    box_part: float = 0.125
     blind: Blind = Blind()
     projected: Projected = Projected()
     decoupled: Decoupled = Decoupled()

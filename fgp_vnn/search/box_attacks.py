@@ -25,12 +25,13 @@ from fgp_vnn.strategy import Attack
 
 @dataclass(eq=False)
 class BoxAttacks:
-    """An attack after every so many boxes."""
+    """An attack after every so many boxes, and less often the more there have been."""
 
     query: Query
     confirm: Confirm
     numbers: Attack
     since: int = 0  # boxes that were bounded since the last one
+    before: int = 0  # and before it
     generator: torch.Generator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,9 +40,10 @@ class BoxAttacks:
     def after(self, boxes: int, open_: Frontier, budget: Budget) -> Counterexample | None:
         """What an attack finds, if it is time for one now that so many more boxes are bounded."""
         self.since += boxes
-        if self.since < self.numbers.box_pause or not len(open_):
+        pause = max(self.numbers.box_pause, self.numbers.box_part * self.before)
+        if self.since < pause or not len(open_):
             return None
-        self.since = 0
+        self.before, self.since = self.before + self.since, 0
         begin, reach = self._starts(open_, budget)
         return descend(self.query, self.confirm, budget, self.numbers.in_boxes, begin, reach)
 

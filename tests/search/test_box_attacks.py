@@ -53,9 +53,9 @@ class Seen:
         return None
 
 
-def attack(steps: int = 0, *, pause: int = 256, reach: float = 0.03) -> Attack:
+def attack(steps: int = 0, *, pause: int = 256, part: float = 0.0, reach: float = 0.03) -> Attack:
     descent = Descent(steps=steps, offer=ALL)
-    return Attack(in_boxes=descent, box_pause=pause, box_reach=reach)
+    return Attack(in_boxes=descent, box_pause=pause, box_part=part, box_reach=reach)
 
 
 def test_starts_lie_in_all_open_boxes_whatever_their_level() -> None:
@@ -99,6 +99,17 @@ def test_an_attack_comes_after_so_many_boxes_and_only_where_some_are_open() -> N
     assert len(seen.batches) == 1
     attacks.after(0, corners(), UNLIMITED)
     assert len(seen.batches) == 2
+
+
+def test_attacks_become_rare_as_boxes_become_many() -> None:
+    seen = Seen()
+    attacks = BoxAttacks(sums(), seen, attack(pause=10, part=0.5))
+    after = []
+    for boxes in range(10, 201, 10):
+        attacks.after(10, corners(), UNLIMITED)
+        if len(seen.batches) > len(after):
+            after.append(boxes)
+    assert after == [10, 20, 30, 50, 80, 120, 180]
 
 
 def test_the_seed_decides_the_starts() -> None:
