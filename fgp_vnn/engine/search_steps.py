@@ -181,7 +181,7 @@ def sharpen(problem: Problem) -> Verdict | None:
         left = _sharpen_once(problem, turn, patience)
         if not left:
             return problem.verdict("unsat", "split")
-        gained = 1 - problem.lack / lacked if lacked < math.inf else 0.0
+        gained = 1 - problem.lack / lacked if 0 < lacked < math.inf else 0.0
         better = problem.tightened or gained >= hidden.better
         if not better and problem.unfinished is not None:
             problem.unfinished.only(left)
@@ -193,13 +193,10 @@ def sharpen(problem: Problem) -> Verdict | None:
             verdict = _kept(problem, search, outcome)
             if not outcome.unfinished:
                 return verdict
-        if not problem.tightened:
-            # Where the second layer has waited, it may still make some neurons stable.
-            if gained < hidden.gain and not turn.waits(1):
-                break
-            # The next turn takes about twice as long, and gains less.
-            if 2 * spent > hidden.trial_share * problem.budget.left():
-                break
+        # The next turn takes about twice as long, and gains less.
+        dear = 2 * spent > hidden.trial_share * problem.budget.left()
+        if not problem.tightened and (not gained >= hidden.gain or dear):
+            break
         if better and trying:
             patience, trying = problem.budget.share(hidden.share), False
         turn = turn.next()

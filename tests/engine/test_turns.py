@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 
 import pytest
@@ -102,6 +103,16 @@ def test_a_search_begins_anew_where_sharpening_brings_the_rows_nearer() -> None:
             assert sharpen(asked) is None
         assert 0 < asked.lack <= 0.99 * lacked
         assert (asked.unfinished is begun) == resumed
+
+
+def test_rows_that_lack_nothing_or_nobody_knows_how_much_are_sharpened_once() -> None:
+    for lack in (0.0, math.inf, math.nan):
+        asked = problem(0.0, 40)
+        assert shortly(asked) is None
+        asked.lack, begun = lack, asked.unfinished
+        with torch.no_grad():
+            assert sharpen(asked) is None
+        assert asked.unfinished is begun
 
 
 def test_a_search_keeps_its_way_to_the_original_input_when_the_problem_shrinks() -> None:
