@@ -101,7 +101,7 @@ class Attack:
     # Between batches of boxes, from points of open ones. Counterexamples a second on ACAS Xu 1_2 |
     # 5_3 prop_2 | 1_9 prop_7: with 8 steps 62 | 2 | 19, with 12 53 | 4 | 14, with 5 49 | 3 | 32.
     in_boxes: Descent = Descent(steps=8, first_step=1.0, last_step=0.1)
-    # Each start has a first step of its own, from this part of the one above up to all of it. With
+    # The first step of each start is that times a random factor between this and 1. With
     # 1 | 0.1 | 0.03 for all, 1000 starts find 0.2 | 1 | 5 on 1_2 and 1.9 | 0.03 | 0.05 on 1_9.
     box_reach: float = 0.03
     box_starts: int = 512  # for all disjuncts together; 5 % of the time of 1_9 [-]
@@ -307,12 +307,12 @@ class Hidden:
     worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
     # part of a row that is error: beyond the first, if it falls by the second, more are bounded [-]
     errors: tuple[float, float] = (0.6, 0.04)
-    rounds: int = 8  # splits of each hidden neuron, doubled as long as that makes some stable [-]
+    rounds: int = 8  # splits of each hidden neuron, doubled from turn to turn [-]
     candidates: int = 1  # as in `Neurons`, for these splits; `Slopes.signs` says what they bring
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
     pays: float = 0.04  # part by which all rounds have to lower the chords of such neurons [-]
-    trial: int = 4  # after one of so many parts of the rounds, its share of that is looked for [-]
+    trial: int = 4  # the rest is left out where that part of the rounds brings less than its share
     # Part of what the rows lack that a turn has to bring for a search to begin anew, and for the
     # next turn. After a turn one of relusplitter (1204) lacks 0.63 in place of 0.73, and takes
     # 31,500 bundles in place of more than 300,000. [-]

@@ -31,6 +31,10 @@ if [ -f "$stamp" ] && [ "$(fingerprint .venv/bin/python 2>/dev/null)" = "$(cat "
     exit 0
 fi
 
+if [ -L .venv ]; then
+    echo "setup.sh: .venv is a link, to another installation: remove it first" >&2
+    exit 1
+fi
 python=$(find_python)
 # A stamp is there only after a complete installation in this place: without one, start over.
 if [ ! -f "$stamp" ] || ! .venv/bin/python -c '' 2>/dev/null || ! grep -qsF "$PWD/.venv" .venv/bin/pip; then

@@ -121,7 +121,9 @@ def check_ball(
         return
     low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), x.shape) for side in clip)
     if not (np.isfinite(low) & np.isfinite(high) & (low <= high)).all():
-        raise InputError(f"the clip box [{clip[0]}, {clip[1]}] is empty or infinite")
+        raise InputError(
+            f"the clip box, from {low.min():g} to {high.max():g}, is empty or infinite for an input"
+        )
     if (x < low).any() or (x > high).any():
         raise InputError(
             f"the input has values from {x.min():g} to {x.max():g}, outside of the clip box "

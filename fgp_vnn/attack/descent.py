@@ -54,7 +54,7 @@ def descend(
     reach: Tensor | None = None,
 ) -> Counterexample | None:
     """Gradient steps from `begin` [disjuncts * points, inputs]: as many for each disjunct; those of
-    each start longer by a factor `reach` [disjuncts * points, 1], if that is given."""
+    each start scaled by its `reach` [disjuncts * points, 1], if that is given."""
     found: Counterexample | None = None
 
     def look(x: Tensor, outputs: Tensor) -> bool:

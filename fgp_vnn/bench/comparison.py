@@ -61,7 +61,8 @@ def read_runs(folder: Path) -> Runs:
     elif (folder / JSON_LINES).is_file():
         tools = [SINGLE]
     else:
-        raise InputError(f"{folder}: neither a run nor a comparison (no {JSON_LINES})")
+        what = f"neither a run nor a comparison (no {JSON_LINES})"
+        raise InputError(f"{folder}: {what if folder.exists() else 'does not exist'}")
     runs = {
         tool: {record.key: record for record in read_records(tool_folder(folder, tool))}
         for tool in tools

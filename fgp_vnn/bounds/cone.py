@@ -37,15 +37,14 @@ def seen(network: Network) -> tuple[Tensor, ...]:
 
 def inputs_read(network: Network, target: int) -> Tensor:
     """Which inputs [outputs of the map, inputs] each output of map number `target` reads, by any
-    way through the network; all of them where a map is no matrix."""
+    way through a network of matrices."""
     found: dict[int, Tensor] = {}
     for number, affine in enumerate(network.maps[: target + 1], 1):
-        reads = torch.zeros(affine.outputs, network.inputs, device=network.device)
         if not isinstance(affine, Dense):
-            reads += 1
-        else:
-            for source, weight in zip(affine.sources, affine.weights, strict=True):
-                ways = (weight != 0).to(reads.dtype)
-                reads += ways @ found[source] if source else ways
+            raise TypeError(f"map {number} is no matrix")
+        reads = torch.zeros(affine.outputs, network.inputs, device=network.device)
+        for source, weight in zip(affine.sources, affine.weights, strict=True):
+            ways = (weight != 0).to(reads.dtype)
+            reads += ways @ found[source] if source else ways
         found[number] = (reads > 0).to(reads.dtype)
     return found[target + 1] > 0

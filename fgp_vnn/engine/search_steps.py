@@ -246,7 +246,7 @@ def _input_splits(problem: Problem, budget: Budget) -> InputSplits:
     attack = problem.strategy.attack
     attack = replace(attack, in_boxes=replace(attack.in_boxes, seed=settings.seed))
     strategy = replace(problem.strategy, attack=attack)
-    how = Subdivision(lp=walks, clip=free, neurons=free, strategy=strategy)
+    how = Subdivision(lp=walks, clip=free, neurons=free, attacks=settings.attack, strategy=strategy)
     keep = log.boxes if log.wanted else forget
     with problem.timed("search"):
         search = InputSplits(problem.query, problem.confirm, budget, how, keep)

@@ -38,6 +38,7 @@ class Subdivision:
     lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
     neurons: bool = True  # boxes with few unstable neurons are decided by splits of these
+    attacks: bool = True  # between batches of boxes
     whole: bool = False  # a box that is too small to be split ends it: only unsat is of use
     strategy: Strategy = field(default_factory=Strategy)
 

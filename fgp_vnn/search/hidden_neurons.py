@@ -44,10 +44,11 @@ class Turn(NamedTuple):
     rounds: int  # splits of each row of a neuron
     number: int = 0  # of turns before this one
 
-    def waits(self, layer: int) -> bool:
-        """Whether a layer has no part in the turn: the second layer (number 1) has every other
-        turn. The bounds below it never change, and its splits start from scratch."""
-        return layer == 1 and self.number % 2 == 1
+    def waits(self, layer: int, layers: int) -> bool:
+        """Whether a layer of so many has no part in the turn: the second one (number 1) has every
+        other turn, if there are more. The bounds below it never change, and its splits start from
+        scratch."""
+        return layer == 1 and layers > 2 and self.number % 2 == 1
 
     def rounds_of(self, layer: int) -> int:
         """Splits of each row in a layer: twice as many in the second one, which waits for every
@@ -77,7 +78,7 @@ def sharpen_layers(
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     dense = all(isinstance(layer, Dense) for layer in query.network.layers)
     for k in range(1, len(lower)):
-        if turn.waits(k):
+        if turn.waits(k, len(lower)):
             continue
         rounds = turn.rounds_of(k)
         known = replace(bounds, lower=tuple(lower), upper=tuple(upper))
@@ -103,7 +104,7 @@ class _Splits(NamedTuple):
 
     rounds: int
     dense: bool  # whether stable neurons can be left out
-    kept: bool  # whether covers are
+    kept: bool  # whether the covering bundles are
     budget: Budget
     strategy: Strategy
 
@@ -150,7 +151,7 @@ def _worth(query: Query, bounds: LayerBounds, k: int) -> Tensor:
     return unstable & (part < 0).any(0)
 
 
-def chord_heights(lower: Tensor, upper: Tensor) -> Tensor:
+def _chord_heights(lower: Tensor, upper: Tensor) -> Tensor:
     """How far the chords of ReLUs are above 0, where z = 0: what their relaxation costs at most."""
     heights = -lower.clamp(max=0) * upper.clamp(min=0) / (upper - lower)
     return heights.nan_to_num(0.0, 0.0, 0.0)
@@ -186,7 +187,7 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
 
     def height() -> float:
         low, high = goal.least(frontier).chunk(2)
-        return read(chord_heights(low, -high).sum())[0]
+        return read(_chord_heights(low, -high).sum())[0]
 
     begun = height()
 

@@ -246,7 +246,8 @@ class InputSplits(Divisible):
             known = read(*left_open(bounded, share))
         if self.found is None:
             self._push_open(bounded, share, known)
-            self.found = self._attacks.after(len(share), self.frontier, self.budget)
+            if how.attacks:
+                self.found = self._attacks.after(len(share), self.frontier, self.budget)
 
     def _bounded(self, parts: Parts) -> BoundedBoxes:
         """Linear bounds of the boxes, or such of second order."""

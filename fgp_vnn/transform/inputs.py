@@ -36,7 +36,7 @@ class Lift:
 
 
 def reduce_inputs(query: Query) -> tuple[Query, Lift]:
-    """The query without inputs that the network does not read or the domain does not move.
+    """The query without inputs that the domain does not move, or turned into what the network sees.
 
     A box loses its coordinates of width zero. An l2 ball is turned into the row space of the maps
     that read the input: with the columns of Q an orthonormal basis of it, W(x - c) depends on

@@ -25,6 +25,7 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.engine.steps import optimise_slopes
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask_values
+from fgp_vnn.search.box_attacks import BoxAttacks
 from fgp_vnn.strategy import (
     Attack,
     Descent,
@@ -71,6 +72,14 @@ def test_a_search_that_is_about_to_end_goes_on_when_its_turn_is_over() -> None:
         verdict = shortly(problem(soon, most))
         assert verdict is not None and verdict.status == "unsat"
     assert shortly(problem(0.0, 90)) is None
+
+
+def test_a_search_whose_end_moves_away_does_not_go_on() -> None:
+    """Nothing is as near as no time at all."""
+    asked = problem(0.3, 90)
+    asked.strategy = replace(asked.strategy, crew=replace(asked.strategy.crew, worse=0.0))
+    assert shortly(asked) is None
+    assert asked.unfinished is not None and asked.unfinished.open
 
 
 def test_what_is_expected_is_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -143,6 +152,23 @@ def test_inputs_are_split_first_only_where_there_are_few_of_them() -> None:
         strategy = Strategy(inputs=inputs)
         asked = Problem(query, lambda points: None, SPLIT, UNLIMITED, strategy, NullLog(query))
         assert (by_inputs(asked), inputs_have_a_turn(asked)) == (first_of_all, turn)
+
+
+def test_without_attacks_there_are_none_between_boxes_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = list[int]()
+    monkeypatch.setattr(BoxAttacks, "after", lambda self, boxes, *rest: calls.append(boxes))
+    for attack in (True, False):
+        query = nearly(0.1)
+        settings = Settings(engine="split", attack=attack)
+        log = NullLog(query)
+        asked = Problem(query, lambda points: None, settings, UNLIMITED, Strategy(), log)
+        with torch.no_grad():
+            bound_root(asked)
+            split_few_inputs(asked)
+        assert bool(calls) == attack
+        calls.clear()
 
 
 def test_the_seed_decides_where_attacks_from_boxes_start() -> None:

@@ -104,7 +104,7 @@ def test_an_attack_comes_after_so_many_boxes_and_only_where_some_are_open() -> N
 def test_attacks_become_rare_as_boxes_become_many() -> None:
     seen = Seen()
     attacks = BoxAttacks(sums(), seen, attack(pause=10, part=0.5))
-    after = []
+    after = list[int]()
     for boxes in range(10, 201, 10):
         attacks.after(10, corners(), UNLIMITED)
         if len(seen.batches) > len(after):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from fgp_vnn.base.spread import Spread
 from fgp_vnn.bounds.hidden import refine_layers
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds
@@ -16,8 +18,10 @@ from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query, ask, ask_values
+from fgp_vnn.search import hidden_neurons
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
 from fgp_vnn.strategy import Ascent, Hidden, Slopes, Strategy
+from fgp_vnn.transform.inputs import drop_unread
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.random_networks import (
     DOMAINS,
@@ -191,10 +195,11 @@ def test_the_second_layer_has_every_other_turn() -> None:
     first = Turn(8)
     second = first.next()
     third = second.next()
-    assert [turn.waits(1) for turn in (first, second, third)] == [False, True, False]
+    assert [turn.waits(1, 3) for turn in (first, second, third)] == [False, True, False]
+    assert not second.waits(1, 2)  # which would have nothing to do
     assert [turn.rounds_of(1) for turn in (first, third)] == [16, 64]
     assert [turn.rounds_of(2) for turn in (first, second, third)] == [8, 16, 32]
-    assert not any(turn.waits(2) for turn in (first, second, third))
+    assert not any(turn.waits(2, 3) for turn in (first, second, third))
 
 
 def test_a_layer_that_waits_keeps_its_bounds() -> None:
@@ -246,7 +251,9 @@ def test_of_the_last_layer_only_neurons_that_cost_an_output_something_are_split(
     assert split == [1]
 
 
-def test_neighbours_are_bounded_as_in_the_whole_network() -> None:
+def test_neighbours_are_bounded_in_a_network_of_their_own_as_in_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two networks side by side, of inputs of their own: groups of neurons have one half each."""
     query = ask_both_ways(make_query(3))
     network, box = query.network, query.domain.box()
@@ -266,7 +273,26 @@ def test_neighbours_are_bounded_as_in_the_whole_network() -> None:
     domain = Box(torch.cat([box.lower, box.lower]), torch.cat([box.upper, box.upper]))
     pair = ask_values(double, domain, len(layers), torch.eye(len(output.bias)).double())
     whole = sharpen(query, root_bounds(network, query.domain, budget=UNLIMITED))
-    after = sharpen(pair, root_bounds(double, domain, budget=UNLIMITED))
+    pieces: list[list[int]] = []
+    asked: list[int] = []
+
+    class Watched(Spread):
+        def __call__(self, work: Any, some: Any) -> Any:
+            pieces.extend(piece.tolist() for piece in some)
+            return super().__call__(work, some)
+
+    def noted(query: Query) -> Query:
+        small = drop_unread(query)
+        asked.append(small.network.inputs)
+        return small
+
+    monkeypatch.setattr(hidden_neurons, "drop_unread", noted)
+    before = root_bounds(double, domain, budget=UNLIMITED)
+    apart = replace(QUICK, hidden=replace(QUICK.hidden, growth=1.0))
+    after = sharpen_layers(pair, before, Turn(6), UNLIMITED, apart, spread=Watched())
+    for width, groups in ((WIDTHS[1], pieces[:2]), (WIDTHS[2], pieces[2:])):
+        assert [{j // width for j in group} for group in groups] == [{0}, {1}]
+    assert asked == 4 * [network.inputs]
     for k in (1, 2):
         for side in ("lower", "upper"):
             once, twice = getattr(whole, side)[k][0], getattr(after, side)[k][0]
