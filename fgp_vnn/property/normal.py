@@ -165,7 +165,7 @@ def _case(box: Box, common: Box, names: Names) -> Case:
     for side, bounds in (("lower", lower), ("upper", upper)):
         if len(missing := np.flatnonzero(np.isinf(bounds))):
             name = names.name(int(missing[0]))
-            more = f", nor have {len(missing) - 1} other inputs" if len(missing) > 1 else ""
+            more = f" (inputs without one: {len(missing)})" if len(missing) > 1 else ""
             raise UnsupportedError(f"{name} has no {side} bound{more}")
     faces = (faces if faces.any() else None for faces in (open_lower, open_upper))
     return Case(lower, upper, (), *faces)
