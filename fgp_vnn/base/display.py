@@ -55,10 +55,12 @@ class Shown:
     def show(self) -> None:
         """Show it: as a notebook does, or in words and coloured blocks on a terminal."""
         if "ipykernel" in sys.modules:
+            from IPython import get_ipython
             from IPython.display import display
 
-            display(self)
-            return
+            if get_ipython() is not None:  # this process is a kernel
+                display(self)
+                return
         from rich.console import Console
 
         console = Console()

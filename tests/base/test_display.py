@@ -93,3 +93,11 @@ def test_a_list_counts_its_answers_in_words() -> None:
 def test_a_property_says_its_size_in_a_line() -> None:
     box = Case(np.zeros(64), np.ones(64), ())
     assert repr(Property((box,), 64, 1)) == "Property(64 inputs, 1 output, 1 case)"
+
+
+def test_a_program_that_has_a_kernel_loaded_and_is_none_draws_on_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("ipykernel", reason="needs pip install ipykernel")
+    broken((8, 8)).show()
+    assert "\u2580" in capsys.readouterr().out

@@ -45,7 +45,10 @@ REFUSED: dict[str, tuple[type[InputError], str]] = {
     "standard_tests/acc": (UnsupportedError, "line 14: a constraint that relates inputs"),
     "standard_tests/initialized": (UnsupportedError, "line 1: version '<2.1>'"),
     "standard_tests/intermediate_nodes": (UnsupportedError, "line 4: hidden layers"),
-    "standard_tests/mnist": (UnsupportedError, "X[0,1] has no lower bound (inputs without one: 782)"),
+    "standard_tests/mnist": (
+        UnsupportedError,
+        "X[0,1] has no lower bound (inputs without one: 782)",
+    ),
     "standard_tests/multiple_networks": (UnsupportedError, "line 7: 3 networks"),
     "standard_tests/single_network": (UnsupportedError, "line 13: a constraint that relates"),
     "standard_tests/test_linearise": (UnsupportedError, "line 40: a constraint that relates"),
