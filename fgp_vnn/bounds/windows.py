@@ -173,7 +173,8 @@ class JointRow:
         outer = self._outer.unsqueeze(-2).expand_as(self.beta)
         error = rounding.of_layer(1, outer, self.beta, of_members)
         error = error + 2 * rounding.of_input(slopes, reach, of_window)
-        parts = (value - reach - error).amin(-1)  # [groups]
+        # A pattern whose sum overflows proves nothing, also where the others are finite.
+        parts = below(value - reach - error).amin(-1)  # [groups]
         row = self._row(self.shared, self._direct)
         size = torch.maximum(box.lower.abs(), box.upper.abs()) + numbers.lost
         sizes = self._row(self.shared.abs(), self._direct.abs())
@@ -215,7 +216,9 @@ def _grouped(query: Query, numbers: Windows) -> Grouped | None:
     if len(maps) != 2 or not network.piecewise_linear or not isinstance(query.domain, Box):
         return None
     first, last = maps
-    if not (isinstance(first, Dense) and isinstance(last, Dense)) or 1 not in last.sources:
+    if not (isinstance(first, Dense) and isinstance(last, Dense)):
+        return None
+    if first.sources != (0,) or sorted(last.sources) not in ([1], [0, 1]):
         return None
     grouped = Grouped.of(first.weights[0], numbers)
     return grouped if grouped is not None and grouped.neurons.shape[1] > 1 else None

@@ -59,8 +59,14 @@ KERNELS: tuple[Change, ...] = (
     (
         "windows: the greatest of all patterns",
         _WINDOWS,
+        "parts = below(value - reach - error).amin(-1)",
+        "parts = below(value - reach - error).amax(-1)",
+    ),
+    (
+        "windows: a pattern that overflows is left out",
+        _WINDOWS,
+        "parts = below(value - reach - error).amin(-1)",
         "parts = (value - reach - error).amin(-1)",
-        "parts = (value - reach - error).amax(-1)",
     ),
     (
         "windows: rounding of the layer",

@@ -106,6 +106,7 @@ def one_window(seed: int) -> Query:
 def least_at_corners(query: Query) -> Fraction:
     box = query.domain.box()
     corners = torch.cartesian_prod(*torch.stack([box.lower, box.upper], -1))
+    corners = corners.reshape(-1, len(box.lower))
     return min(exact_preactivations(query.network, rationals(x))[-1][0] for x in corners)
 
 
@@ -166,6 +167,25 @@ def test_no_corner_is_below_the_bound_in_exact_arithmetic(scale: float) -> None:
             row.ascend(replace(NUMBERS, steps=steps), UNLIMITED)
             bound = float(row.least())
             assert bound == -torch.inf or Fraction(bound) <= exact
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float64, 1e154), (torch.float32, 1.38e19)])
+def test_a_pattern_whose_sum_overflows_proves_nothing(dtype: torch.dtype, size: float) -> None:
+    """Its bias and its slopes cancel in exact arithmetic, and the row is far below 0."""
+    weight = torch.tensor([[1.0], [0.5]], dtype=dtype)
+    bias = torch.tensor([-1.4 * size, -0.7 * size], dtype=dtype)
+    outer = torch.tensor([[-1.4 * size, -1e-3]], dtype=dtype)
+    constant = torch.tensor([0.05 * size * size], dtype=torch.float64).to(dtype)
+    network = Network((Dense((0,), (weight,), bias),), Dense((1,), (outer,), constant), 1)
+    box = Box(*(torch.tensor([part * size], dtype=dtype) for part in (0.7, 1.7)))
+    query = replace(ask_values(network, box, 1, weight.new_ones(1, 1)), network=network)
+    assert least_at_corners(query) < 0
+    bounds = root_bounds(network, box, budget=UNLIMITED)
+    row = joint(query, bounds)
+    for shared in (row.shared, torch.zeros_like(row.shared)):
+        row.shared = shared
+        assert float(row.least()) < 0
+    assert closed_by_windows(query, bounds, UNLIMITED, Windows()) == []
 
 
 def test_errors_of_maps_are_taken_off() -> None:
