@@ -21,7 +21,7 @@ from fgp_vnn.bounds.cone import inputs_read
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import ascents_at_once
-from fgp_vnn.network.model import Dense
+from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query, ask_values
 from fgp_vnn.search.best_first import BestFirst, Cover, forget
 from fgp_vnn.search.bundles import Bundles, Setting, set_out
@@ -85,7 +85,8 @@ def sharpen_layers(
         neurons = torch.nonzero(_worth(query, known, k)).flatten()
         each = spread.fair(len(neurons), _at_once(query, k, rounds, budget))
         kept = keep is not forget
-        pieces = _pieces(query, k, neurons, each, strategy.hidden, local=dense and not kept)
+        local = dense and not kept and _cheap(query.network, k, strategy.shrinking.products)
+        pieces = _pieces(query, k, neurons, each, strategy.hidden, local=local)
         how = _Splits(rounds, dense, kept, budget, strategy)
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
@@ -123,6 +124,19 @@ def _sharpened(
         asked = drop_unread(asked)
     choice = strategy.slopes.signs, strategy.hidden.candidates, strategy.neurons.rule
     return _least(*set_out(asked, before, how.budget, *choice), how)
+
+
+def _cheap(network: Network, k: int, products: int) -> bool:
+    """Whether finding out what the neurons of layer k read takes at most so many products, in which
+    nobody looks at the clock."""
+    inner = (
+        weight.numel()
+        for layer in network.layers[: k + 1]
+        if isinstance(layer, Dense)
+        for source, weight in zip(layer.sources, layer.weights, strict=True)
+        if source
+    )
+    return network.inputs * sum(inner) <= products
 
 
 def _pieces(

@@ -20,7 +20,7 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import Query, ask, ask_values
 from fgp_vnn.search import hidden_neurons
 from fgp_vnn.search.hidden_neurons import Turn, sharpen_layers
-from fgp_vnn.strategy import Ascent, Hidden, Slopes, Strategy
+from fgp_vnn.strategy import Ascent, Hidden, Shrinking, Slopes, Strategy
 from fgp_vnn.transform.inputs import drop_unread
 from tests.helpers.exact import TOLERANCE, least, polytope
 from tests.helpers.random_networks import (
@@ -153,7 +153,6 @@ def test_what_overflows_makes_no_neuron_stable(tighten: Tighten) -> None:
 
 
 def test_many_rounds_come_near_the_exact_range() -> None:
-    """With every neuron before it split, a neuron's bound is that of linear regions."""
     query = make_query(1)
     before = root_bounds(query.network, query.domain, budget=UNLIMITED)
     after = sharpen(query, before, rounds=40)
@@ -191,7 +190,6 @@ def test_neurons_that_do_not_pay_are_split_in_a_part_of_the_rounds() -> None:
 
 
 def test_the_second_layer_has_every_other_turn() -> None:
-    """Its splits begin anew on bounds that no turn makes tighter."""
     first = Turn(8)
     second = first.next()
     third = second.next()
@@ -227,7 +225,6 @@ def positive_neuron() -> Query:
 
 
 def test_a_neuron_whose_sign_is_known_is_not_split_any_more() -> None:
-    """More rounds then leave the bundles of its other side as they are."""
     query, counts = positive_neuron(), []
     bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
     for rounds in (4, 8):
@@ -293,6 +290,10 @@ def test_neighbours_are_bounded_in_a_network_of_their_own_as_in_the_whole(
     for width, groups in ((WIDTHS[1], pieces[:2]), (WIDTHS[2], pieces[2:])):
         assert [{j // width for j in group} for group in groups] == [{0}, {1}]
     assert asked == 4 * [network.inputs]
+    pieces.clear()
+    dear = replace(apart, shrinking=Shrinking(products=0))
+    sharpen_layers(pair, before, Turn(6), UNLIMITED, dear, spread=Watched())
+    assert len(pieces) == 2  # one for each layer
     for k in (1, 2):
         for side in ("lower", "upper"):
             once, twice = getattr(whole, side)[k][0], getattr(after, side)[k][0]
