@@ -281,14 +281,12 @@ class Neurons:
     trial: int | None = None  # bundles, if hardly any is closed, to give up after [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
     # Neurons of an open bundle that are bounded over what its linear bound leaves. With 0 | 8 four
-    # of oval21 take 321 | 49, 1688 | 444, 4829 | 1813, over 7395 | 789 bundles, and 0.6 | 0.4,
-    # 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
+    # of oval21 take 0.6 | 0.4, 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
     clipped: int = 8
     # The same of all bundles of a batch together, where that is more; and the part of what a bundle
     # lacks that their narrower bounds have to promise, for it to be bounded once more before it is
     # split. With 0 and infinity | 128 and 0.3 four of oval21 take 2071 | 1562, 635 | 484, 645 |
-    # 436, 198 | 60 bundles and 5.5 | 4.6, 1.8 | 1.8, 1.8 | 1.5, 2.2 | 1.5 seconds; with 0.1 in
-    # place of 0.3 three of them 1609, 464, 57 and 5.5, 2.0, 1.5.
+    # 436, 198 | 60 bundles and 5.5 | 4.6, 1.8 | 1.8, 1.8 | 1.5, 2.2 | 1.5 seconds.
     fill: int = 128
     again: float = 0.3
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
@@ -308,14 +306,16 @@ class Hidden:
     # part of a row that is error: beyond the first, if it falls by the second, more are bounded [-]
     errors: tuple[float, float] = (0.6, 0.04)
     rounds: int = 8  # splits of each hidden neuron, doubled from turn to turn [-]
+    # Bundles at once, and out of how many that wait for a neuron one is split: with 1, 1 | 512, 4 |
+    batch: int = 512  # 512, 1 five neurons of mnist_fc take 0.95 | 0.54 | 0.40 s, with chords of
+    part: int = 4  # 3.7 | 3.8 | 5.9
     candidates: int = 1  # as in `Neurons`, for these splits; `Slopes.signs` says what they bring
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
     pays: float = 0.04  # part by which all rounds have to lower the chords of such neurons [-]
     trial: int = 4  # the rest is left out where that part of the rounds brings less than its share
-    # Part of what the rows lack that a turn has to bring for a search to begin anew, and for the
-    # next turn. After a turn one of relusplitter (1204) lacks 0.63 in place of 0.73, and takes
-    # 31,500 bundles in place of more than 300,000. [-]
+    # Part of what the rows lack that a turn has to bring for a new search, and for the next turn:
+    # after one, 1204 of relusplitter takes 31,500 bundles in place of more than 300,000. [-]
     better: float = 0.01
     gain: float = 0.05
     together: int = 64  # neurons that share a cut-down network, at most [-]

@@ -191,25 +191,27 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
 def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundles]:
     """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them, if
     these are kept."""
-    goal, cover = Signs(setting), Cover()
+    hidden, rows, network = how.strategy.hidden, len(root.signs), setting.query.network
+    goal, cover = Signs(setting, how.rounds, hidden.part), Cover()
     frontier = Frontier(how.budget.waiting)
+    fit = ascents_at_once(network, len(network.layers), how.budget.at_once)
     keep = cover.keep if how.kept else forget
-    search = BestFirst(goal, frontier, len(root.signs), keep)
+    search = BestFirst(goal, frontier, max(rows, min(hidden.batch, fit)), keep)
     search.begin(root, {})
-    part, pays = how.strategy.hidden.trial, how.strategy.hidden.pays
-    trial, rounds = max(1, how.rounds // part), iter(range(how.rounds))
+    tried = False  # whether a part of the splits has paid
 
     def height() -> float:
         low, high = goal.least(frontier).chunk(2)
         return read(_chord_heights(low, -high).sum())[0]
 
-    begun = height()
+    begun, after = height(), rows * (1 + 2 * max(1, how.rounds // hidden.trial))
 
     def enough() -> bool:
-        done = next(rounds, None)
-        if done is None or how.budget.expired():
-            return True
-        return done == trial and height() > (1 - pays / part) * begun
+        nonlocal tried
+        if how.budget.expired() or tried or search.bundles < after:
+            return how.budget.expired()
+        tried = True
+        return height() > (1 - hidden.pays / hidden.trial) * begun
 
     search.run(enough)
     covers = [*cover.parts, *search.waiting()] if how.kept else [root.at(root.disjunct[:0])]

@@ -77,13 +77,18 @@ class Value(Goal):
         first = waiting_in.cumsum(0) - waiting_in
         rank = torch.arange(len(row), device=row.device) - first[row[order]]
         each = (count // (useful_in > 0).sum().clamp(min=1)).clamp(min=1)
-        chosen = useful_in.clamp(max=each)  # of each row
+        chosen = self.share(useful_in, each)  # of each row
         (total,) = read(chosen.sum())
         return frontier.take(order[places(rank < chosen[row[order]], total)])
 
     def wanted(self, row: Tensor) -> Tensor:
         """Which rows [rows] are worth more splits, where bundles of the rows `row` wait."""
         return torch.ones_like(self._closed, dtype=torch.bool)
+
+    def share(self, useful: Tensor, each: Tensor) -> Tensor:
+        """How many of the bundles that wait for each row [rows] are split at once: `each` of them,
+        if there are as many."""
+        return useful.clamp(max=each)
 
     def least(self, frontier: Frontier) -> Tensor:
         """The lowest level of each row [rows]."""
@@ -98,12 +103,26 @@ class Value(Goal):
 
 class Signs(Value):
     """The same of z and then of -z of some neurons: where one of the two is above 0, the sign is
-    known, and the other is not split any more."""
+    known, and the other is not split any more.
+
+    Every row gets so many splits. Several at once make larger batches, but all that wait are not
+    worth one while they are few: of `part` bundles one is split.
+    """
+
+    def __init__(self, setting: Setting, splits: int, part: int) -> None:
+        super().__init__(setting)
+        self._left, self._part = torch.full_like(self._closed, splits, dtype=torch.long), part
+
+    def share(self, useful: Tensor, each: Tensor) -> Tensor:
+        lowest = (useful + self._part - 1) // self._part
+        given = torch.minimum(lowest.clamp(max=each), self._left)
+        self._left = self._left - given
+        return given
 
     def wanted(self, row: Tensor) -> Tensor:
         waits = torch.zeros_like(self._closed, dtype=torch.bool).index_fill(0, row, True)
         low, high = (~waits & (self._closed > 0)).chunk(2)
-        return ~(low | high).repeat(2)
+        return ~(low | high).repeat(2) & (self._left > 0)
 
 
 class Least(Value):
