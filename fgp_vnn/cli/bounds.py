@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.arguments import (
     add_device,
@@ -66,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     if args.maximise is not None and (args.layer is not None or args.method != "split"):
         raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
     with leave_on_interrupt():
-        from fgp_vnn.api.values import bounds, maximise
+        with collector_paused():  # while torch is loaded
+            from fgp_vnn.api.values import bounds, maximise
 
         set_threads(args.threads)
         where = read_boxes(args.inputs)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
@@ -95,8 +96,9 @@ class PointRun:
     @classmethod
     def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:
         """The network and the points that the arguments name."""
-        from fgp_vnn.api.certify import Certifier
-        from fgp_vnn.api.points import read_points
+        with collector_paused():  # while torch is loaded
+            from fgp_vnn.api.certify import Certifier
+            from fgp_vnn.api.points import read_points
 
         set_threads(args.threads)
         certifier = Certifier.of(args.model, **settings)

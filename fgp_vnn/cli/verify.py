@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.base.network_list import named_networks
@@ -80,8 +81,9 @@ def run(args: argparse.Namespace) -> int:
         finish, give_up = _ways_to_end(args, begin)
         ends = math.inf if args.timeout is None else begin + args.timeout
         with watched(ends, give_up, own_process=args.own_process) as conclude:
-            from fgp_vnn.api.verify import verify
-            from fgp_vnn.base.verdict import Verdict
+            with collector_paused():  # which would take a fifth of a second while torch is loaded
+                from fgp_vnn.api.verify import verify
+                from fgp_vnn.base.verdict import Verdict
 
             set_threads(args.threads)
             settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.property.model import Joint, Property, Version
@@ -27,7 +25,7 @@ def load_property(path: str | Path, memory: int = MEMORY, *, joint: bool = False
     memory = max(memory, LEAST)
     data = read_bytes(Path(path), "property", most=memory // TEXT_BYTES)
     try:
-        with _collector_paused():
+        with collector_paused():
             return parse_property(data, memory, joint=joint)
     except InputError as error:
         raise type(error)(f"property {path}: {error}") from None
@@ -64,15 +62,3 @@ def parse_property(data: bytes, memory: int = MEMORY, *, joint: bool = False) ->
         tuple(warnings),
         joint=made,
     )
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A tree of a million lists has no cycles, yet the collector would walk it for seconds."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
