@@ -93,7 +93,7 @@ def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str
 def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """One verdict on all cases: broken if one is, proved if all are."""
     if not verdicts:
-        return Verdict("unsat", "property", reason="the input set is empty")
+        return Verdict("unsat", "property", reason="the constraints of the property contradict each other")
     order = ("sat", "timeout", "unknown", "unsat")
     chosen = min(verdicts, key=lambda verdict: order.index(verdict.status))
     if chosen.status == "unsat":

@@ -45,11 +45,11 @@ class Grouped:
     @classmethod
     def of(cls, weight: Tensor, numbers: Windows) -> Grouped | None:
         """For a matrix [neurons, inputs]; None where a neuron sees too many inputs."""
-        neuron, column = torch.nonzero(weight, as_tuple=True)
-        seen = torch.bincount(neuron, minlength=len(weight))
-        if not len(neuron) or int(seen.max()) > numbers.inputs:
+        most = int(weight.count_nonzero(-1).amax()) if weight.numel() else 0
+        if not 0 < most <= numbers.inputs:
             return None
-        inputs = column.new_full((len(weight), int(seen.max())), -1)
+        neuron, column = torch.nonzero(weight, as_tuple=True)
+        inputs = column.new_full((len(weight), most), -1)
         inputs[neuron, _places(neuron)] = column
         window = torch.unique(inputs, dim=0, return_inverse=True)[1]
         order = window.argsort(stable=True)
@@ -72,12 +72,14 @@ def _places(numbers: Tensor) -> Tensor:
 class JointRow:
     """A row of a query whose network has one hidden layer of ReLUs, bounded window by window."""
 
-    def __init__(self, query: Query, bounds: LayerBounds, grouped: Grouped, row: int) -> None:
+    def __init__(
+        self, query: Query, bounds: LayerBounds, grouped: Grouped, rounding: Rounding, row: int
+    ) -> None:
         network, box = query.network, query.domain
         first, last = network.layers[0], network.output
         if not (isinstance(first, Dense) and isinstance(last, Dense) and isinstance(box, Box)):
             raise TypeError("windows are those of dense maps over a box")
-        self._rounding, self._box, self._grouped = Rounding(network, box, bounds), box, grouped
+        self._rounding, self._box, self._grouped = rounding, box, grouped
         self._at = grouped.inputs.clamp(min=0)
         there = (grouped.neurons >= 0).unsqueeze(-1)
         known = (grouped.inputs >= 0).unsqueeze(-2)
@@ -199,14 +201,15 @@ def closed_by_windows(
     entries = grouped.inputs.numel() << grouped.neurons.shape[1]
     if _COPIES * entries * torch.finfo(network.dtype).bits // 8 > budget.at_once:
         return []
-    return [
-        disjunct
-        for disjunct in range(query.disjuncts)
-        if any(
-            JointRow(query, bounds, grouped, row).ascend(numbers, budget)
-            for row in query.rows_of(disjunct)
-        )
-    ]
+    rounding = Rounding(network, query.domain, bounds)
+
+    def proved(row: int) -> bool:
+        if budget.expired():
+            return False
+        return JointRow(query, bounds, grouped, rounding, row).ascend(numbers, budget)
+
+    disjuncts = range(query.disjuncts)
+    return [number for number in disjuncts if any(map(proved, query.rows_of(number)))]
 
 
 def _grouped(query: Query, numbers: Windows) -> Grouped | None:

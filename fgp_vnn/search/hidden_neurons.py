@@ -87,7 +87,7 @@ def sharpen_layers(
         kept = keep is not forget
         local = dense and not kept and _cheap(query.network, k, strategy.shrinking.products)
         pieces = _pieces(query, k, neurons, each, strategy.hidden, local=local)
-        how = _Splits(rounds, dense, kept, budget, strategy)
+        how = _Splits(rounds, dense, kept, budget, strategy, spread.ways)
         sharpen = partial(_sharpened, query, known.first(k), how)
         for some, result in zip(pieces, spread(sharpen, pieces), strict=True):
             if result is None:
@@ -108,6 +108,7 @@ class _Splits(NamedTuple):
     kept: bool  # whether the covering bundles are
     budget: Budget
     strategy: Strategy
+    ways: int  # processes that do so at the same time, within the budget
 
 
 def _sharpened(
@@ -194,7 +195,7 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
     hidden, rows, network = how.strategy.hidden, len(root.signs), setting.query.network
     goal, cover = Signs(setting, how.rounds, hidden.part), Cover()
     frontier = Frontier(how.budget.waiting)
-    fit = ascents_at_once(network, len(network.layers), how.budget.at_once)
+    fit = ascents_at_once(network, len(network.layers), how.budget.at_once // how.ways)
     keep = cover.keep if how.kept else forget
     search = BestFirst(goal, frontier, max(rows, min(hidden.batch, fit)), keep)
     search.begin(root, {})

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from fgp_vnn.bounds import windows
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds
+from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.bounds.windows import Grouped, JointRow, closed_by_windows
 from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
@@ -46,7 +49,7 @@ def joint(query: Query, bounds: LayerBounds, numbers: Windows = NUMBERS) -> Join
     assert isinstance(layer, Dense)
     grouped = Grouped.of(layer.weights[0], numbers)
     assert grouped is not None
-    return JointRow(query, bounds, grouped, 0)
+    return JointRow(query, bounds, grouped, Rounding(query.network, query.domain, bounds), 0)
 
 
 def corners_and_samples(query: Query, seed: int) -> Tensor:
@@ -235,6 +238,21 @@ def test_what_has_no_windows_or_no_time_is_left_open() -> None:
     query, bounds = windowed(0, offset=1000.0)
     assert closed_by_windows(query, bounds, UNLIMITED, NUMBERS) == [0]
     assert closed_by_windows(query, bounds, UNLIMITED, replace(NUMBERS, inputs=2)) == []
-    assert closed_by_windows(query, bounds, Budget.of(0.0, None), NUMBERS) == []
     alone, around = windowed(0, channels=1, offset=1000.0)
     assert closed_by_windows(alone, around, UNLIMITED, NUMBERS) == []
+
+
+def test_when_time_is_up_no_row_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, bounds = windowed(0, offset=1000.0)
+    begun: list[int] = []
+
+    class Noted(JointRow):
+        def __init__(self, *parts: Any) -> None:
+            begun.append(1)
+            super().__init__(*parts)
+
+    monkeypatch.setattr(windows, "JointRow", Noted)
+    assert closed_by_windows(query, bounds, Budget.of(0.0, None), NUMBERS) == []
+    assert not begun
+    assert closed_by_windows(query, bounds, UNLIMITED, NUMBERS) == [0]
+    assert begun == [1]
