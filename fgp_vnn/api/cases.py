@@ -93,7 +93,8 @@ def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str
 def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """One verdict on all cases: broken if one is, proved if all are."""
     if not verdicts:
-        return Verdict("unsat", "property", reason="the constraints of the property contradict each other")
+        reason = "the constraints of the property contradict each other"
+        return Verdict("unsat", "property", reason=reason)
     order = ("sat", "timeout", "unknown", "unsat")
     chosen = min(verdicts, key=lambda verdict: order.index(verdict.status))
     if chosen.status == "unsat":
