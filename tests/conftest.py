@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.helpers import warm
-from tests.helpers.places import ROOT, SHARED_DATA, TESTS
+from tests.helpers.places import SHARED_DATA, TESTS
 
 # No test depends on how fast the machine is, and a failure is there again on the next run.
 settings.register_profile("suite", deadline=None, max_examples=24, derandomize=True)
@@ -31,17 +29,15 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """What can be called for python by tests that are not about the start of a process."""
-    from tests.helpers.command_line import ENVIRONMENT
-
     if not hasattr(os, "fork"):
         yield sys.executable
         return
-    folder = tmp_path_factory.mktemp("warm")
-    words, pipe = [sys.executable, "-m", warm.__name__, str(folder)], subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=ENVIRONMENT, cwd=ROOT) as process:
-        assert process.stdout is not None and process.stdout.readline()
-        process.wait()
-        yield str(folder / warm.PYTHON)
+    from tests.helpers import warm_shared
+
+    own = tmp_path_factory.getbasetemp()
+    run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with warm_shared.python(run / "warm") as called:
+        yield called
 
 
 @pytest.fixture
