@@ -6,12 +6,14 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.helpers.places import SHARED_DATA, TESTS
+from tests.helpers.places import ROOT, SHARED_DATA, TESTS
 
 # No test depends on how fast the machine is, and a failure is there again on the next run.
 settings.register_profile("suite", deadline=None, max_examples=24, derandomize=True)
@@ -64,6 +66,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     left_out = config.getoption("--quick") and collection_path.parent == TESTS
     return True if left_out and collection_path.name in _PROCESSES else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Each worker begins to import at another place. Where the tests were never run before, pytest
+    compiles them, which takes most of this time: what one worker has done the others find."""
+    worker = getattr(session.config, "workerinput", None)
+    whole = [Path(argument).resolve() for argument in session.config.args] == [TESTS]
+    if worker is None or not whole or session.config.getoption("--quick"):
+        return
+    paths = sorted(TESTS.rglob("test_*.py"))
+    first = len(paths) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in (*paths[first:], *paths[:first]):
+        with suppress(Exception, pytest.skip.Exception):  # told when it is collected
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

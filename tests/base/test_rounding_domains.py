@@ -10,7 +10,7 @@ import torch
 
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.clipped import Clipped
-from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball, along
 from tests.helpers.extreme_networks import DTYPES, Exact, dot, exact, matrix
 
 
@@ -44,6 +44,17 @@ def test_supports_are_not_below_what_a_point_reaches(dtype: torch.dtype, power: 
                 assert highest(domain, exact(row), Fraction(radius)) <= exact(upper)[0]
                 finite += 1
     assert finite >= 20
+
+
+@pytest.mark.parametrize(
+    ("sizes", "radius"),
+    [((2, 5), (3, 1, 5)), ((3, 2, 5), (3, 1, 5)), ((2, 5), (1, 5)), ((2, 5), (5,))],
+    ids=["same rows", "own rows", "one box", "plain"],
+)
+def test_what_a_box_reaches_is_more_than_products_that_underflow(
+    sizes: tuple[int, ...], radius: tuple[int, ...]
+) -> None:
+    assert bool((along(torch.full(sizes, 1e-30), torch.full(radius, 1e-30)) > 0).all())
 
 
 def highest(domain: Domain, row: Exact, radius: Fraction) -> Fraction:

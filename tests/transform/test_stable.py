@@ -172,7 +172,7 @@ def test_verdicts_are_those_of_the_whole_network(domain_kind: str) -> None:
     assert {"sat", "unsat"} <= seen
 
 
-@settings(max_examples=10)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10_000), below=st.floats(1e-14, 1e-10), sign=st.sampled_from((1.0, -1.0))
 )
