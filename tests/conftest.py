@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.helpers import warm
 from tests.helpers.places import ROOT, SHARED_DATA, TESTS
 
 # No test depends on how fast the machine is, and a failure is there again on the next run.
@@ -31,17 +31,15 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """What can be called for python by tests that are not about the start of a process."""
-    from tests.helpers.command_line import ENVIRONMENT
-
     if not hasattr(os, "fork"):
         yield sys.executable
         return
-    folder = tmp_path_factory.mktemp("warm")
-    words, pipe = [sys.executable, "-m", warm.__name__, str(folder)], subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=ENVIRONMENT, cwd=ROOT) as process:
-        assert process.stdout is not None and process.stdout.readline()
-        process.wait()
-        yield str(folder / warm.PYTHON)
+    from tests.helpers import warm_shared
+
+    own = tmp_path_factory.getbasetemp()
+    run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with warm_shared.python(run / "warm") as called:
+        yield called
 
 
 @pytest.fixture
@@ -68,6 +66,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     left_out = config.getoption("--quick") and collection_path.parent == TESTS
     return True if left_out and collection_path.name in _PROCESSES else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Each worker begins to import at another place. Where the tests were never run before, pytest
+    compiles them, which takes most of this time: what one worker has done the others find."""
+    worker = getattr(session.config, "workerinput", None)
+    whole = [Path(argument).resolve() for argument in session.config.args] == [TESTS]
+    if worker is None or not whole or session.config.getoption("--quick"):
+        return
+    paths = sorted(TESTS.rglob("test_*.py"))
+    first = len(paths) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in (*paths[first:], *paths[:first]):
+        with suppress(Exception, pytest.skip.Exception):  # told when it is collected
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

@@ -54,8 +54,7 @@ def test_the_wheel_has_the_whole_benchmark_and_the_sdist_the_tests(built: Path) 
 
 def test_the_demo_runs_from_the_wheel_with_no_clone(built: Path, tmp_path: Path) -> None:
     target = tmp_path / "installed"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target)]
-    subprocess.run([*pip, str(next(built.glob("*.whl")))], check=True, capture_output=True)
+    zipfile.ZipFile(next(built.glob("*.whl"))).extractall(target)  # as pip does, after seconds
     shutil.copytree(target / "fgp_vnn" / "bench" / "bundled", tmp_path / "few")
     rows = (tmp_path / "few" / "ground_truth.csv").read_text().splitlines()
     (tmp_path / "few" / "ground_truth.csv").write_text("\n".join(rows[:6]) + "\n")

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def operators_listed_once() -> Iterator[None]:
     """torch's exporter reads the source of every operator for each model anew: half its time."""
     with pytest.MonkeyPatch.context() as patch:

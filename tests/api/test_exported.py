@@ -16,8 +16,6 @@ from fgp_vnn.base.model_file import read_model
 from fgp_vnn.certificate.checker.check import check_files
 from tests.helpers.command_line import box
 
-pytestmark = pytest.mark.usefixtures("operators_listed_once")
-
 
 def _cnn() -> nn.Sequential:
     torch.manual_seed(0)

@@ -18,7 +18,6 @@ from tests.helpers.model_table import OPSETS, TRACED, Row, as_markdown, rows
 from tests.helpers.places import ROOT
 
 ROWS = rows()
-pytestmark = pytest.mark.usefixtures("operators_listed_once")
 
 
 def _loaded(row: Row, folder: Path) -> dict[str, LoadedNetwork]:

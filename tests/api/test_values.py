@@ -47,7 +47,7 @@ def test_ranges_over_balls_hold_at_their_points_and_narrow_with_the_method(
     ball: tuple[str, float], clip: tuple[float, float] | None
 ) -> None:
     norm, epsilon = ball
-    network, x = random_network((4, 10, 8, 2), 3), random_point(4, 3)
+    network, x = random_network((4, 8, 6, 2), 3), random_point(4, 3)
     where = fgp_vnn.Ball(x, epsilon, norm, clip)
     found = [fgp_vnn.bounds(network, where, method=m, timeout=20) for m in METHODS]
     chance = np.random.default_rng(0)

@@ -56,7 +56,7 @@ def linear_target(
 @pytest.mark.parametrize("clipped", [False, True])
 @norms
 def test_linear_networks_have_their_exact_distances(norm: Norm, clipped: bool) -> None:
-    for seed in range(8):
+    for seed in range(5):
         target, exact = linear_target(norm, clipped, seed)
         found = decouple(target, starts(target, 32, 0), UNLIMITED, Decoupled())
         length = target.distance(found)
@@ -72,7 +72,7 @@ def test_linear_networks_have_their_exact_distances(norm: Norm, clipped: bool) -
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.4])
 @norms
 def test_a_start_comes_to_the_boundary_from_both_sides(norm: Norm, part: float) -> None:
-    for seed in range(8):
+    for seed in range(5):
         target, exact = linear_target(norm, False, seed, classes=2)
         center, one = target.center, torch.ones(1, 1).double()
         _, slope = gradient(target.network, center.unsqueeze(0), one)

@@ -10,7 +10,7 @@ import torch
 
 from fgp_vnn.domain.caps import Caps, both, half_space
 from fgp_vnn.domain.clipped import Clipped
-from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
+from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball, along
 from tests.helpers.extreme_networks import DTYPES, Exact, dot, exact, matrix
 
 
@@ -44,6 +44,17 @@ def test_supports_are_not_below_what_a_point_reaches(dtype: torch.dtype, power: 
                 assert highest(domain, exact(row), Fraction(radius)) <= exact(upper)[0]
                 finite += 1
     assert finite >= 20
+
+
+@pytest.mark.parametrize(
+    ("sizes", "radius"),
+    [((2, 5), (3, 1, 5)), ((3, 2, 5), (3, 1, 5)), ((2, 5), (1, 5)), ((2, 5), (5,))],
+    ids=["same rows", "own rows", "one box", "plain"],
+)
+def test_what_a_box_reaches_is_more_than_products_that_underflow(
+    sizes: tuple[int, ...], radius: tuple[int, ...]
+) -> None:
+    assert bool((along(torch.full(sizes, 1e-30), torch.full(radius, 1e-30)) > 0).all())
 
 
 def highest(domain: Domain, row: Exact, radius: Fraction) -> Fraction:
@@ -97,7 +108,7 @@ def test_a_level_holds_to_the_side_that_its_normal_was_rounded_to() -> None:
 
 
 @pytest.mark.parametrize("power", [-150, 0, 100])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_points_of_two_half_spaces_are_in_their_joint_cap(seed: int, power: int) -> None:
     source = torch.Generator().manual_seed(seed)
     scale = 10.0**power
@@ -113,18 +124,17 @@ def test_points_of_two_half_spaces_are_in_their_joint_cap(seed: int, power: int)
     rows = torch.randn(1, 6, 4, generator=source, dtype=torch.float64)
     reach = cut.support(rows)
     upper = exact(reach + cut.unsure(rows, reach))
+    sides = [(exact(w), exact(v)[0]) for w, v in zip(weights, values, strict=True)]
+    square, entries = exact(values.new_tensor([scale]))[0] ** 2, matrix(rows[0])
     inside = 0
     for _ in range(400):
         direction = torch.randn(4, generator=source, dtype=torch.float64)
         direction = direction / torch.linalg.vector_norm(direction) * 0.999
         point = exact(scale * (direction - 0.7 * weights[0, 0] / weights[0, 0].norm()) / 2)
-        sides = zip(weights, values, strict=True)
-        if dot(point, point) <= exact(values.new_tensor([scale]))[0] ** 2 and all(
-            dot(exact(w), point) + exact(v)[0] <= 0 for w, v in sides
-        ):
+        if dot(point, point) <= square and all(dot(w, point) + v <= 0 for w, v in sides):
             inside += 1
             along = dot(n, point)
             assert level == 0 or (along > 0 and along**2 >= level**2 * dot(n, n))
-            heights = [dot(row, point) for row in matrix(rows[0])]
+            heights = [dot(row, point) for row in entries]
             assert all(h <= u for h, u in zip(heights, upper, strict=True))
     assert inside or seed % 2

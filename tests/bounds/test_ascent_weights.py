@@ -37,7 +37,7 @@ def weighed(
 
 @pytest.mark.parametrize("coarse", [False, True])
 @kinds
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10_000))
 def test_the_weighed_sum_of_rows_is_bounded_where_its_weights_end(
     kind: str, coarse: bool, seed: int

@@ -34,7 +34,7 @@ WIDTHS = (5, 4, 3)
 @domain_kinds
 @kinds
 @pytest.mark.parametrize("backward_pass", [False, True])
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=seeds)
 def test_root_bounds_hold_at_every_point(
     kind: str, domain_kind: str, backward_pass: bool, seed: int
@@ -87,7 +87,7 @@ def test_a_backward_pass_never_loosens_the_intervals(kind: str) -> None:
 
 @domain_kinds
 @kinds
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(seed=seeds)
 def test_a_plain_bound_holds_at_every_point(kind: str, domain_kind: str, seed: int) -> None:
     network = random_network(seed, kind, inputs=3, widths=WIDTHS)

@@ -52,7 +52,7 @@ def random_slopes(bounds: LayerBounds, rows: int, seed: int) -> list[Tensor]:
 
 @domain_kinds
 @kinds
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(seed=seeds)
 def test_any_slopes_and_multipliers_give_a_bound_of_the_bundle(
     kind: str, domain_kind: str, seed: int

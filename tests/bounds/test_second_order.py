@@ -97,8 +97,9 @@ def sampled(box: Box, seed: int, count: int = 500) -> Tensor:
     return box.lower + (box.upper - box.lower) * share
 
 
-@pytest.mark.parametrize("symbols", [0, 2, 7])
-@pytest.mark.parametrize(("seed", "size"), [(0, 1e-6), (1, 0.05), (0, 0.5), (1, 2.0)])
+@pytest.mark.parametrize(
+    ("seed", "size", "symbols"), [(0, 1e-6, 0), (1, 0.05, 2), (0, 0.5, 7), (1, 2.0, 2), (1, 2.0, 0)]
+)
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
 def test_no_sampled_value_is_outside_the_bounds(
     seed: int, curve: Activation, size: float, symbols: int

@@ -105,7 +105,7 @@ def test_the_proof_that_is_forged_below_is_one() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 10**9))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_a_forged_proof_of_what_is_false_is_refused_in_one_line(seed: int) -> None:
     generator = np.random.default_rng(seed)
     certificate = forged(generator)
@@ -117,7 +117,7 @@ def test_a_forged_proof_of_what_is_false_is_refused_in_one_line(seed: int) -> No
 
 @pytest.mark.slow
 @given(st.integers(0, 10**9))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 def test_bytes_changed_cut_or_repeated_give_an_input_error_or_a_certificate(seed: int) -> None:
     generator = np.random.default_rng(seed)
     data = bytearray(encode(proof()))

@@ -55,27 +55,38 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return re.findall(r"^```(python|bash)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def script(page: str) -> str:
-    """A page as one Python session; its shell blocks run in between, and a cd holds."""
+# Pages that are followed one after the other: a command that an earlier one has is not run again.
+TOGETHER = {"docs/howto/folders.md": ("README.md",)}
+ALONE = [page for page in FOLLOWED if not any(page in after for after in TOGETHER.values())]
+
+
+def script(*pages: str) -> str:
+    """Pages as one Python session; their shell blocks run in between, and a cd holds."""
     lines = [
         "import os, subprocess",
         "def shell(text):",
         "    subprocess.run(['bash', '-euc', text + '\\npwd > \"$WHERE\"'], check=True)",
         "    os.chdir(open(os.environ['WHERE']).read().strip())",
     ]
-    if page == "README.md":
-        lines.append("shell('fgp-vnn demo --files example; cd example')")
-    for language, text in blocks(ROOT / page):
-        lines.append(text if language == "python" else f"shell({text!r})")
+    seen: set[str] = set()
+    for page in pages:
+        for language, text in blocks(ROOT / page):
+            if language == "bash":
+                new = [line for line in text.splitlines() if line.partition("  #")[0] not in seen]
+                seen |= {line.partition("  #")[0] for line in new}
+                lines.append(f"shell({chr(10).join(new)!r})")
+            else:
+                lines.append(text)
     return "\n".join(lines)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", FOLLOWED)
+@pytest.mark.parametrize("page", ALONE)
 def test_a_page_does_what_it_says(page: str, tmp_path: Path, warm_python: str) -> None:
     """The folder is like a clone: the competition's scripts are in it."""
     for module in ("sklearn", "jinja2", "matplotlib", "onnxscript"):
         pytest.importorskip(module, reason="the pages use all that can be installed")
+    pages = (page, *TOGETHER.get(page, ()))
     tools, clone = tmp_path / "bin", tmp_path / "clone"
     for folder in (tools, clone):
         folder.mkdir()
@@ -84,7 +95,7 @@ def test_a_page_does_what_it_says(page: str, tmp_path: Path, warm_python: str) -
         (tools / name).chmod(0o755)
     (clone / "vnncomp").symlink_to(ROOT / "vnncomp")
     done = subprocess.run(
-        [warm_python, "-c", script(page)],
+        [warm_python, "-c", script(*pages)],
         cwd=clone,
         env={
             **os.environ,
@@ -97,11 +108,11 @@ def test_a_page_does_what_it_says(page: str, tmp_path: Path, warm_python: str) -
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    said, left = FOLLOWED[page]
-    for words in said:
-        assert words in done.stdout, done.stdout
-    for name in left:
-        assert (clone / name).exists(), name
+    for said, left in (FOLLOWED[each] for each in pages):
+        for words in said:
+            assert words in done.stdout, done.stdout
+        for name in left:
+            assert (clone / name).exists(), name
 
 
 def test_every_command_of_the_pages_is_in_a_block_that_is_run() -> None:

@@ -90,7 +90,7 @@ def exact_dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
 
 
 @pytest.mark.parametrize("power", [-160, -20, 0, 100])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_supports_hold_exactly_at_every_magnitude(seed: int, power: int) -> None:
     """In rational numbers, at all corners of a box that lie in the half-space as it is given; its
     hyperplane passes through one of them, and its multipliers are large where weights are small."""

@@ -64,7 +64,7 @@ def test_every_engine_agrees_with_the_oracle(settings: dict[str, object]) -> Non
     complete = settings.get("engine") != "bounds" and "variant" not in settings
     complete = complete and settings.get("alternate", True) is True
     seen: set[str] = set()
-    for seed in range(16):
+    for seed in range(8):
         query = random_query(seed)
         exact = exact_least(seed)
         verdict = decide(query, **settings)
@@ -96,7 +96,7 @@ def test_no_engine_contradicts_an_exact_answer(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["auto", "split", "walk"])
 def test_a_counterexample_that_is_hidden_and_refused_is_never_proved_away(engine: str) -> None:
-    for seed in range(5):
+    for seed in range(3):
         settings = Settings(engine=engine, attack=False)
         verdict = solve(sliver(seed * 8), lambda p: None, settings, Ticking(50))
         assert verdict.status in ("unknown", "timeout")
@@ -105,7 +105,7 @@ def test_a_counterexample_that_is_hidden_and_refused_is_never_proved_away(engine
 @pytest.mark.parametrize("domain_kind", ["l2", "l1", "clipped l2", "clipped l1", "thin box"])
 def test_other_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
     seen: set[str] = set()
-    for seed in range(12):
+    for seed in range(6):
         query = random_query(seed, domain_kind)
         verdict = decide(query, attack=False)
         broken = bool(is_met(query, query.network(sample(query.domain, 300, seed))).any())
@@ -120,7 +120,7 @@ def test_other_domains_are_never_proved_where_a_sample_breaks_them(domain_kind: 
 
 def test_single_precision_proves_nothing_false() -> None:
     proved = 0
-    for seed in range(16):
+    for seed in range(8):
         query = random_query(seed)
         exact = exact_least(seed)
         single = query.to("cpu", torch.float32)
@@ -129,7 +129,7 @@ def test_single_precision_proves_nothing_false() -> None:
         )
         assert not (verdict.status == "unsat" and exact < -TOLERANCE)
         proved += verdict.status == "unsat"
-    assert proved > 3
+    assert proved > 1
 
 
 def test_inputs_that_do_not_move_are_lifted_back() -> None:

@@ -70,7 +70,7 @@ def test_no_verdict_on_a_smooth_network_contradicts_a_sample(part: int) -> None:
 @pytest.mark.slow
 def test_slopes_of_smooth_networks_only_raise_bounds() -> None:
     raised = 0
-    for number in range(20):
+    for number in range(10):
         network, box, _ = smooth_network(number)
         bounds = root_bounds(network, box, budget=UNLIMITED)
         rows = torch.ones(1, 1, 1, dtype=torch.float64)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import lcm
 
 import torch
 from torch import Tensor
@@ -28,8 +29,9 @@ def exact(values: Tensor) -> Exact:
         power, mantissa = size >> digits, size & ((1 << digits) - 1)
         assert power < 2 * offset + 1, "not finite"
         whole = mantissa | (1 << digits) if power else mantissa
-        value = Fraction(whole) * Fraction(2) ** (max(power, 1) - offset - digits)
-        result.append(-value if bits < 0 else value)
+        place = max(power, 1) - offset - digits
+        whole = -whole if bits < 0 else whole
+        result.append(Fraction(whole << place) if place > 0 else Fraction(whole, 1 << -place))
     return result
 
 
@@ -39,7 +41,12 @@ def matrix(values: Tensor) -> list[Exact]:
 
 
 def dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(first, second, strict=True)), Fraction(0))
+    """The sum of products, over one denominator: Fraction would cancel after each step."""
+    pairs = list(zip(first, second, strict=True))
+    parts = [a.denominator * b.denominator for a, b in pairs]
+    whole = lcm(*parts)
+    sides = zip(pairs, parts, strict=True)
+    return Fraction(sum(a.numerator * b.numerator * (whole // p) for (a, b), p in sides), whole)
 
 
 def apply(affine: AffineMap, values: Sequence[Exact]) -> Exact:

@@ -9,6 +9,11 @@ import pytest
 import torch
 
 
+def is_flushing() -> bool:
+    """Whether tensors are computed like that now."""
+    return not bool((torch.full((1,), 1e-39) / 2).view(torch.int32).any())
+
+
 @contextmanager
 def flushed() -> Iterator[None]:
     """As long as this lasts, tensors are computed like that; a processor that cannot is skipped."""

@@ -16,6 +16,7 @@ from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query
+from tests.helpers.extreme_networks import dot
 from tests.helpers.met import is_met
 
 KINDS = ("chain", "residual", "degenerate")
@@ -179,10 +180,7 @@ def _exact(affine: AffineMap, values: Sequence[Sequence[Fraction]]) -> list[Frac
 
 
 def _product(matrix: Tensor, vector: Sequence[Fraction]) -> list[Fraction]:
-    return [
-        sum((Fraction(w) * v for w, v in zip(row, vector, strict=True)), Fraction(0))
-        for row in matrix.tolist()
-    ]
+    return [dot([Fraction(w) for w in row], vector) for row in matrix.tolist()]
 
 
 def rationals(point: Tensor) -> list[Fraction]:

@@ -81,7 +81,7 @@ class Standard:
 
 @pytest.mark.slow
 @given(made, st.lists(places, min_size=1, max_size=12))
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 def test_a_written_property_is_the_same_set_to_every_reader(
     formula: Formula, tried: list[Point]
 ) -> None:

@@ -34,7 +34,7 @@ def file_text(asserts: list[Formula], version: str) -> str:
 
 @pytest.mark.slow
 @given(st.lists(written, max_size=4), st.lists(points(quarters), min_size=1, max_size=20))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_a_property_is_broken_exactly_where_all_asserts_hold(
     asserts: list[Formula], tried: list[Point]
 ) -> None:

@@ -49,7 +49,7 @@ def settle_at(query: Query, point: torch.Tensor) -> tuple[Counterexample | None,
 def test_what_is_proved_not_to_be_met_in_a_region_is_not(domain_kind: str) -> None:
     """Against the exact least value of the worst row within the region."""
     proved = found_one = 0
-    for seed in range(18):
+    for seed in range(9):
         network = random_network(seed, KINDS[seed % 3])
         domain = random_domain(seed, domain_kind)
         query = ask(network, domain, random_rows(seed, 2, 1 + seed % 2))
@@ -72,7 +72,7 @@ def test_what_is_proved_not_to_be_met_in_a_region_is_not(domain_kind: str) -> No
 
 @pytest.mark.parametrize("domain_kind", ["l2", "clipped l2", "clipped l1"])
 def test_nothing_is_closed_in_which_a_sample_is_unsafe(domain_kind: str) -> None:
-    for seed in range(18):
+    for seed in range(9):
         network = random_network(seed, KINDS[seed % 3])
         domain = random_domain(seed, domain_kind)
         points = sample(domain, 200, seed)
@@ -142,7 +142,7 @@ def test_multipliers_that_overflow_are_no_distance(
 
 
 @pytest.mark.parametrize("norm", ["linf", "l1"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_nearest_point_in_other_norms_is_never_nearer_than_it_is(norm: str, seed: int) -> None:
     spaces = _random_spaces(seed)
     zero = torch.zeros(4, dtype=torch.float64)

@@ -112,7 +112,7 @@ def test_each_disjunct_is_asked_about_all_of_its_own_rows() -> None:
 
 
 @kinds
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10_000))
 def test_the_halves_of_a_bundle_cover_it(kind: str, seed: int) -> None:
     query, setting, _ = set_up(seed, kind)

@@ -68,7 +68,7 @@ def inside(query: Query, bundles: Bundles, points: Tensor) -> Tensor:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(number=st.integers(0, 100_000), steps=st.sampled_from([0, 3]))
 def test_a_bundle_is_never_bounded_above_a_row(number: int, steps: int) -> None:
     """For any slopes and multipliers to start from, and wherever the ascent ends."""
@@ -86,7 +86,7 @@ def test_a_bundle_is_never_bounded_above_a_row(number: int, steps: int) -> None:
         assert bool((weight * seen + room >= bounded.result.least[i]).all()), query.network.smooth
 
 
-@settings(max_examples=14)
+@settings(max_examples=7)
 @given(number=st.integers(0, 100_000))
 def test_the_halves_of_a_bundle_cover_it(number: int) -> None:
     query, setting, root = set_up(number)
@@ -108,7 +108,7 @@ def test_the_halves_of_a_bundle_cover_it(number: int) -> None:
 
 def test_points_at_which_neurons_are_split_lie_inside_their_intervals() -> None:
     seen = 0
-    for number in range(40):
+    for number in range(20):
         setting = set_up(number)[1]
         mask = torch.cat([m[0] for m in divisible(setting.bounds)])
         lower, upper = (
@@ -127,7 +127,7 @@ def test_points_at_which_neurons_are_split_lie_inside_their_intervals() -> None:
 
 def test_narrower_intervals_have_tighter_bounds() -> None:
     tighter = 0
-    for number in range(8):
+    for number in range(5):
         query, setting, root = set_up(number, 4)
         if query.network.piecewise_linear:
             continue

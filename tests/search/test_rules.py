@@ -24,7 +24,7 @@ from tests.helpers.ticking import Ticking
 @pytest.mark.parametrize("rule", names_of(neuron_rules))
 def test_neurons_split_by_any_rule_agree_with_the_exact_oracle(rule: str) -> None:
     how, decided = Strategy(neurons=Neurons(rule=rule, batch=8)), 0
-    for seed in range(10):
+    for seed in range(5):
         query, truth = random_case(seed).query, random_case(seed).truth
         bounds = root_bounds(query.network, query.domain, budget=UNLIMITED)
         outcome = search_neurons(query, bounds, exact_confirm(query), Ticking(300), how)
@@ -36,7 +36,7 @@ def test_neurons_split_by_any_rule_agree_with_the_exact_oracle(rule: str) -> Non
 @pytest.mark.parametrize("rule", names_of(input_rules))
 def test_inputs_split_by_any_rule_agree_with_the_exact_oracle(rule: str) -> None:
     how, decided = Subdivision(strategy=Strategy(inputs=Inputs(rule=rule, batch=64))), 0
-    for seed in range(10):
+    for seed in range(5):
         case = random_case(seed)
         if not isinstance(case.query.domain, Box):
             continue

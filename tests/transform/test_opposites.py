@@ -65,7 +65,7 @@ def slack(network: Network, x: Tensor) -> Tensor:
 @pytest.mark.parametrize("rest", [0.0, 1e-9, 0.5])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("domain_kind", ["box", "l2"])
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 10_000))
 def test_the_merged_network_is_the_same_on_the_domain(
     sign: float, rest: float, domain_kind: str, seed: int

@@ -77,7 +77,7 @@ def confirmed(query: Query, outcome: Outcome) -> None:
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -> None:
     seen: set[str] = set()
-    for seed in range(10):
+    for seed in range(5):
         query = random_query(seed, domain_kind, shift=shift)
         outcome = walk(query)
         check(query, outcome, exact_least(seed, domain_kind, shift))
@@ -89,7 +89,7 @@ def test_verdicts_are_those_of_an_exact_oracle(domain_kind: str, shift: float) -
 def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> None:
     """Unsafe in a polygon inside of the disc is unsafe, safe in one around it is safe."""
     seen: set[str] = set()
-    for seed in range(14):
+    for seed in range(7):
         query = random_query(seed, "l2", shift=shift)
         assert isinstance(query.domain, L2Ball)
         outcome = walk(query)
@@ -106,7 +106,7 @@ def test_verdicts_about_discs_lie_between_those_about_polygons(shift: float) -> 
 @pytest.mark.parametrize("domain_kind", ["clipped l2", "clipped l1"])
 def test_clipped_balls_are_never_proved_where_a_sample_breaks_them(domain_kind: str) -> None:
     seen: set[str] = set()
-    for seed in range(16):
+    for seed in range(8):
         query = random_query(seed, domain_kind, shift=0.5)
         outcome = walk(query)
         broken = is_met(query, query.network(sample(query.domain, 400, seed))).any()
@@ -144,7 +144,7 @@ def test_a_clipped_ball_around_a_corner_is_walked_to_its_far_side() -> None:
 )
 def test_no_variant_says_the_opposite_of_the_oracle(options: WalkOptions) -> None:
     decided = 0
-    for seed in range(12):
+    for seed in range(6):
         query = random_query(seed, "box", shift=0.5)
         outcome = walk(query, options)
         exact = exact_least(seed, "box", 0.5)
@@ -159,7 +159,7 @@ def test_no_variant_says_the_opposite_of_the_oracle(options: WalkOptions) -> Non
     "options", [WalkOptions(signed=False), WalkOptions(cache_first=False), WalkOptions(batch=1)]
 )
 def test_heuristics_change_the_cost_and_not_the_verdict(options: WalkOptions) -> None:
-    for seed in range(12):
+    for seed in range(6):
         query = random_query(seed, "box", shift=1.0)
         plain, other = walk(query), walk(query, options)
         assert plain.status == other.status
@@ -169,7 +169,7 @@ def test_heuristics_change_the_cost_and_not_the_verdict(options: WalkOptions) ->
 
 def test_a_planted_counterexample_is_never_overlooked() -> None:
     """The unsafe set is a small neighbourhood of the output at a point of the domain."""
-    for seed in range(30):
+    for seed in range(15):
         kind = ("box", "l1", "l2")[seed % 3]
         network = random_network(seed, KINDS[seed % 3], inputs=3, widths=(5, 4))
         domain = random_domain(seed, kind, inputs=3)
@@ -207,7 +207,7 @@ def test_a_deadline_in_the_past_is_a_timeout() -> None:
 @pytest.mark.parametrize("times", [1, 2, 3, 5])
 def test_a_deadline_that_comes_during_the_walk_is_honoured(times: int) -> None:
     stopped = 0
-    for seed in range(12):
+    for seed in range(6):
         query = random_query(seed, "box", shift=1.0)
         whole = walk(query, WalkOptions(batch=1))
         budget = Ticking(times)
