@@ -22,6 +22,8 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.strategy import Attack
 
+_STRIDE = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: sums of it are far from small seeds
+
 
 @dataclass(eq=False)
 class BoxAttacks:
@@ -30,12 +32,14 @@ class BoxAttacks:
     query: Query
     confirm: Confirm
     numbers: Attack
+    part: int = 0  # number of the copy of a search, each of which draws other random numbers
     since: int = 0  # boxes that were bounded since the last one
     before: int = 0  # and before it
     generator: torch.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        self.generator = torch.Generator().manual_seed(self.numbers.in_boxes.seed)
+        seed = (self.numbers.in_boxes.seed + self.part * _STRIDE) % (1 << 63)
+        self.generator = torch.Generator().manual_seed(seed)
 
     def after(self, boxes: int, open_: Frontier, budget: Budget) -> Counterexample | None:
         """What an attack finds, if it is time for one now that so many more boxes are bounded."""

@@ -27,7 +27,7 @@ class Divisible(ABC):
     frontier: Frontier  # what is open, but for what is handed out
     batch: int  # records that are bounded at once
     found: Counterexample | None = None
-    part: bool = False  # of a search that others work on as well
+    part: int = 0  # number of this copy, where several work on one search; 0: no copy
     handed_out: int = 0  # records that copies of the search have
     lowest_out: float = math.inf  # the lowest level of these
     bounded_out: int = 0  # that copies have bounded since their last reports
@@ -70,8 +70,9 @@ class Divisible(ABC):
         return min(self.frontier.lowest, self.lowest_out)
 
     @abstractmethod
-    def copy(self, confirm: Confirm, budget: Budget) -> Divisible:
-        """The same search with nothing open and nothing found."""
+    def copy(self, confirm: Confirm, budget: Budget, part: int) -> Divisible:
+        """The same search with nothing open and nothing found; what it draws at random depends on
+        its number among the copies, from 1 on."""
 
     @abstractmethod
     def report(self) -> Any:

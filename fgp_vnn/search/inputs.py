@@ -130,7 +130,7 @@ class InputSplits(Divisible):
 
     @cached_property
     def _attacks(self) -> BoxAttacks:
-        return BoxAttacks(self._coarse, self.confirm, self._how.strategy.attack)
+        return BoxAttacks(self._coarse, self.confirm, self._how.strategy.attack, self.part)
 
     @property
     def _root(self) -> Box:
@@ -168,7 +168,7 @@ class InputSplits(Divisible):
     def extend(self, budget: Budget) -> None:
         self.budget = budget
 
-    def copy(self, confirm: Confirm, budget: Budget) -> InputSplits:
+    def copy(self, confirm: Confirm, budget: Budget, part: int) -> InputSplits:
         fresh = InputSplits(self.query, confirm, budget, self._how)
         if self._keep is not forget:
             fresh._keep = fresh._collect
@@ -177,7 +177,7 @@ class InputSplits(Divisible):
             fresh.__dict__[name] = getattr(self, name)
         if fresh._turns is not None and self._turns is not None:
             fresh._turns.few = self._turns.few
-        fresh.part = True
+        fresh.part = part
         return fresh
 
     def _collect(self, *boxes: Tensor) -> None:

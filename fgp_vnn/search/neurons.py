@@ -246,12 +246,13 @@ class NeuronSplits(Divisible):
             (share,) = read(self.frontier.take(others)["share"].sum())
             self.search.closed += share
 
-    def copy(self, confirm: Confirm, budget: Budget) -> NeuronSplits:
+    def copy(self, confirm: Confirm, budget: Budget, part: int) -> NeuronSplits:
         setting = replace(self.goal.setting, budget=budget)
         goal = replace(self.goal, setting=setting, confirm=confirm, found=None, gaps=[])
         goal.unsettled = goal.leaves = goal.lps = 0
         search = BestFirst(goal, Frontier(budget.waiting), self.batch)
         fresh = NeuronSplits(goal, search, self.neurons)
+        fresh.part = part
         if self.search.keep is not forget:
             search.keep = fresh.kept.append
         return fresh

@@ -146,15 +146,15 @@ def test_what_cannot_be_sent_is_searched_here() -> None:
     staff = Actors(Cluster(2, {"num_cpus": 1}, None))
     pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
     with pytest.raises(OSError, match="cannot be sent"):
-        staff.hire([search], UNLIMITED, HASTY, [], 2)
+        staff.hire([search], UNLIMITED, HASTY, [], 2, 1)
 
 
 @pytest.mark.parametrize("begin", [by_inputs, by_neurons])
 def test_a_search_that_was_sent_goes_on_as_it_would_have_here(begin: Any) -> None:
     search = begin(nearly(0.1, 4), nobody, UNLIMITED)
     records, found = packed(search.frontier.everything()), []
-    for copy in (search.copy(nobody, UNLIMITED), None):
-        own = copy or unpacked(packed(search.copy(nobody, UNLIMITED))).copy(nobody, UNLIMITED)
+    for copy in (search.copy(nobody, UNLIMITED, 1), None):
+        own = copy or unpacked(packed(search.copy(nobody, UNLIMITED, 1))).copy(nobody, UNLIMITED, 1)
         own.frontier.put(unpacked(records))
         with torch.no_grad():
             own.run(own.enough)

@@ -279,7 +279,7 @@ def test_regions_that_a_process_could_not_settle_are_never_proved() -> None:
 
 def test_boxes_that_a_process_could_not_split_are_never_proved() -> None:
     search = by_inputs(nearly(0.2), lambda points: None, UNLIMITED)
-    elsewhere = search.copy(search.confirm, UNLIMITED)
+    elsewhere = search.copy(search.confirm, UNLIMITED, 1)
     assert isinstance(elsewhere, InputSplits)
     elsewhere.statistics["stuck"] = 2
     search.absorb(elsewhere.report())

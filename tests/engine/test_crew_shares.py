@@ -8,11 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.base.outcome import Confirm
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.engine.parallel.crew import Crew
 from fgp_vnn.engine.parallel.processes import Member
+from fgp_vnn.search.inputs import InputSplits
 from fgp_vnn.strategy import Sharing
-from tests.engine.test_crew import BOTH, Begin, accounted_for, nearly
+from tests.engine.test_crew import BOTH, HASTY, Begin, accounted_for, by_inputs, nearly
+from tests.helpers.children import children
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -72,3 +75,26 @@ def test_what_was_found_is_gathered_before_processes_end(begin: Begin) -> None:
     assert search.bounded >= here + elsewhere[-1] > here
     assert search.bounded_out == search.handed_out == 0
     assert accounted_for(search) == pytest.approx(1)
+
+
+def test_every_process_has_a_copy_of_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the one that replaces another; each copy tells its number as if it were a point."""
+    made, told = InputSplits.copy, list[int]()
+
+    def tells(self: InputSplits, confirm: Confirm, budget: Budget, part: int) -> InputSplits:
+        confirm(torch.tensor(float(part)))
+        return made(self, confirm, budget, part)
+
+    def over() -> bool:
+        if len(told) == 2 and len(children()) == 2:
+            children()[0].kill()
+        return len(told) == 3
+
+    def note(points: Tensor) -> None:
+        told.extend([int(points)] if points.ndim == 0 else [])
+
+    monkeypatch.setattr(InputSplits, "copy", tells)
+    search = by_inputs(nearly(0.01), note, UNLIMITED)
+    with torch.no_grad(), Crew([search], 2, UNLIMITED, HASTY) as crew:
+        crew.work(over)
+    assert sorted(told) == [1, 2, 3]

@@ -15,8 +15,11 @@ from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.property.model import Conjunction
 from fgp_vnn.query import Query, ask
 from fgp_vnn.search.box_attacks import BoxAttacks
+from fgp_vnn.search.boxes import Subdivision
 from fgp_vnn.search.frontier import Frontier
-from fgp_vnn.strategy import Attack, Descent, Offer
+from fgp_vnn.search.inputs import InputSplits
+from fgp_vnn.strategy import Attack, Descent, Offer, Strategy
+from tests.helpers.random_networks import random_domain, random_network
 
 # Every point is handed over.
 ALL = Offer(near=torch.inf, most=10_000)
@@ -120,3 +123,36 @@ def test_the_seed_decides_the_starts() -> None:
         return seen.batches[0]
 
     assert torch.equal(starts(1), starts(1)) and not torch.equal(starts(1), starts(2))
+
+
+def test_each_copy_of_a_search_draws_other_numbers_and_the_same_ones_again() -> None:
+    network, domain = random_network(0, inputs=2, widths=(8, 8)), random_domain(0, inputs=2)
+    centre = network(domain.center.unsqueeze(0))[0, 0].numpy()
+    unsafe = Conjunction(np.array([[1.0, 0.0]]), centre.reshape(1), np.array([False]))
+    query = ask(network, domain, [unsafe])  # can be met, and every counterexample is refused
+    how = Subdivision(strategy=Strategy(attack=attack(pause=0)))
+    search = InputSplits(query, Seen(), UNLIMITED, how)
+
+    def starts(part: int) -> Tensor:
+        seen = Seen()
+        own = InputSplits(query, seen, UNLIMITED, how)
+        if part:  # as on a cluster, where a copy is sent, and copied there
+            own = search.copy(Seen(), UNLIMITED, part).copy(seen, UNLIMITED, part)
+        own.begin()
+        return seen.batches[-1]
+
+    numbers = [0, 0, 1, 2, 2]
+    drawn = [starts(part) for part in numbers]
+    same = [[torch.equal(one, other) for other in drawn] for one in drawn]
+    assert same == [[a == b for b in numbers] for a in numbers]
+    assert len(drawn[0]) == Attack.box_starts
+
+
+def test_the_largest_seed_is_one_for_copies_too() -> None:
+    how = replace(attack(), in_boxes=Descent(steps=0, offer=ALL, seed=(1 << 63) - 1))
+    drawn = []
+    for part in (0, 1, 100):
+        seen = Seen()
+        BoxAttacks(sums(), seen, how, part).after(256, corners(), UNLIMITED)
+        drawn.append(seen.batches[0])
+    assert not torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[1], drawn[2])

@@ -63,11 +63,11 @@ class _Queues:
 class Node:
     """Runs on a node: a worker, and what it hears and says."""
 
-    def __init__(self, searches: bytes, budget: Budget, numbers: Sharing) -> None:
+    def __init__(self, searches: bytes, budget: Budget, numbers: Sharing, number: int) -> None:
         torch.set_num_threads(1)
         self._line = _Queues()
         worker = Worker(self._line, numbers)
-        start_watching("worker", worker.serve, unpacked(searches), budget)
+        start_watching("worker", worker.serve, unpacked(searches), budget, number)
 
     def hear(self, data: bytes) -> None:
         """Hand a message on to the worker."""
@@ -147,16 +147,17 @@ class Actors(Staff):
         numbers: Sharing,
         others: Sequence[Member],
         parts: int,
+        number: int,
     ) -> Actor:
         import ray
 
         # The log of a proof is not sent: a copy collects what it proves for its reports.
         try:
-            data = packed([search.copy(_nobody, budget) for search in searches])
+            data = packed([search.copy(_nobody, budget, number) for search in searches])
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OSError(f"the search cannot be sent: {error}") from error
         make = ray.remote(max_concurrency=4, **self._cluster.resources)(Node)
-        return Actor(make.remote(data, budget, numbers))
+        return Actor(make.remote(data, budget, numbers, number))
 
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
         import ray

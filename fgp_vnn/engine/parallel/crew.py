@@ -53,7 +53,7 @@ class Crew:
         self._searches, self._budget, self._numbers = searches, budget, numbers
         self._staff, self._stalled = staff or Forks(), stalled
         self._tasks: dict[Member, _Task | None] = {}
-        self._restarts, self._jobs = numbers.restarts, jobs
+        self._restarts, self._jobs, self._hired = numbers.restarts, jobs, 0
         self._stopped: dict[Member, float] = {}  # since when
         # A quarter is for what waits here, as ever; the rest is for batches.
         self._share = replace(budget, memory=max(1, 3 * (budget.memory // 4) // jobs))
@@ -120,9 +120,10 @@ class Crew:
             search.run(lambda search=search: search.enough() or time.monotonic() >= end)  # type: ignore[misc]
 
     def _hire(self) -> None:
-        others = list(self._tasks)
+        self._hired += 1
+        others, parts = list(self._tasks), self._jobs + 1
         member = self._staff.hire(
-            self._searches, self._share, self._numbers, others, self._jobs + 1
+            self._searches, self._share, self._numbers, others, parts, self._hired
         )
         self._tasks[member] = None
 

@@ -23,9 +23,10 @@ class Forks(Staff):
         numbers: Sharing,
         others: Sequence[Member],
         parts: int,
+        number: int,
     ) -> Process:
         own = [other for other in others if isinstance(other, Process)]
-        return fork(partial(_serve, searches, budget, numbers), own, parts)
+        return fork(partial(_serve, searches, budget, numbers, number), own, parts)
 
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
         lines = {m.connection: m for m in members if isinstance(m, Process)}
@@ -33,6 +34,10 @@ class Forks(Staff):
 
 
 def _serve(
-    searches: Sequence[Divisible], budget: Budget, numbers: Sharing, connection: Connection
+    searches: Sequence[Divisible],
+    budget: Budget,
+    numbers: Sharing,
+    number: int,
+    connection: Connection,
 ) -> None:
-    Worker(connection, numbers).serve(searches, budget)
+    Worker(connection, numbers).serve(searches, budget, number)

@@ -79,9 +79,11 @@ class Staff(ABC):
         numbers: Sharing,
         others: Sequence[Member],
         parts: int,
+        number: int,
     ) -> Member:
         """A process that works on parts of searches, within a budget, beside others, in one of so
-        many parts of the memory that limits leave; raises OSError if there is none."""
+        many parts of the memory that limits leave, with copies of this number; raises OSError if
+        there is none."""
 
     @abstractmethod
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:

@@ -48,12 +48,13 @@ class Worker:
         self._asked = False  # others have nothing to do
         self._wanted = False  # a report
 
-    def serve(self, searches: Sequence[Divisible], budget: Budget) -> None:
+    def serve(self, searches: Sequence[Divisible], budget: Budget, part: int) -> None:
         """Work on what is handed out, for as long as there is somebody who does so."""
         start_watching("parent", self._listen)
         try:
             copies = [
-                search.copy(self._confirm(number), budget) for number, search in enumerate(searches)
+                search.copy(self._confirm(number), budget, part)
+                for number, search in enumerate(searches)
             ]
             with torch.no_grad():
                 while True:
