@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
     certificate = read_bytes(args.certificate, "certificate")
     network, prop = read_model(args.model), read_bytes(args.property, "property")
+    _check_order((args.certificate, args.model, args.property), (certificate, network, prop))
     try:
         with Console(stderr=True).status("checking the certificate"):
             from fgp_vnn.certificate.checker.check import check_files
@@ -53,6 +55,21 @@ def run(args: argparse.Namespace) -> int:
     print(_describe(checked))
     print(f"certificate accepted: unsat is proved ({time.perf_counter() - begin:.2f} s)")
     return 0
+
+
+def _check_order(paths: Sequence[Path], contents: Sequence[bytes]) -> None:
+    """Refuse a certificate, a network and a property that are given in another order."""
+    places = [_place(content) for content in contents]
+    if places != sorted(places) and len(set(places)) == len(places):
+        right = (str(path) for _, path in sorted(zip(places, paths, strict=True)))
+        raise InputError(f"the files are in another order: check-certificate {' '.join(right)}")
+
+
+def _place(content: bytes) -> int:
+    """Where a file with this content belongs: an archive first, a text last."""
+    if content.startswith(b"PK"):
+        return 0
+    return 2 if content.lstrip().startswith((b"(", b";")) else 1
 
 
 def _describe(checked: Checked) -> str:

@@ -84,6 +84,19 @@ def test_the_command_line_writes_a_certificate(
     assert main(["check-certificate", str(path), *files]) == 0
 
 
+@pytest.mark.parametrize("order", [(1, 0, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
+def test_files_in_another_order_are_told_the_right_one(
+    order: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof = tmp_path / "proof.npz"
+    proof.write_bytes(deep())
+    right = [str(proof), *(str(BENCHMARK / part) for part in DEEP)]
+    assert main(["check-certificate", *(right[place] for place in order)]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.rstrip().endswith(f"in another order: check-certificate {' '.join(right)}")
+
+
 def test_a_verdict_without_a_proof_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
