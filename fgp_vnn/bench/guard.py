@@ -20,12 +20,12 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.leash import kill_group
+from fgp_vnn.bench.printed import last_line, printed
 from fgp_vnn.bench.tables import file_name
 from fgp_vnn.budget.host import held_memory
 
 _START_SECONDS = 300.0  # a cold disk may take long over torch
 _POLL_SECONDS = 0.05
-_LOG_BYTES = 1 << 20  # of what is printed about one instance
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class GuardedWorker:
         self.start()
         begin = self._log.stat().st_size if self._log else 0
         answer = self._solved(instance)
-        return replace(answer, log=_printed(self._log, begin)) if self._log else answer
+        return replace(answer, log=printed(self._log, begin)) if self._log else answer
 
     def _solved(self, instance: Instance) -> Answer:
         """Return the answer of the worker, or why there is none."""
@@ -202,9 +202,7 @@ class GuardedWorker:
         assert self._process is not None
         code = self._process.wait()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        said = _printed(self._log, 0, 4096) if self._log and self._log.exists() else ""
-        lines = [line.strip() for line in said.split("\n") if line.strip()]
-        return f"the worker ended {how}" + (f": {lines[-1]}" if lines else "")
+        return f"the worker ended {how}" + (last_line(self._log) if self._log else "")
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -222,10 +220,3 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
     """Kill the worker and all that it started, unless it was waited for: its id may be reused."""
     if process is not None and process.returncode is None:
         kill_group(process.pid)
-
-
-def _printed(log: Path, begin: int, most: int = _LOG_BYTES) -> str:
-    """Return the last `most` bytes of what was printed since the log had `begin` bytes."""
-    with log.open("rb") as file:
-        file.seek(max(begin, log.stat().st_size - most))
-        return file.read().decode(errors="replace")

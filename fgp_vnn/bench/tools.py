@@ -19,6 +19,7 @@ from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.bench import leash
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
+from fgp_vnn.bench.printed import last_line
 from fgp_vnn.bench.record import RESULTS
 
 PREPARE_SECONDS = 600.0
@@ -61,16 +62,16 @@ def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: P
         code, prepared = _call(tool, _SCRIPTS[0], arguments, PREPARE_SECONDS, output)
         if code != 0:
             how = "took too long" if code is None else f"ended with exit code {code}"
-            reason = f"declined: {_SCRIPTS[0]} {how}"
+            reason = f"declined: {_SCRIPTS[0]} {how}{last_line(log)}"
             return Answer("unknown", 0.0, reason=reason, prepare_time=prepared)
-        arguments += [str(results), _number(instance.timeout)]
+        begin, arguments = log.stat().st_size, [*arguments, str(results), _number(instance.timeout)]
         limit = instance.timeout + EXTRA_SECONDS
         code, seconds = _call(tool, _SCRIPTS[1], arguments, limit, output)
     if code is None:
         reason = f"killed {EXTRA_SECONDS:g} s after its limit"
         return Answer("timeout", seconds, reason=reason, prepare_time=prepared)
     if code != 0:
-        reason = f"{_SCRIPTS[1]} ended with exit code {code}"
+        reason = f"{_SCRIPTS[1]} ended with exit code {code}{last_line(log, begin)}"
         return Answer("error", seconds, reason=reason, prepare_time=prepared)
     return replace(_read_answer(results, seconds), prepare_time=prepared)
 
