@@ -8,7 +8,8 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -25,18 +26,32 @@ def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
     What is longer than `most` bytes is refused as soon as that is seen. A plain name stands for the
     .gz file beside it where there is no other.
     """
+    check_readable(path, what)
     path = beside(path)
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{what} {path} is a directory")
-        if not stat.S_ISREG(mode):  # a pipe or a device may never end
-            raise InputError(f"{what} {path} is not a regular file")
+    with _reading(path, what):
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP_MAGIC
         if path.suffix == ".gz" and not packed:
             raise InputError(f"{what} {path} is named .gz, but it is not a gzip file")
         return _read_all(path, packed, what, MAX_BYTES if most is None else most)
+
+
+def check_readable(path: Path, what: str) -> None:
+    """Refuse, before the work begins, a path that names no file."""
+    path = beside(path)
+    with _reading(path, what):
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{what} {path} is a directory")
+        if not stat.S_ISREG(mode):  # a pipe or a device may never end
+            raise InputError(f"{what} {path} is not a regular file")
+
+
+@contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever keeps a file from being read into an InputError."""
+    try:
+        yield
     except FileNotFoundError:
         raise InputError(f"{what} {path} does not exist") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

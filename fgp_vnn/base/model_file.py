@@ -14,7 +14,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
-from fgp_vnn.base.files import MAX_BYTES, read_bytes
+from fgp_vnn.base.files import MAX_BYTES, check_readable, read_bytes
 
 _MARK = b"location"  # in every file with a tensor that is stored in another one
 _WIDTHS = {
@@ -28,8 +28,7 @@ def read_model(path: Path) -> bytes:
 
     What is no ONNX file is returned as it is. Raises InputError and nothing else.
     """
-    if str(path).startswith("[") and not path.exists():
-        raise InputError(f"one network is needed; only verify and supports take {path}")
+    check_model(path)
     data = read_bytes(path, "network")
     if _MARK not in data:
         return data
@@ -53,6 +52,13 @@ def read_model(path: Path) -> bytes:
         tensor.raw_data = raw
     whole: bytes = model.SerializeToString(deterministic=True)
     return whole
+
+
+def check_model(path: Path) -> None:
+    """Refuse a path that is no file, or a list of networks where there is to be one."""
+    if str(path).startswith("[") and not path.exists():
+        raise InputError(f"one network is needed; only verify and supports take {path}")
+    check_readable(path, "network")
 
 
 def no_model(data: bytes) -> InputError:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.files import check_readable
+from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
 LEAST_SECONDS = 0.001  # for the work, when all of the time has gone before it begins
@@ -210,6 +212,15 @@ def network_path(text: str) -> Path:
     """A path from the command line, absolute if its name begins as a list of networks does."""
     path = Path(text)
     return path.absolute() if text.startswith("[") and path.exists() else path
+
+
+def check_question(model: Path, prop: Path) -> list[Path]:
+    """Refuse, before torch is loaded, a network or a property that is no file; all of the files."""
+    networks = [Path(path) for path in (named_networks(str(model)) or {"": model}).values()]
+    for path in networks:
+        check_readable(path, "network")
+    check_readable(prop, "property")
+    return [*networks, prop]
 
 
 def add_cluster(parser: argparse.ArgumentParser, what: str) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import check_readable
+from fgp_vnn.base.model_file import check_model
 from fgp_vnn.cli.arguments import (
     add_device,
     add_limits,
@@ -66,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the ranges; the exit code."""
     if args.maximise is not None and (args.layer is not None or args.method != "split"):
         raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
+    check_model(args.model)
+    check_boxes(args.inputs)
     with leave_on_interrupt():
         with collector_paused():  # while torch is loaded
             from fgp_vnn.api.values import bounds, maximise
@@ -86,6 +90,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(json.dumps(ranges.as_dict()) if args.json else describe(ranges))
     return 0
+
+
+def check_boxes(path: Path) -> None:
+    """Refuse, before anything is loaded, what `read_boxes` would not find."""
+    check_readable(path, "boxes file" if path.suffix == ".npz" else "property")
 
 
 def read_boxes(path: Path) -> Any:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import read_bytes
-from fgp_vnn.base.model_file import read_model
+from fgp_vnn.base.files import check_readable, read_bytes
+from fgp_vnn.base.model_file import check_model, read_model
 from fgp_vnn.base.point_table import PointTable, check_output
 from fgp_vnn.cli.arguments import add_clip, add_threads, count, set_threads
 
@@ -52,6 +52,8 @@ def check_point_arguments(args: argparse.Namespace) -> None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
         raise InputError("--resume needs the file to resume from: name it with --output")
+    check_model(args.model)
+    check_readable(args.points, "points file")
 
 
 def ball_options(args: argparse.Namespace) -> dict[str, Any]:

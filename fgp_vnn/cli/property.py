@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.files import check_readable
+from fgp_vnn.base.model_file import check_model
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
+from fgp_vnn.cli.bounds import check_boxes, read_boxes
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 if TYPE_CHECKING:
@@ -80,9 +83,10 @@ def run(args: argparse.Namespace) -> int:
     write = _write_points if args.monotone is None else _write_monotone
     _check(args)
     with leave_on_interrupt():
-        from fgp_vnn.api.folders import Folder
-
         try:
+            args.out.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
+            from fgp_vnn.api.folders import Folder
+
             written, wrong = write(args, Folder(args.out, args.version, args.timeout))
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
@@ -96,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse options of one kind of property that are given with the other."""
+    """Refuse options of one kind of property that are given with the other, and missing files."""
     near = (args.epsilon, args.clip, args.first, args.target, args.all_points or None)
     if args.monotone is None:
         if args.decreasing or args.output is not None or args.tolerance is not None:
@@ -107,6 +111,11 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--monotone is about a box; --epsilon and what goes with it is not used")
     elif args.tolerance is None:
         raise InputError("--monotone needs --tolerance: by how much an output may fall")
+    check_model(args.model)
+    if args.monotone is None:
+        check_readable(args.points, "points file")
+    else:
+        check_boxes(args.points)
 
 
 def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
@@ -127,7 +136,6 @@ def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
 def _write_monotone(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
     """Write the network at two inputs at once, and what is asked of it."""
     from fgp_vnn.api.folders import write_monotone
-    from fgp_vnn.cli.bounds import read_boxes
 
     how = {"outputs": args.output, "decreasing": args.decreasing, "tolerance": args.tolerance}
     write_monotone(folder, args.model, read_boxes(args.points), args.monotone, how)

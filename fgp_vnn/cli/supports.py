@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.cli.arguments import network_path
+from fgp_vnn.cli.arguments import check_question, network_path
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 EXAMPLE = "fgp-vnn supports model.onnx prop.vnnlib"
@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    check_question(args.model, args.property)
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
         from fgp_vnn.api.joint import networks_of, open_joint, without_name

@@ -10,13 +10,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError, OutOfMemoryError
 from fgp_vnn.base.files import check_writable
-from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
     LEAST_SECONDS,
@@ -25,6 +25,7 @@ from fgp_vnn.cli.arguments import (
     add_precision,
     add_search_arguments,
     add_threads,
+    check_question,
     jobs,
     network_path,
     search_settings,
@@ -75,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Verify one property, write and print the verdict; the exit code."""
     begin = time.monotonic()
-    _check_outputs(args)
+    _check_files(args)
     # A cluster inside this machine is to be taken down.
     with leave_on_interrupt() if args.cluster is None else nullcontext():
         finish, give_up = _ways_to_end(args, begin)
@@ -89,14 +90,17 @@ def run(args: argparse.Namespace) -> int:
             settings = search_settings(args, "memory", "precision", "float32_semantics", "jobs")
             settings["cluster"] = args.cluster
             settings["certificate"] = args.certificate
+            ready = time.monotonic()
             if args.timeout is not None:
-                settings["timeout"] = max(ends - time.monotonic(), LEAST_SECONDS)
+                settings["timeout"] = max(ends - ready, LEAST_SECONDS)
             try:
                 with told(args.verbose):
                     verdict = verify(args.model, args.property, **settings)
             except OutOfMemoryError as error:
-                seconds = {"total": time.monotonic() - begin}
-                verdict = Verdict("unknown", reason=str(error), seconds=seconds)
+                verdict = Verdict("unknown", reason=str(error))
+            # From the start of the command, as the limit counts.
+            whole = {"start": ready - begin, "total": time.monotonic() - begin}
+            verdict = replace(verdict, seconds=verdict.seconds | whole)
             conclude()
             finish(verdict)
     code = 0 if args.certificate is None else _report_certificate(verdict)
@@ -140,10 +144,9 @@ def _ways_to_end(
     return finish, give_up
 
 
-def _check_outputs(args: argparse.Namespace) -> None:
-    """Refuse what cannot be written, or would be written over another file of this run."""
-    listed = named_networks(str(args.model)) or {"": str(args.model)}
-    read = [*map(Path, listed.values()), args.property]
+def _check_files(args: argparse.Namespace) -> None:
+    """Refuse what cannot be read or written, or would be written over another file of this run."""
+    read = check_question(args.model, args.property)
     results, certificate = args.results, args.certificate
     if results is not None:
         check_writable(results, "results file", read)

@@ -47,13 +47,13 @@ def write_report(folder: Path, *, ours: str | None = None, year: int | None = No
     `ours` is the tool that the scatter plots compare with the others; None means the first. `year`
     chooses the competition's rules; None means those that the comparison was scored by.
     """
-    check_libraries()
     rules = read_rules(folder) if year is None else RULES[year]
     results = RunResults(read_runs(folder), rules, read_timings(folder), folder)
     mine = ours or next(iter(results.runs))
     if mine not in results.runs:
         names = ", ".join(results.runs)
         raise InputError(f"{folder}: no tool is named {mine}; there are {names}")
+    check_libraries()
     (folder / "plots").mkdir(exist_ok=True)
     for plot in run_plots(results, mine, PAPER):
         save(plot, folder / "plots")

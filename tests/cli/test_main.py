@@ -100,7 +100,8 @@ def test_json_tells_everything(capsys: pytest.CaptureFixture[str]) -> None:
     said = json.loads(capsys.readouterr().out)
     assert said["status"] == "unsat"
     assert said["decided_by"] in ("bounds", "walk", "split")
-    assert said["seconds"]["total"] >= said["seconds"]["load"] > 0
+    assert said["seconds"]["total"] >= said["seconds"]["load"] + said["seconds"]["start"]
+    assert said["seconds"]["load"] > 0
     assert isinstance(said["statistics"], dict)
 
 
@@ -152,6 +153,31 @@ def test_help_needs_no_torch() -> None:
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert "fgp-vnn" in done.stdout
+
+
+def test_files_that_are_none_are_refused_before_torch_is_loaded(
+    tmp_path: Path, usual: dict[str, list[str]]
+) -> None:
+    """A folder in place of each file that is read, and a file in place of a folder."""
+    program = (
+        "import json, sys\nfrom fgp_vnn.cli.main import main\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    assert main(words) == 2, words\n"
+        "    assert 'torch' not in sys.modules, words\n"
+    )
+    calls = list[list[str]]()
+    for command in ("verify", "supports", "certify", "radius", "bounds", "property"):
+        for place in (0, 1):
+            words = [command, *usual[command]]
+            words[1 + place] = str(tmp_path)
+            calls.append(words)
+    for option in ("--results", "--certificate"):
+        calls.append(["verify", *usual["verify"], option, str(tmp_path / "none" / "out")])
+    calls.append([*("property", *usual["property"])[:-1], str(MODEL)])
+    calls.append(["report", str(tmp_path)])
+    done = run([sys.executable, "-c", program], json.dumps(calls))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert len(done.stderr.splitlines()) == len(calls)
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
@@ -123,3 +124,13 @@ def test_the_time_of_loading_counts() -> None:
     done = run(COMMAND, "verify", MODEL, SAFE, "--timeout", "0.001")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("timeout ")
+
+
+def test_the_seconds_of_a_verdict_are_those_that_the_limit_counts(
+    tmp_path: Path, warm_command: list[str]
+) -> None:
+    """A search that runs out of time says so after all of it, however much went into starting."""
+    done = run(warm_command, "verify", *hard_instance(tmp_path), "--timeout", "1.5", "--json")
+    said = json.loads(done.stdout)
+    assert said["status"] == "timeout"
+    assert said["seconds"]["total"] >= 1.5
