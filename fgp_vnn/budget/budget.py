@@ -47,6 +47,10 @@ class Budget:
         """Seconds; below 0 when the deadline has passed."""
         return self.moment - time.monotonic()
 
+    def known_left(self) -> float | None:
+        """The same for a message; None where there is no deadline."""
+        return None if self.moment == math.inf else self.left()
+
     def expired(self) -> bool:
         """Whether the deadline has passed."""
         return self.left() <= 0

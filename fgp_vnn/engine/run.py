@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from typing import Literal, overload
 
 import torch
@@ -40,5 +39,4 @@ def run(asked: Problem | Ends, question: Question) -> Verdict | Radius:
 
 def tell_stage(name: str, budget: Budget) -> None:
     """Say what comes next, or what has come out, and the seconds that are left."""
-    left = budget.left()
-    tell(Stage(name, left=None if left == math.inf else left), logging.INFO)
+    tell(Stage(name, left=budget.known_left()), logging.INFO)

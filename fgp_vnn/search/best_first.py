@@ -145,9 +145,8 @@ class BestFirst:
         teller = Teller()
         while len(self.frontier) and not self.goal.over and not until():
             if teller.due():
-                left = self.goal.setting.budget.left()
-                known = None if left == torch.inf else left
-                told = len(self.frontier), self.frontier.lowest, known
+                left = self.goal.setting.budget.known_left()
+                told = len(self.frontier), self.frontier.lowest, left
                 tell(Stage(f"split, {self.bundles} bundles bounded", *told))
             taken = self.goal.take(self.frontier, max(self.batch // 2, 1))
             if not len(taken["key"]):

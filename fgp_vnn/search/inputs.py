@@ -149,8 +149,7 @@ class InputSplits(Divisible):
         teller = Teller()
         while len(self.frontier) and self.found is None and not until():
             if teller.due():
-                left = self.budget.left()
-                told = self.open, self.frontier.lowest, None if left == torch.inf else left
+                told = self.open, self.frontier.lowest, self.budget.known_left()
                 tell(Stage(f"split, {self.bounded} boxes bounded", *told))
             self._pace.begin()
             parts, share = self._halved(self.frontier.pop(max(self.batch // 2, 1)))

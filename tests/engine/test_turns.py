@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from fgp_vnn.base.verdict import Verdict
-from fgp_vnn.budget.budget import UNLIMITED
+from fgp_vnn.budget.budget import UNLIMITED, Budget
 from fgp_vnn.domain.sets import Box
 from fgp_vnn.engine.bounding import bound_root, by_inputs, inputs_have_a_turn
+from fgp_vnn.engine.parallel.share import run_shared
 from fgp_vnn.engine.problem import Problem
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.engine.search_steps import (
@@ -26,6 +27,7 @@ from fgp_vnn.engine.steps import optimise_slopes
 from fgp_vnn.network.model import Dense, Network
 from fgp_vnn.query import ask_values
 from fgp_vnn.search.box_attacks import BoxAttacks
+from fgp_vnn.search.neurons import NeuronSplits
 from fgp_vnn.strategy import (
     Attack,
     Descent,
@@ -87,6 +89,25 @@ def test_what_is_expected_is_told(caplog: pytest.LogCaptureFixture) -> None:
         shortly(problem(0.0, 90))
     told = [str(getattr(record, "stage", "")) for record in caplog.records]
     assert any("more to bound" in line and "its turn is over" in line for line in told)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("most", "seconds"), [(60, None), (None, 0.5)])
+def test_what_is_told_last_is_open_in_the_verdict_too(
+    jobs: int, most: int | None, seconds: float | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the work that is allowed is done, and where time is up; by one process and by two."""
+    asked = problem(0.0, None, 0.005)
+    asked.jobs, asked.budget = jobs, Budget.of(seconds, None)
+    crew = Sharing(alone=(0.0, 0.0), patience=0.0, soon=0.0, pause=0.01)
+    asked.strategy = replace(asked.strategy, crew=crew, neurons=Neurons(batch=8, most=most))
+    given = asked.query, asked.bounds, asked.confirm, asked.budget, asked.strategy
+    with caplog.at_level(logging.INFO, "fgp_vnn"), torch.no_grad():
+        search = NeuronSplits.begin(*given)
+        outcome = run_shared(asked, search)
+    told = [stage for record in caplog.records if (stage := getattr(record, "stage", None))]
+    assert told[-1].open == search.open > 0
+    assert f"{told[-1].open} bundles" in outcome.reason
 
 
 def test_a_short_search_is_resumed_where_sharpening_has_not_paid() -> None:

@@ -236,8 +236,6 @@ class Crew:
                 self._restarts = 0
 
     def _tell(self) -> None:
-        left = self._budget.left()
         for search in self._searches:
             step = f"split on {len(self._tasks)} processes, {search.bounded} bounded"
-            known = None if left == float("inf") else left
-            tell(Stage(step, search.open, search.lowest, known))
+            tell(Stage(step, search.open, search.lowest, self._budget.known_left()))

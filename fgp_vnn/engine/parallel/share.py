@@ -45,6 +45,9 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
             if crew is not None and search.found is None:
                 crew.gather(numbers.turn)
         outcome = search.outcome()
+        if search.found is None and search.open:  # now that all have reported, as in the verdict
+            over = "time is up" if problem.budget.expired() else f"{left}, its turn is over"
+            _tell(problem, search, over)
         problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
     return outcome
 
@@ -93,11 +96,15 @@ def _goes_on(problem: Problem, search: Divisible, left: Left, near: float) -> bo
     remaining = problem.budget.share(1.0).left()
     share = 2 * left.seconds / max(remaining, 1e-9)
     soon = share <= problem.strategy.crew.soon and left.bounds < near
-    what = "it goes on" if soon else "its turn is over"
-    tell(Stage(f"split: {left}, {what}", search.open, left=remaining), logging.INFO)
     if soon:
+        _tell(problem, search, f"{left}, it goes on")
         search.extend(problem.budget.share(share))
     return soon
+
+
+def _tell(problem: Problem, search: Divisible, how: str) -> None:
+    left = problem.budget.known_left()
+    tell(Stage(f"split: {how}", search.open, left=left), logging.INFO)
 
 
 def _watched(search: Divisible, forecast: Forecast, seconds: float) -> Callable[[], bool]:
