@@ -265,7 +265,7 @@ class Walk:
     overshoots: tuple[float, ...] = (1.0, 1.0 + 1e-6, 1.0 + 1e-3)  # for float32 [w 1.01 1.01]
     waiting: int = 256  # boundaries that wait at most [w 0.94 1.01]
     few_neurons: int = 6  # unstable ones up to which `verify` walks first [v 0.98 0.83]
-    patience: int = 50_000  # regions that `certify` walks before it searches bundles [-]
+    certify_regions: int = 50_000  # that `certify` walks before it searches bundles [-]
     boundaries: int = 32  # that are settled at once, nearest first [n 1.10 1.02]
     table: HashTable = HashTable()
 
@@ -278,7 +278,7 @@ class Neurons:
     batch: int = 256  # bundles that are bounded at once [v 1.01 0.99]
     candidates: int = 3  # neurons whose halves are looked at before one is chosen [v 1.01 1.02]
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
-    trial: int | None = None  # bundles, if hardly any is closed, to give up after [v 1.03 0.91]
+    most_hopeless: int | None = None  # the same if hardly any is closed [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
     # Neurons of an open bundle that are bounded over what its linear bound leaves. With 0 | 8 four
     # of oval21 take 0.6 | 0.4, 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
@@ -308,12 +308,12 @@ class Hidden:
     rounds: int = 8  # splits of each hidden neuron, doubled from turn to turn [-]
     # Bundles at once, and out of how many that wait for a neuron one is split: with 1, 1 | 512, 4 |
     batch: int = 512  # 512, 1 five neurons of mnist_fc take 0.95 | 0.54 | 0.40 s, with chords of
-    part: int = 4  # 3.7 | 3.8 | 5.9
+    one_in: int = 4  # 3.7 | 3.8 | 5.9
     candidates: int = 1  # as in `Neurons`, for these splits; `Slopes.signs` says what they bring
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
-    trial_share: float = 0.2  # the same where better slopes have made hardly any neuron stable [-]
+    doubtful_share: float = 0.2  # the same where better slopes have made hardly any stable [-]
     pays: float = 0.04  # part by which all rounds have to lower the chords of such neurons [-]
-    trial: int = 4  # the rest is left out where that part of the rounds brings less than its share
+    early: int = 4  # the rest is left out where that part of the rounds brings less than its share
     # Part of what the rows lack that a turn has to bring for a new search, and for the next turn:
     # after one, 1204 of relusplitter takes 31,500 bundles in place of more than 300,000. [-]
     better: float = 0.01
@@ -321,7 +321,7 @@ class Hidden:
     together: int = 64  # neurons that share a cut-down network, at most [-]
     growth: float = 3.0  # and how many times as many inputs as one of them they read [-]
     # part of the unstable neurons that is left where tighter bounds have paid [v 0.98 0.99]
-    worth: float = 0.97
+    tightened: float = 0.97
     # neurons up to which hidden bounds are made anew for each bundle of a cap [r 1.01 1.06]
     small: int = 160
     # of the radius: beyond `small`, where the level has risen so much [r 0.86 0.91]
@@ -431,11 +431,11 @@ class Sharing:
     alone: tuple[float, float] = (0.3, 0.6)
     # Seconds before a search gives up, as far as can be told, in which it is not shared any more: a
     # short search of mnist_fc 256x6 (prop_10) took 1.0 s alone, and 1.3 s with two processes.
-    patience: float = 1.0
+    ending: float = 1.0
     # Seconds after which a process says what it has open, so that less is lost if it dies [-]
     turn: float = 2.0
     telling: float = 0.02  # part of its time that this may take, at most [-]
-    worth: float = 0.15  # seconds of independent work from which on a process pays [-]
+    least_work: float = 0.15  # seconds of independent work from which on a process pays [-]
     pause: float = 0.1  # seconds between two looks at the clock, and notes of how much is open [-]
     tell: float = 2.0  # seconds between two forecasts that are told [-]
     # of the time that is left: a search that is expected to end in half of it goes on [-]
@@ -493,7 +493,7 @@ class Strategy:
     projections: Projections = Projections()
     walk: Walk = Walk()
     neurons: Neurons = Neurons()
-    short: Neurons = Neurons(most=2000, trial=300)  # the first search
+    short: Neurons = Neurons(most=2000, most_hopeless=300)  # the first search
     hidden: Hidden = Hidden()
     inputs: Inputs = Inputs()
     radius: RadiusSearch = RadiusSearch()

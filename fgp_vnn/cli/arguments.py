@@ -216,7 +216,7 @@ def network_path(text: str) -> Path:
 
 def check_question(model: Path, prop: Path) -> list[Path]:
     """Refuse, before torch is loaded, a network or a property that is no file; all of the files."""
-    networks = [Path(path) for path in (named_networks(str(model)) or {"": model}).values()]
+    networks = [Path(path) for path in (named_networks(str(model)) or {"": str(model)}).values()]
     for path in networks:
         check_readable(path, "network")
     check_readable(prop, "property")

@@ -252,7 +252,7 @@ def drop_and_bound(problem: Problem) -> list[int]:
     """Drop the neurons that tighter bounds have made stable; the disjuncts that stay open."""
     before = problem.unstable
     problem.shrink()
-    problem.tightened = problem.unstable <= problem.strategy.hidden.worth * before
+    problem.tightened = problem.unstable <= problem.strategy.hidden.tightened * before
     return _by_slopes(problem)
 
 

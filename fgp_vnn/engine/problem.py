@@ -76,7 +76,7 @@ class Problem:
         if self.jobs < 2 or not can_fork():
             return ALONE
         tiny = time.perf_counter() - self.begun < numbers.alone[0]
-        return ForkedSpread(self.jobs, numbers.worth, rate=0.0 if tiny else math.inf)
+        return ForkedSpread(self.jobs, numbers.least_work, rate=0.0 if tiny else math.inf)
 
     def spread_out(self, work: Callable[[Spread], Led]) -> Led:
         """Return what `work` returns. Its processes last until it ends; where proofs are kept, each

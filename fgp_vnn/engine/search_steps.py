@@ -29,7 +29,7 @@ from fgp_vnn.strategy import Neurons
 
 def walk_first(problem: Problem) -> Verdict | None:
     """The walk, limited to the number of regions that the strategy allows."""
-    verdict = walk(problem, problem.strategy.walk.patience)
+    verdict = walk(problem, problem.strategy.walk.certify_regions)
     return None if verdict.status == "unknown" else verdict
 
 
@@ -174,7 +174,7 @@ def sharpen(problem: Problem) -> Verdict | None:
     Where better slopes have given signs, splits are likely to; elsewhere they get less time to try.
     """
     hidden = problem.strategy.hidden
-    patience = problem.budget.share(hidden.share if problem.tightened else hidden.trial_share)
+    patience = problem.budget.share(hidden.share if problem.tightened else hidden.doubtful_share)
     turn, trying = Turn(hidden.rounds), not problem.tightened
     while len(problem.bounds.lower) > 1 and not patience.expired():
         begin, lacked = time.monotonic(), problem.lack
@@ -194,7 +194,7 @@ def sharpen(problem: Problem) -> Verdict | None:
             if not outcome.unfinished:
                 return verdict
         # The next turn takes about twice as long, and gains less.
-        dear = 2 * spent > hidden.trial_share * problem.budget.left()
+        dear = 2 * spent > hidden.doubtful_share * problem.budget.left()
         if not problem.tightened and (not gained >= hidden.gain or dear):
             break
         if better and trying:

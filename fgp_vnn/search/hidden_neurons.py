@@ -193,7 +193,7 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
     """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them, if
     these are kept."""
     hidden, rows, network = how.strategy.hidden, len(root.signs), setting.query.network
-    goal, cover = Signs(setting, how.rounds, hidden.part), Cover()
+    goal, cover = Signs(setting, how.rounds, hidden.one_in), Cover()
     frontier = Frontier(how.budget.waiting)
     fit = ascents_at_once(network, len(network.layers), how.budget.at_once // how.ways)
     keep = cover.keep if how.kept else forget
@@ -205,14 +205,14 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
         low, high = goal.least(frontier).chunk(2)
         return read(_chord_heights(low, -high).sum())[0]
 
-    begun, after = height(), rows * (1 + 2 * max(1, how.rounds // hidden.trial))
+    begun, after = height(), rows * (1 + 2 * max(1, how.rounds // hidden.early))
 
     def enough() -> bool:
         nonlocal tried
         if how.budget.expired() or tried or search.bundles < after:
             return how.budget.expired()
         tried = True
-        return height() > (1 - hidden.pays / hidden.trial) * begun
+        return height() > (1 - hidden.pays / hidden.early) * begun
 
     search.run(enough)
     covers = [*cover.parts, *search.waiting()] if how.kept else [root.at(root.disjunct[:0])]

@@ -226,7 +226,7 @@ class NeuronSplits(Divisible):
     def limit(self) -> float:
         # About half of all bundles are leaves of the tree so far; the rest were split.
         hopeless = self.open > self.neurons.hardly * self.bounded / 2
-        limits = self.neurons.most, self.neurons.trial if hopeless else None
+        limits = self.neurons.most, self.neurons.most_hopeless if hopeless else None
         return min((limit for limit in limits if limit is not None), default=torch.inf)
 
     def enough(self) -> bool:
@@ -235,7 +235,7 @@ class NeuronSplits(Divisible):
     def extend(self, budget: Budget) -> None:
         self.budget = budget
         self.goal.setting = replace(self.goal.setting, budget=budget)
-        self.neurons = replace(self.neurons, most=None, trial=None)
+        self.neurons = replace(self.neurons, most=None, most_hopeless=None)
 
     def only(self, disjuncts: Sequence[int]) -> None:
         """Close the bundles of all but some of those asked about; the rest is decided elsewhere."""

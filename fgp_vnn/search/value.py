@@ -106,15 +106,15 @@ class Signs(Value):
     known, and the other is not split any more.
 
     Every row gets so many splits. Several at once make larger batches, but all that wait are not
-    worth one while they are few: of `part` bundles one is split.
+    worth one while they are few: of `one_in` bundles one is split.
     """
 
-    def __init__(self, setting: Setting, splits: int, part: int) -> None:
+    def __init__(self, setting: Setting, splits: int, one_in: int) -> None:
         super().__init__(setting)
-        self._left, self._part = torch.full_like(self._closed, splits, dtype=torch.long), part
+        self._left, self._one_in = torch.full_like(self._closed, splits, dtype=torch.long), one_in
 
     def share(self, useful: Tensor, each: Tensor) -> Tensor:
-        lowest = (useful + self._part - 1) // self._part
+        lowest = (useful + self._one_in - 1) // self._one_in
         given = torch.minimum(lowest.clamp(max=each), self._left)
         self._left = self._left - given
         return given

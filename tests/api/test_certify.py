@@ -164,7 +164,7 @@ def test_all_points_of_the_smallest_network_of_the_paper(shared_data: Path) -> N
 def test_what_the_walk_has_no_patience_for_is_decided_all_the_same(
     norm: Norm, clip: tuple[float, float] | None
 ) -> None:
-    impatient, walked = Strategy(walk=Walk(patience=0)), 0
+    impatient, walked = Strategy(walk=Walk(certify_regions=0)), 0
     for seed in range(4):
         certifier = Certifier.of(random_network((6, 12, 10, 3), seed), attack=False)
         x, epsilon = random_point(6, seed), {"l2": 0.3, "linf": 0.15, "l1": 0.5}[norm]

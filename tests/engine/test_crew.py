@@ -244,9 +244,9 @@ def test_a_search_that_ends_at_once_has_no_second_process(monkeypatch: pytest.Mo
     assert search.outcome().status == "unsat"
 
 
-@pytest.mark.parametrize("patience", [0.0, 1e9])
+@pytest.mark.parametrize("ending", [0.0, 1e9])
 def test_a_search_that_is_about_to_give_up_has_no_second_process(
-    patience: float, monkeypatch: pytest.MonkeyPatch
+    ending: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = []
 
@@ -263,8 +263,8 @@ def test_a_search_that_is_about_to_give_up_has_no_second_process(
     assert search.limit == 60
     with torch.no_grad():
         search.run(_after(3))
-        run_shared(shared(search, replace(HASTY, patience=patience, soon=0.0)), search)
-    assert bool(started) == (patience == 0)
+        run_shared(shared(search, replace(HASTY, ending=ending, soon=0.0)), search)
+    assert bool(started) == (ending == 0)
     assert search.bounded >= 60
 
 

@@ -26,7 +26,7 @@ SHARED = Strategy(
     inputs=Inputs(batch=4),
     neurons=FEW,
     short=FEW,
-    crew=Sharing(alone=(0.0, 0.0), turn=0.0, worth=0.0),
+    crew=Sharing(alone=(0.0, 0.0), turn=0.0, least_work=0.0),
 )
 
 

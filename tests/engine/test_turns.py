@@ -43,7 +43,7 @@ from tests.engine.test_crew import nearly
 SPLIT = Settings(attack=False, engine="split")
 
 
-NEVER = Hidden(rounds=1, worth=0.0, better=2.0, gain=2.0)  # sharpening does not pay
+NEVER = Hidden(rounds=1, tightened=0.0, better=2.0, gain=2.0)  # sharpening does not pay
 
 
 def problem(soon: float, most: int | None, margin: float = 0.1, hidden: Hidden = NEVER) -> Problem:
@@ -99,7 +99,7 @@ def test_what_is_told_last_is_open_in_the_verdict_too(
     """Where the work that is allowed is done, and where time is up; by one process and by two."""
     asked = problem(0.0, None, 0.005)
     asked.jobs, asked.budget = jobs, Budget.of(seconds, None)
-    crew = Sharing(alone=(0.0, 0.0), patience=0.0, soon=0.0, pause=0.01)
+    crew = Sharing(alone=(0.0, 0.0), ending=0.0, soon=0.0, pause=0.01)
     asked.strategy = replace(asked.strategy, crew=crew, neurons=Neurons(batch=8, most=most))
     given = asked.query, asked.bounds, asked.confirm, asked.budget, asked.strategy
     with caplog.at_level(logging.INFO, "fgp_vnn"), torch.no_grad():

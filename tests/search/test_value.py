@@ -65,8 +65,8 @@ def sharpened(
 
 def test_every_row_gets_its_splits_in_fewer_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     query = make_query()
-    one = sharpened(query, Hidden(batch=1, part=1), monkeypatch)
-    some = sharpened(query, Hidden(batch=512, part=4), monkeypatch)
+    one = sharpened(query, Hidden(batch=1, one_in=1), monkeypatch)
+    some = sharpened(query, Hidden(batch=512, one_in=4), monkeypatch)
     assert one[0] == some[0]
     assert set(one[0]) == {1, ROUNDS + 1}  # 1 of a neuron whose sign the first bound shows
     assert len(some[1]) < 0.7 * len(one[1])
@@ -83,6 +83,6 @@ def test_processes_share_the_memory_of_a_batch(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_batch_holds_no_more_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     query = make_query()
-    _, sizes, _ = sharpened(query, Hidden(batch=20, part=1), monkeypatch)
+    _, sizes, _ = sharpened(query, Hidden(batch=20, one_in=1), monkeypatch)
     rows = 2 * query.network.widths[1]
     assert max(sizes) <= max(20, 2 * rows)

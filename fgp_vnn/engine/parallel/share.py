@@ -83,7 +83,7 @@ def _until_ripe(
         if spent < early or waiting <= (1 if spent >= late else search.batch):
             return False
         rate = spent / max(search.bounded - before, 1)
-        return (search.limit - search.bounded) * rate >= numbers.patience
+        return (search.limit - search.bounded) * rate >= numbers.ending
 
     return lambda: enough() or ripe()
 

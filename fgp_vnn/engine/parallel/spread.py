@@ -37,9 +37,9 @@ class _Done(NamedTuple):
 class _Measured(Spread):
     """Shares out what takes long enough, by the rate at which the last batch was done."""
 
-    def __init__(self, ways: int, worth: float, rate: float) -> None:
+    def __init__(self, ways: int, least_work: float, rate: float) -> None:
         self.ways = ways
-        self._worth = worth  # seconds of a part from which on a process pays
+        self._least_work = least_work  # seconds of a part from which on a process pays
         self._rate = rate  # seconds of one thing of a piece, the last time
 
     def fair(self, count: int, most: int) -> int:
@@ -47,7 +47,7 @@ class _Measured(Spread):
 
     def _pays(self, size: int) -> bool:
         """Whether so many things are worth more than one process."""
-        return size > 0 and self._rate * size / self.ways >= self._worth
+        return size > 0 and self._rate * size / self.ways >= self._least_work
 
     def _shares(self, pieces: Sequence[Any]) -> int:
         """Parts that the pieces are done in: each has every so many of them."""
@@ -64,12 +64,12 @@ class ForkedSpread(_Measured):
     def __init__(
         self,
         ways: int,
-        worth: float,
+        least_work: float,
         stalled: float = COMMON.stalled,
         *,
         rate: float = math.inf,
     ) -> None:
-        super().__init__(ways, worth, rate)
+        super().__init__(ways, least_work, rate)
         self._stalled = stalled
         self._led: Callable[[_Copy, Connection], None] | None = None  # what a copy does
         self._first = rate  # before anything was led
@@ -117,7 +117,7 @@ class ForkedSpread(_Measured):
         for way in range(1, ways if self._led is None else self.ways):
             job: Callable[[Connection], None] = partial(_do, work, pieces, way, ways)
             if self._led is not None:
-                copy = _Copy(self.ways, self._worth, self._first, way, self._past)
+                copy = _Copy(self.ways, self._least_work, self._first, way, self._past)
                 job = partial(self._led, copy)
             self._processes.append(fork(job, self._processes, self.ways))
         self._past = []
@@ -160,9 +160,9 @@ class _Copy(_Measured):
     """Does one part of each batch, of a function that the first process runs as well."""
 
     def __init__(
-        self, ways: int, worth: float, rate: float, part: int, past: Sequence[_Done]
+        self, ways: int, least_work: float, rate: float, part: int, past: Sequence[_Done]
     ) -> None:
-        super().__init__(ways, worth, rate)
+        super().__init__(ways, least_work, rate)
         self._part, self._past, self._batch = part, past, 0
         self._heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.line: Connection | None = None  # to the first process
