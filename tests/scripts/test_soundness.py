@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,14 @@ def test_a_mutation_whose_text_is_not_found_is_an_error() -> None:
     lost = Mutation("lost", "bounds/backward.py", "no such text", "", ())
     with pytest.raises(ValueError, match="occurs 0 times"):
         mutate.mutated(lost, "some other text")
+
+
+def test_what_catches_a_mutation_is_named_with_its_brackets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutate, "run_tests", lambda *given: "a.py::t[red-1]")
+    assert mutate.report([Mutation("one", "m.py", "", "", ())], tmp_path, baseline=False) == 0
+    assert capsys.readouterr().out.count("a.py::t[red-1]") == 2  # at once, and in the table
 
 
 def test_every_mutation_applies_to_the_package_as_it_is() -> None:
