@@ -68,8 +68,7 @@ def _attacked(
     seconds = {"attack": time.perf_counter() - begin}
     verdict = Verdict("sat", "attack", found, seconds=seconds)
     if found is None:
-        why = str(refused).partition("; supported: ")[0]  # without the list of all operators
-        reason = f"attacked only, in vain: {why}"
+        reason = f"attacked only, in vain: {refused}"
         verdict = Verdict("unknown", reason=reason, seconds=seconds)
     tell_stage(verdict.status, budget)
     return verdict
