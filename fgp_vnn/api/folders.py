@@ -17,8 +17,8 @@ from fgp_vnn.api.properties import robustness
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes, write_bytes
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.base.words import Version
 from fgp_vnn.property import Property
-from fgp_vnn.property.model import Version
 from fgp_vnn.property.write import write_property
 
 

@@ -1,9 +1,13 @@
-"""Text helpers for messages."""
+"""Words that messages and files of several packages share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Literal, get_args
+
+Version = Literal["1.0", "2.0"]  # of VNN-LIB
+VERSIONS: tuple[Version, ...] = get_args(Version)
 
 NO_CERTIFICATE = "no certificate"  # what the reason of an unsat without its proof begins with
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.network_list import named_networks
-from fgp_vnn.bench.tables import COLUMNS, VERSIONS, Key, Keyed, read_rows
+from fgp_vnn.base.words import VERSIONS
+from fgp_vnn.bench.tables import COLUMNS, Key, Keyed, read_rows
 
 
 @dataclass(frozen=True)

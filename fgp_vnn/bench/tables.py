@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import VERSIONS
 
 Key = tuple[str, str, str]  # category, network, property, in the spelling of `instance_key`
 
@@ -17,7 +18,6 @@ Truth = Mapping[Key, str]  # known answers, sat or unsat
 
 GROUND_TRUTH = "ground_truth.csv"  # beside instances.csv
 COLUMNS = ("category", "onnx", "vnnlib", "prepare_time", "result", "run_time")
-VERSIONS = ("1.0", "2.0")  # folders of the 2026 layout, below a category
 
 _WORDS = {"sat": "sat", "violated": "sat", "unsat": "unsat", "holds": "unsat", "unknown": "unknown"}
 
@@ -59,7 +59,7 @@ def _spelling(category: str, name: str) -> str:
         if parts[position] == category.split("/")[0]:
             parts = parts[position + 1 :]
             break
-    if parts[0] in VERSIONS:
+    if parts[0] in VERSIONS:  # a folder of the 2026 layout
         parts = parts[1:]
     return "/".join(parts)
 

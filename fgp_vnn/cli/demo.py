@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +17,7 @@ import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.tables import GROUND_TRUTH
+from fgp_vnn.bench.tables import GROUND_TRUTH, read_result_rows, result_word
 from fgp_vnn.cli.example_files import write_examples
 
 BENCHMARK = Path(fgp_vnn.__file__).parent / "bench" / "bundled"  # it is part of the package
@@ -56,28 +55,21 @@ def run(args: argparse.Namespace) -> int:
     records = decide(folder, waiting, console)
     console.print(table(records))
     console.print(summary(records, time.monotonic() - started))
-    return 1 if any(map(is_wrong, records)) else 0
+    return 1 if any(record.contradiction for record in records) else 0
 
 
 def read_instances(folder: Path) -> list[Record]:
     """Return the rows of ground_truth.csv as records that have no result yet."""
-    try:
-        with (folder / GROUND_TRUTH).open(encoding="ascii", newline="") as file:
-            return [
-                Record(
-                    "",
-                    row["onnx"],
-                    row["vnnlib"],
-                    float(row["timeout"]),
-                    "",
-                    0,
-                    expected=row["result"],
-                )
-                for row in csv.DictReader(file)
-            ]
-    except (OSError, KeyError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{folder / GROUND_TRUTH}: cannot be read: {reason}") from error
+    records = []
+    for place, row in read_result_rows(folder / GROUND_TRUTH):
+        try:
+            limit = float(row["timeout"])
+        except (KeyError, ValueError):
+            raise InputError(f"{place}: no timeout in seconds") from None
+        word = result_word(row["result"])
+        known = word if word in ("sat", "unsat") else ""
+        records.append(Record("", row["onnx"], row["vnnlib"], limit, "", 0, expected=known))
+    return records
 
 
 def decide(folder: Path, waiting: Sequence[Record], console: Console) -> list[Record]:
@@ -96,11 +88,6 @@ def decide(folder: Path, waiting: Sequence[Record], console: Console) -> list[Re
     return records
 
 
-def is_wrong(record: Record) -> bool:
-    """Whether a result contradicts the known answer: unknown and timeout say nothing."""
-    return {record.result, record.expected} == {"sat", "unsat"}
-
-
 def table(records: Iterable[Record]) -> Table:
     """A row per instance; a wrong verdict stands out."""
     result = Table(box=None, pad_edge=False, header_style="bold")
@@ -109,7 +96,7 @@ def table(records: Iterable[Record]) -> Table:
     result.add_column("seconds", justify="right")
     result.add_column("expected")
     for record in records:
-        wrong, right = is_wrong(record), record.result == record.expected
+        wrong, right = record.contradiction, record.result == record.expected
         result.add_row(
             Path(record.vnnlib).stem,
             record.result,
@@ -125,5 +112,5 @@ def summary(records: Sequence[Record], seconds: float) -> str:
     """One line: how many of each verdict, how many wrong, how long."""
     counts = Counter(record.result for record in records)
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    wrong = sum(map(is_wrong, records))
+    wrong = sum(bool(record.contradiction) for record in records)
     return f"\n{len(records)} instances in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"

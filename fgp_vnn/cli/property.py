@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.model_file import check_model
-from fgp_vnn.base.words import plural
+from fgp_vnn.base.words import VERSIONS, plural
 from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
 from fgp_vnn.cli.bounds import check_boxes, read_boxes
 from fgp_vnn.cli.interrupt import leave_on_interrupt
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fgp_vnn.api.folders import Folder
 
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
-VERSIONS = ("1.0", "2.0")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

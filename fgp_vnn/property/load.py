@@ -7,7 +7,8 @@ from pathlib import Path
 from fgp_vnn.base.collector import collector_paused
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import read_bytes
-from fgp_vnn.property.model import Joint, Property, Version
+from fgp_vnn.base.words import Version
+from fgp_vnn.property.model import Joint, Property
 from fgp_vnn.property.normal import to_cases
 from fgp_vnn.property.sexpr import MEMORY, TEXT_BYTES, read_expressions, text_lines
 from fgp_vnn.property.vnnlib1 import read_vnnlib1

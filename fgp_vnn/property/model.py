@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.base.words import plural
+from fgp_vnn.base.words import Version, plural
 
 Array = NDArray[np.float64]
-Version = Literal["1.0", "2.0"]
 
 
 class Limit(NamedTuple):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.files import write_bytes
-from fgp_vnn.property.model import Array, Case, Conjunction, Property, Variable, Version
+from fgp_vnn.base.words import VERSIONS, Version
+from fgp_vnn.property.model import Array, Case, Conjunction, Property, Variable
 
-VERSIONS: tuple[Version, ...] = get_args(Version)
 _TINY = float(np.finfo(np.float64).tiny)
 _SHIFT = 2.0**600  # brings what is below the normal numbers among them
 

@@ -54,6 +54,25 @@ def test_only_a_contradiction_fails(
     assert ("WRONG" in output) == bool(code)
 
 
+def test_an_answer_that_is_not_known_contradicts_nothing(
+    benchmark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = benchmark / "ground_truth.csv"
+    table.write_text(table.read_text().replace("30,sat", "30,unknown"))
+    monkeypatch.setitem(vars(fgp_vnn), "verify", answers(p="unsat", q="unsat"))
+    assert main(["demo", "--benchmark", str(benchmark)]) == 0
+
+
+@pytest.mark.parametrize("limit", ["soon", ""])
+def test_a_row_without_a_time_limit_is_named(
+    benchmark: Path, limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = benchmark / "ground_truth.csv"
+    table.write_text(table.read_text().replace("q.vnnlib,30", f"q.vnnlib,{limit}"))
+    assert main(["demo", "--benchmark", str(benchmark)]) == 2
+    assert capsys.readouterr().err == f"fgp-vnn: {table}:3: no timeout in seconds\n"
+
+
 def test_a_folder_without_ground_truth_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

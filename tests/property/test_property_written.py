@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import VERSIONS, Version
 from fgp_vnn.property.conditions import Condition, Space, any_of, property_of
 from fgp_vnn.property.expressions import Expression, space_variables
 from fgp_vnn.property.load import parse_property
-from fgp_vnn.property.model import Property, Version
-from fgp_vnn.property.write import VERSIONS, format_property
+from fgp_vnn.property.model import Property
+from fgp_vnn.property.write import format_property
 from tests.property.formulas import COMPARE, Formula, Point, X, Y, formulas, points, quarters
 
 odd = st.sampled_from(
