@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.base.verdict import Verdict
+from fgp_vnn.base.verdict import Verdict, summed
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.property import Property
 from fgp_vnn.property.model import Case
@@ -99,14 +99,8 @@ def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     chosen = min(verdicts, key=lambda verdict: order.index(verdict.status))
     if chosen.status == "unsat":
         chosen = max(verdicts, key=lambda verdict: sum(verdict.seconds.values()))
-    seconds: dict[str, float] = {}
-    statistics: dict[str, int] = {}
-    for verdict in verdicts:
-        for name, value in verdict.seconds.items():
-            seconds[name] = seconds.get(name, 0.0) + value
-        for name, count in verdict.statistics.items():
-            statistics[name] = statistics.get(name, 0) + count
-    return replace(chosen, seconds=seconds, statistics=statistics)
+    seconds = summed([verdict.seconds for verdict in verdicts])
+    return replace(chosen, seconds=seconds, statistics=summed([v.statistics for v in verdicts]))
 
 
 def compares_only(prop: Property) -> bool:

@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.errors import InputError, one_line, os_reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _reading(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from None
+        raise InputError(f"{path}: cannot be read: {os_reason(error)}") from None
     except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         if "allow_pickle" in str(error):  # numpy's advice is to load it in spite of the risk
             reason = f"it holds no arrays of numbers as numpy writes them to {path.suffix} files"

@@ -19,6 +19,7 @@ from fgp_vnn.api.sets import InputSet, example_of, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
 from fgp_vnn.base.robustness import Doubles
+from fgp_vnn.base.verdict import summed
 from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.settings import Settings, make_settings
@@ -77,7 +78,7 @@ def bounds(
         method,
         asked.ended(close, parts),
         asked.seconds(),
-        _sums(parts),
+        summed([part.statistics for part in parts]),
         asked.note,
     )
 
@@ -126,7 +127,16 @@ def maximise(
     y = asked.opened.run(single).reshape(asked.opened.output_shape)
     ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
     point = single.reshape(asked.opened.input_shape)
-    return Maximum(value, upper, point, y, ended, asked.seconds(), _sums(parts), asked.note)
+    return Maximum(
+        value,
+        upper,
+        point,
+        y,
+        ended,
+        asked.seconds(),
+        summed([part.statistics for part in parts]),
+        asked.note,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,8 +263,3 @@ def _up(value: Fraction, constant: Fraction) -> float:
     total = value + constant
     nearest = float(total)
     return nearest if Fraction(nearest) >= total else math.nextafter(nearest, math.inf)
-
-
-def _sums(parts: list[Lows]) -> dict[str, int]:
-    names = dict.fromkeys(name for part in parts for name in part.statistics)
-    return {name: sum(part.statistics.get(name, 0) for part in parts) for name in names}

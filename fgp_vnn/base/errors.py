@@ -18,6 +18,11 @@ def one_line(error: BaseException | str) -> str:
     return plain(" ".join(str(error).split())[:300]) or type(error).__name__
 
 
+def os_reason(error: BaseException) -> str:
+    """What the system says of a failure, without the name of the file."""
+    return getattr(error, "strerror", None) or one_line(error)
+
+
 def plain(text: str, most: int = MOST) -> str:
     """Return the text as one line that a terminal can show: unprintable characters are escaped, and
     the middle of a long text is left out."""

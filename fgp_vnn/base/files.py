@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
+from fgp_vnn.base.errors import InputError, UnsupportedError, one_line, os_reason
 
 MAX_BYTES = 1 << 30  # after decompression: a small .gz can unpack to any size
 _CHUNK = 1 << 20
@@ -57,8 +57,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{what} {path} is a broken gzip file: {one_line(error)}") from None
     except OSError as error:
-        reason = error.strerror or one_line(error)
-        raise InputError(f"{what} {path} cannot be read: {reason}") from None
+        raise InputError(f"{what} {path} cannot be read: {os_reason(error)}") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
@@ -94,8 +93,7 @@ def check_writable(path: Path, what: str, read: Iterable[Path] = ()) -> None:
     except FileNotFoundError:
         return
     except (OSError, RuntimeError) as error:  # a name that is too long, a loop of links
-        reason = getattr(error, "strerror", None) or one_line(error)
-        raise InputError(f"{what} {path} cannot be written: {reason}") from None
+        raise InputError(f"{what} {path} cannot be written: {os_reason(error)}") from None
 
 
 def _is(target: Path, file: Path) -> bool:
@@ -115,8 +113,16 @@ def write_bytes(path: str | Path, data: bytes, what: str) -> None:
             return
         _replace(target, data)
     except (OSError, ValueError, RuntimeError) as error:  # also a zero byte, a loop of links
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{what} {path} cannot be written: {reason}") from None
+        raise InputError(f"{what} {path} cannot be written: {os_reason(error)}") from None
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Turn an OSError into an InputError that names the file which cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written: {os_reason(error)}") from error
 
 
 def lock(file: IO[str]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.display import Shown, flat_values
 
+Number = TypeVar("Number", int, float)
 Status = Literal["sat", "unsat", "unknown", "timeout", "error"]
 
 
@@ -30,6 +32,12 @@ class Counterexample:
     def as_dict(self) -> dict[str, Any]:
         """Both as lists of plain numbers, for JSON."""
         return {"x": flat_values(self.x).tolist(), "y": [float(v) for v in self.y]}
+
+
+def summed(parts: Sequence[Mapping[str, Number]]) -> dict[str, Number]:
+    """Counts, or seconds, added up by their names."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: sum(part[name] for part in parts if name in part) for name in names}
 
 
 def _few(values: NDArray[Any]) -> str:
@@ -66,9 +74,7 @@ class Verdict(Shown):
 
     def after(self, earlier: dict[str, int]) -> Verdict:
         """The same with what earlier steps have counted."""
-        names = {**earlier, **self.statistics}
-        sums = {name: earlier.get(name, 0) + self.statistics.get(name, 0) for name in names}
-        return replace(self, statistics=sums)
+        return replace(self, statistics=summed([earlier, self.statistics]))
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain values for JSON."""

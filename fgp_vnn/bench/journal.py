@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from fgp_vnn.base.errors import InputError, one_line
+from fgp_vnn.base.errors import InputError, os_reason
 from fgp_vnn.base.files import cut_unfinished_line, lock, write_bytes
 from fgp_vnn.base.point_table import agree
 from fgp_vnn.bench.record import Record, record_from_dict
@@ -167,8 +167,7 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or one_line(error)
-        raise InputError(f"{folder}: cannot be used for output: {reason}") from error
+        raise InputError(f"{folder}: cannot be used for output: {os_reason(error)}") from error
 
 
 @contextmanager

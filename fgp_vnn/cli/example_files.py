@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.files import write_bytes, writing
 
 CLASSIFIER = "dense_24x3_pgd"
 SAFE, BROKEN = f"{CLASSIFIER}_untargeted_0.02", f"{CLASSIFIER}_untargeted_0.15"
@@ -47,7 +47,7 @@ def write_examples(folder: Path, benchmark: Path) -> list[str]:
         "pushes_back.vnnlib": PUSHES_BACK.encode(),
         **{f"benchmark/{name}": content for name, content in _small(benchmark).items()},
     }
-    try:
+    with writing():
         for name, content in wanted.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,8 +55,6 @@ def write_examples(folder: Path, benchmark: Path) -> list[str]:
                 raise InputError(f"{path} is there already with other content: name a new folder")
             if not path.exists():
                 write_bytes(path, content, "file")
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
     return sorted({name.partition("/")[0] for name in wanted})
 
 

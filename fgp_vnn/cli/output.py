@@ -8,7 +8,7 @@ import select
 import sys
 from contextlib import suppress
 
-from fgp_vnn.base.errors import one_line
+from fgp_vnn.base.errors import os_reason
 
 WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 NOBODY_READS = 141  # the exit code of a program that SIGPIPE ends
@@ -36,7 +36,7 @@ def reader_has_gone() -> bool:
 def describe_os_error(error: OSError) -> str:
     """Return a one-line description of an OSError; a full disk without a file name is reported as
     that of the output."""
-    reason = error.strerror or one_line(error)
+    reason = os_reason(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
     if error.errno in WRITING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import check_readable
+from fgp_vnn.base.files import check_readable, writing
 from fgp_vnn.base.model_file import check_model
 from fgp_vnn.base.words import VERSIONS, plural
 from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
@@ -81,14 +81,11 @@ def run(args: argparse.Namespace) -> int:
     """Write onnx/, vnnlib/ and instances.csv; the exit code."""
     write = _write_points if args.monotone is None else _write_monotone
     _check(args)
-    with leave_on_interrupt():
-        try:
-            args.out.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
-            from fgp_vnn.api.folders import Folder
+    with leave_on_interrupt(), writing():
+        args.out.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
+        from fgp_vnn.api.folders import Folder
 
-            written, wrong = write(args, Folder(args.out, args.version, args.timeout))
-        except OSError as error:
-            raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
+        written, wrong = write(args, Folder(args.out, args.version, args.timeout))
     if args.json:
         print(json.dumps({"folder": str(args.out), "instances": written, "left_out": wrong}))
         return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import check_writable, write_bytes
+from fgp_vnn.base.files import check_writable, write_bytes, writing
 from fgp_vnn.cli.arguments import add_device, add_limits, positive_number
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_pages import about_points, add_report, check_report
@@ -180,7 +180,7 @@ def finish(
     from fgp_vnn.report.radius_plots import Radii, save_both
 
     shown = Radii(radii, args.norm, args.max)
-    try:
+    with writing():
         if args.plot is not None:
             save_both(shown, PAPER, args.plot)
         if args.report is not None:
@@ -192,5 +192,3 @@ def finish(
             names = ("norm", "max", "gap", "asked_engine", "seed")
             about = about_points(args, run, settings, names, nearest)
             write_bytes(args.report, radius_page(about, shown).encode(), "report")
-    except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error

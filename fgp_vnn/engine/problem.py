@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fgp_vnn.base.outcome import Confirm, Outcome
 from fgp_vnn.base.spread import ALONE, Led, Spread
-from fgp_vnn.base.verdict import Counterexample, Status, Verdict
+from fgp_vnn.base.verdict import Counterexample, Status, Verdict, summed
 from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.root import root_bounds
 from fgp_vnn.budget.budget import Budget
@@ -160,14 +160,13 @@ class Problem:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
 
-    def count(self, name: str, number: int = 1) -> None:
-        """Add to one of the statistics."""
-        self.statistics[name] = self.statistics.get(name, 0) + number
+    def count(self, **more: int) -> None:
+        """Add to the statistics."""
+        self.statistics = summed([self.statistics, more])
 
     def report(self, method: str, outcome: Outcome) -> Verdict:
         """The outcome of a search as a verdict; its counts are added to the statistics."""
-        for name, number in outcome.statistics.items():
-            self.count(name, number)
+        self.count(**outcome.statistics)
         decided = method if outcome.status in ("sat", "unsat") else ""
         return self.verdict(outcome.status, decided, outcome.counterexample, outcome.reason)
 

@@ -44,7 +44,7 @@ class Attempt:
         before = self.search.bundles
         self.search.run(lambda: ends.done or stop(self.search))
         self.search.report()
-        ends.largest.count("bundles", self.search.bundles - before)
+        ends.largest.count(bundles=self.search.bundles - before)
 
     def handed_on(self, later: SmallBall, root: Bundles) -> Bundles | None:
         """The bundles that cover this ball as a cover of a later one; None if they were not kept.
@@ -103,7 +103,7 @@ def walk_nearest(ends: Ends) -> Radius:
     else:
         reporter, how = _reporter(ends, made, radius), ends.classifier.strategy
         walked = walk_outwards(made.ball, reporter, ends.budget, how.walk, how.projections)
-        ends.largest.count("regions", walked.regions)
+        ends.largest.count(regions=walked.regions)
         ends.reason = "there is no memory for more regions" if walked.full else UNSETTLED
     return ends.answer("walk")
 
@@ -130,7 +130,7 @@ def halve_balls(ends: Ends) -> Radius | None:
         radius = high if open_ == math.inf else (ends.lower + high) / 2
         patience = ends.budget.share(share)
         verdict = run(ends.classifier.problem(ends.center, radius, patience), "certify")
-        ends.largest.count("radii")
+        ends.largest.count(radii=1)
         found = verdict.counterexample
         if verdict.status == "unsat":
             ends.raise_to(radius)
@@ -217,8 +217,8 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     reporter, strategy = _reporter(ends, made, radius), ends.classifier.strategy
     search = Distances(made.ball, reporter, ends.budget, strategy)
     search.begin(None if before is None else before.handed_on(made, search.root))
-    ends.largest.count("radii")
-    ends.largest.count("bundles", search.bundles)
+    ends.largest.count(radii=1)
+    ends.largest.count(bundles=search.bundles)
     return Attempt(radius, made, search)
 
 

@@ -97,7 +97,7 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
 
 def _least(ends: Ends, radius: float) -> float:
     """The least margin that plain bounds prove over the ball."""
-    ends.largest.count("bounds")
+    ends.largest.count(bounds=1)
     least = float(bound_root(ends.problem(radius)).min())
     return least if math.isfinite(least) else -math.inf
 

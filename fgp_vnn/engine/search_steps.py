@@ -223,8 +223,8 @@ def split_neurons(problem: Problem) -> Verdict:
         search = _neuron_splits(problem, problem.strategy.neurons, problem.budget)
     else:
         search.extend(problem.budget)
-        for name, number in search.outcome().statistics.items():
-            problem.count(name, -number)  # all of them are counted again at the end
+        again = search.outcome().statistics  # all of them are counted once more at the end
+        problem.count(**{name: -number for name, number in again.items()})
     return problem.report("split", run_shared(problem, search))
 
 

@@ -197,8 +197,7 @@ def _split_boxes(problem: Problem, least: Tensor, lowest: Lowest, gap: Tensor) -
         output = Combination(part.network.output, rows, -wanted[left])
         part = replace(part, network=replace(part.network, output=output))
         outcome = split_inputs(part, confirm, patience, Subdivision(whole=True))
-        for name, count in outcome.statistics.items():
-            problem.count(name, count)
+        problem.count(**outcome.statistics)
         if outcome.status == "unsat":
             return least.index_copy(0, left, wanted[left])
         if outcome.status != "sat":
