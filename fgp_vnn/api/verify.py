@@ -87,7 +87,7 @@ def verify(
                     boxes.add(run(problem, "verify"))
                 verdict = boxes.verdict()
                 if certificate is not None and verdict.status == "unsat":
-                    verdict = _with_certificate(boxes, (model, prop), asked, certificate, limit())
+                    verdict = _write_certificate(boxes, (model, prop), asked, certificate, limit())
         except (UnsupportedError, OutOfMemoryError) as error:
             if several or asked.joint is not None:
                 raise
@@ -143,7 +143,7 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _with_certificate(
+def _write_certificate(
     boxes: BoxProblems, files: tuple[Any, Any], prop: Property, path: str | Path, budget: Budget
 ) -> Verdict:
     """The verdict with its proof written to a file, or with the reason why it is not."""

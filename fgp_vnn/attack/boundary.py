@@ -72,7 +72,7 @@ def _outlook(target: Target) -> Tensor:
     rows = torch.eye(target.network.outputs).to(target.center)
     center = target.center.expand(len(rows), -1)
     values, slope = gradient(target.network, center, rows)
-    projected = _onto(target, center, slope, values.diagonal())
+    projected = _onto_hyperplanes(target, center, slope, values.diagonal())
     return target.distance(projected).min()
 
 
@@ -95,7 +95,7 @@ def polish(target: Target, points: Tensor, budget: Budget, how: Polish) -> Tenso
         values, slope = gradient(target.network, points, rows)
         center = target.center.expand_as(points)
         at_center = values.amin(-1) + ((center - points) * slope).sum(-1)
-        goal = _onto(target, center, slope, at_center)
+        goal = _onto_hyperplanes(target, center, slope, at_center)
         moved = [torch.lerp(points, goal, share) for share in how.shares]
         trial = _pulled(target, torch.cat(moved), rough, budget).view(len(moved), *points.shape)
         length = target.distance(trial)  # [shares, points]
@@ -143,8 +143,9 @@ def approach(target: Target, begin: Starts, budget: Budget, attack: Projected) -
 def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Projected) -> Tensor:
     """A step to the projections of x and of the centre, the more of the centre's the nearer."""
     center = target.center.expand_as(x)
-    own = _onto(target, x, slope, value) - x
-    central = _onto(target, center, slope, value + ((center - x) * slope).sum(-1)) - center
+    own = _onto_hyperplanes(target, x, slope, value) - x
+    at_center = value + ((center - x) * slope).sum(-1)
+    central = _onto_hyperplanes(target, center, slope, at_center) - center
     order = ORDERS[target.norm]
     near = torch.linalg.vector_norm(own, order, dim=-1)
     far = torch.linalg.vector_norm(central, order, dim=-1)
@@ -154,7 +155,7 @@ def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Proj
     return step if target.clip is None else target.clip.project(step)
 
 
-def _onto(target: Target, points: Tensor, slope: Tensor, values: Tensor) -> Tensor:
+def _onto_hyperplanes(target: Target, points: Tensor, slope: Tensor, values: Tensor) -> Tensor:
     """The nearest points, in the target's norm and box, at which a function is 0 whose value at
     `points` is `values` [points] and whose slope is `slope` [points, inputs]."""
     values = values.unsqueeze(-1)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import Checked, check, digest, understood
-from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
+from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, read_certificate
 from fgp_vnn.certificate.repair import MARGIN, repair_boxes
+from fgp_vnn.certificate.write import write_certificate
 from fgp_vnn.property.model import Property
 
 
@@ -31,8 +32,8 @@ def prove(
         names = digest(network), digest(prop)
 
         def judged(proposed: Sequence[ProofStep]) -> tuple[bytes, Checked]:
-            data = encode(Certificate(*names, tuple(proposed)))
-            return data, check(decode(data), read, parsed, watch)
+            data = write_certificate(Certificate(*names, tuple(proposed)))
+            return data, check(read_certificate(data), read, parsed, watch)
 
         if not any(step.kind == "boxes" for step in steps):
             return judged(steps)

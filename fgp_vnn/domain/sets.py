@@ -80,17 +80,6 @@ class Domain(ABC):
         """The least value over the domain of row . (x - center) + value, [..., rows]."""
         return values - self.support(-rows)
 
-    def projection(self, rows: Tensor, values: Tensor) -> Tensor:
-        """The points [..., rows, inputs] of the hyperplanes row . (x - center) + value = 0 that
-        are nearest to the centre in the domain's own norm; the centre where value <= 0.
-
-        A ball scaled by t = value / h(-row) just touches the hyperplane, at t times its minimiser.
-        """
-        center = self.center.unsqueeze(-2)
-        tiny = torch.finfo(rows.dtype).tiny
-        scale = (values.clamp(min=0) / self.support(-rows).clamp(min=tiny)).clamp(max=1)
-        return center + scale.unsqueeze(-1) * (self.maximiser(-rows) - center)
-
 
 def along(sizes: Tensor, radius: Tensor) -> Tensor:
     """sum sizes_i radius_i for both at least 0, with all that underflow may have taken from it."""

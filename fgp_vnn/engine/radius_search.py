@@ -217,8 +217,7 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
     reporter, strategy = _reporter(ends, made, radius), ends.classifier.strategy
     search = Distances(made.ball, reporter, ends.budget, strategy)
     search.begin(None if before is None else before.handed_on(made, search.root))
-    ends.largest.count(radii=1)
-    ends.largest.count(bundles=search.bundles)
+    ends.largest.count(radii=1, bundles=search.bundles)
     return Attempt(radius, made, search)
 
 

@@ -20,7 +20,8 @@ import numpy as np
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check
 from fgp_vnn.certificate.checker.network import AffineMap, CheckedNetwork
-from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode, encode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, read_certificate
+from fgp_vnn.certificate.write import write_certificate
 from fgp_vnn.property import Case, Conjunction, Property
 
 LIMIT = 4 << 30
@@ -46,7 +47,7 @@ def step(kind: str, layer: int = -1, **arrays: Any) -> bytes:
     none: dict[str, Any] = {"columns": [], "multipliers": [], "cuts": [], "weights": [[]]}
     none |= {"disjuncts": [0], "tree": [-1], "slopes": [[]]}
     given = {name: np.asarray(array) for name, array in (none | arrays).items()}
-    return encode(Certificate("", "", (ProofStep(kind, 0, given, layer),)))
+    return write_certificate(Certificate("", "", (ProofStep(kind, 0, given, layer),)))
 
 
 def archive(name: str, content: bytes, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -154,7 +155,7 @@ def main() -> None:
     said = {}
     for name, data in made.items():
         try:
-            check(decode(data), network, prop)
+            check(read_certificate(data), network, prop)
             said[name] = "accepted"
         except InputError as error:
             said[name] = f"refused: {error}"

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from fgp_vnn.base.errors import MOST, InputError
 from fgp_vnn.certificate.checker.check import check, understood
 from fgp_vnn.certificate.checker.network import CheckedNetwork
-from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, decode, encode
+from fgp_vnn.certificate.checker.proof import ARRAYS, Certificate, ProofStep, read_certificate
+from fgp_vnn.certificate.write import write_certificate
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import Case, Conjunction, Property
 from tests.certificate.bundled import DEEP, contents, deep
@@ -50,7 +51,7 @@ def proof() -> Certificate:
     parts = [("lemma", lemma, 0), ("close", close | {"multipliers": [0, 1]}, -1)]
     parts.append(("boxes", boxes, -1))
     steps = [ProofStep(kind, 0, {n: np.array(a) for n, a in p.items()}, k) for kind, p, k in parts]
-    return decode(encode(Certificate("n", "p", tuple(steps))))
+    return read_certificate(write_certificate(Certificate("n", "p", tuple(steps))))
 
 
 STRANGE = [0, 1, -1, 2, -2, 127, -128, 255, 10**6, 2**31 - 1, -(2**31)]
@@ -111,7 +112,7 @@ def test_a_forged_proof_of_what_is_false_is_refused_in_one_line(seed: int) -> No
     certificate = forged(generator)
     for limit in (0.0, 0.1):
         with pytest.raises(InputError) as caught:
-            check(decode(encode(certificate)), absolute(), at_most(limit))
+            check(read_certificate(write_certificate(certificate)), absolute(), at_most(limit))
         assert str(caught.value).isprintable() and len(str(caught.value)) <= MOST
 
 
@@ -120,7 +121,7 @@ def test_a_forged_proof_of_what_is_false_is_refused_in_one_line(seed: int) -> No
 @settings(deadline=None, max_examples=75)
 def test_bytes_changed_cut_or_repeated_give_an_input_error_or_a_certificate(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    data = bytearray(encode(proof()))
+    data = bytearray(write_certificate(proof()))
     for _ in range(generator.integers(1, 4)):
         at = int(generator.integers(len(data)))
         length = int(generator.integers(1, 40))
@@ -128,7 +129,7 @@ def test_bytes_changed_cut_or_repeated_give_an_input_error_or_a_certificate(seed
             np.array([b"", generator.bytes(length), bytes(data[at : at + length]) * 2], object)
         )
     try:
-        check(decode(bytes(data)), absolute(), at_most(0.0))
+        check(read_certificate(bytes(data)), absolute(), at_most(0.0))
     except InputError as error:
         assert str(error).isprintable() and len(str(error)) <= MOST
     else:

@@ -15,7 +15,8 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.bounds import Enclosure
 from fgp_vnn.certificate.checker.check import check_files, digest
 from fgp_vnn.certificate.checker.network import read_network
-from fgp_vnn.certificate.checker.proof import decode, encode
+from fgp_vnn.certificate.checker.proof import read_certificate
+from fgp_vnn.certificate.write import write_certificate
 from tests.helpers.network_models import Builder
 from tests.helpers.operator_cases import CASES
 
@@ -101,7 +102,7 @@ def test_a_proof_is_accepted_and_none_of_what_is_false(name: str, tmp_path: Path
     proof = (tmp_path / "proof.npz").read_bytes()
     assert check_files(proof, content, at_least(above, inputs)).margin > 0
     false = at_least(reached, inputs)
-    forged = encode(replace(decode(proof), property=digest(false)))
+    forged = write_certificate(replace(read_certificate(proof), property=digest(false)))
     with pytest.raises(InputError, match="not greater than 0"):
         check_files(forged, content, false)
 

@@ -11,8 +11,9 @@ import pytest
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check_files
-from fgp_vnn.certificate.checker.proof import decode, encode
+from fgp_vnn.certificate.checker.proof import read_certificate
 from fgp_vnn.certificate.prove import NoCertificateError, prove
+from fgp_vnn.certificate.write import write_certificate
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 from tests.certificate.bundled import DEEP, PROVED, SAT, certified, changed, contents, deep
@@ -42,15 +43,15 @@ def test_a_tree_of_boxes_is_accepted(
     vnnlib = folder / "vnnlib" / f"prop_{prop}.vnnlib.gz"
     data = certified(model, vnnlib, tmp_path / "proof.npz")
     assert check_files(data, *contents(model, vnnlib)).leaves >= boxes
-    assert [step.kind for step in decode(data).steps] == ["boxes"]
-    tampered = changed(decode(data), 0, "tree", lambda tree: tree[1:])
+    assert [step.kind for step in read_certificate(data).steps] == ["boxes"]
+    tampered = changed(read_certificate(data), 0, "tree", lambda tree: tree[1:])
     with pytest.raises(InputError):
-        check_files(encode(tampered), *contents(model, vnnlib))
-    coarse = changed(decode(data), 0, "tree", lambda tree: tree[-1:])
+        check_files(write_certificate(tampered), *contents(model, vnnlib))
+    coarse = changed(read_certificate(data), 0, "tree", lambda tree: tree[-1:])
     coarse = changed(coarse, 0, "cuts", lambda cuts: cuts[:0])
     coarse = changed(coarse, 0, "weights", lambda weights: weights[:1])
     with pytest.raises(InputError, match="not greater than 0"):
-        check_files(encode(coarse), *contents(model, vnnlib))
+        check_files(write_certificate(coarse), *contents(model, vnnlib))
 
 
 def test_the_checker_runs_without_torch_and_says_what_it_checked(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_a_proof_that_takes_too_long_is_given_up() -> None:
 
     files = contents(*DEEP)
     with pytest.raises(NoCertificateError, match="time is up"):
-        prove(decode(deep()).steps, *files, load_property(BENCHMARK / DEEP[1]), late)
+        prove(read_certificate(deep()).steps, *files, load_property(BENCHMARK / DEEP[1]), late)
 
 
 def test_steps_that_prove_nothing_give_no_certificate() -> None:

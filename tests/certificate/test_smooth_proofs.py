@@ -17,7 +17,8 @@ from torch import nn
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check_files, digest
-from fgp_vnn.certificate.checker.proof import decode, encode
+from fgp_vnn.certificate.checker.proof import read_certificate
+from fgp_vnn.certificate.write import write_certificate
 from tests.helpers.command_line import box
 
 Parts = tuple[list[NodeProto], dict[str, NDArray[np.float64]]]
@@ -100,15 +101,15 @@ def test_a_proof_is_written_and_accepted_and_proves_nothing_else(
     proof = tmp_path / "proof.npz"
     verdict = fgp_vnn.verify(*files, timeout=60, certificate=proof)
     assert (verdict.status, verdict.certificate) == ("unsat", str(proof)), verdict.reason
-    claimed = decode(proof.read_bytes())
+    claimed = read_certificate(proof.read_bytes())
     assert check_files(proof.read_bytes(), model, prop).margin > 0
     with pytest.raises(InputError, match="not greater than 0"):
-        check_files(encode(replace(claimed, property=digest(forged))), model, forged)
+        check_files(write_certificate(replace(claimed, property=digest(forged))), model, forged)
     other = network(make, 2)
     assert highest(other)[0] > top + margin * spread or margin > 1
     if highest(other)[0] > top + margin * spread:
         with pytest.raises(InputError, match="not greater than 0"):
-            check_files(encode(replace(claimed, network=digest(other))), other, prop)
+            check_files(write_certificate(replace(claimed, network=digest(other))), other, prop)
 
 
 def test_what_the_checker_does_not_know_is_refused_by_name(tmp_path: Path) -> None:

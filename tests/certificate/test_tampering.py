@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.certificate.checker.check import check, check_files, digest
 from fgp_vnn.certificate.checker.network import read_network
-from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode, encode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, read_certificate
 from fgp_vnn.certificate.prove import typed
+from fgp_vnn.certificate.write import write_certificate
 from fgp_vnn.cli.main import main
 from fgp_vnn.property import load_property
 from tests.certificate.bundled import DEEP, SAT, changed, contents, deep
@@ -41,13 +42,14 @@ def equal(one: Certificate, other: Certificate) -> bool:
 
 def test_a_changed_byte_is_refused_or_does_not_matter() -> None:
     data = deep()
-    files, original = contents(*DEEP), decode(deep())
+    files, original = contents(*DEEP), read_certificate(deep())
     refused = 0
     for position in range(0, len(data), 23):
         flipped = bytearray(data)
         flipped[position] ^= 1 << (position % 8)
         try:
-            assert equal(decode(bytes(flipped)), original)  # a date in the archive, or its like
+            # What has changed is a date in the archive, or its like.
+            assert equal(read_certificate(bytes(flipped)), original)
             check_files(bytes(flipped), *files)
         except InputError:
             refused += 1
@@ -65,9 +67,9 @@ def test_a_certificate_is_about_its_files_only() -> None:
 @pytest.mark.parametrize(("model", "prop"), SAT, ids=[Path(p[1]).stem for p in SAT])
 def test_a_proof_of_one_instance_does_not_prove_another_that_is_sat(model: str, prop: str) -> None:
     network, text = contents(model, prop)
-    stolen = replace(decode(deep()), network=digest(network), property=digest(text))
+    stolen = replace(read_certificate(deep()), network=digest(network), property=digest(text))
     with pytest.raises(InputError):
-        check_files(encode(stolen), network, text)
+        check_files(write_certificate(stolen), network, text)
 
 
 @cache
@@ -169,28 +171,28 @@ CHANGES: list[tuple[str, str, Callable[[Any], Any]]] = [
 
 @pytest.mark.parametrize(("kind", "name", "change"), CHANGES, ids=range(len(CHANGES)))
 def test_content_out_of_form_is_refused(kind: str, name: str, change: Callable[[Any], Any]) -> None:
-    original = decode(deep())
+    original = read_certificate(deep())
     index = [step.kind for step in original.steps].index(kind)
     with pytest.raises(InputError):
-        check_files(encode(changed(original, index, name, change)), *contents(*DEEP))
+        check_files(write_certificate(changed(original, index, name, change)), *contents(*DEEP))
 
 
 def test_multipliers_out_of_form_are_refused() -> None:
-    original = decode(deep())
+    original = read_certificate(deep())
     (index,) = [i for i, s in enumerate(original.steps) if len(s.arrays["multipliers"])]
     for change in (_nan, _negative, lambda a: a[1:], lambda a: a + np.inf):
         with pytest.raises(InputError, match="multiplier"):
             other = changed(original, index, "multipliers", change)
-            check_files(encode(other), *contents(*DEEP))
+            check_files(write_certificate(other), *contents(*DEEP))
 
 
 def test_a_step_left_out_is_missed() -> None:
-    original = decode(deep())
+    original = read_certificate(deep())
     for index, step in enumerate(original.steps):
         if step.kind == "close":
             left = tuple(s for i, s in enumerate(original.steps) if i != index)
             with pytest.raises(InputError, match="nothing is proved about disjunct"):
-                check_files(encode(replace(original, steps=left)), *contents(*DEEP))
+                check_files(write_certificate(replace(original, steps=left)), *contents(*DEEP))
 
 
 def _archive(change: Callable[[zipfile.ZipFile], None], *, skip: str = "") -> bytes:
@@ -277,4 +279,4 @@ def test_versions_and_results_that_are_not_known_are_refused() -> None:
         content = _npy(np.frombuffer(header.replace(old, new), np.uint8))
         data = _archive(partial(_add, "header.npy", content), skip="header.npy")
         with pytest.raises(InputError, match=r"version 2|claims 'sat'"):
-            decode(data)
+            read_certificate(data)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode, encode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, read_certificate
+from fgp_vnn.certificate.write import write_certificate
 from fgp_vnn.cli.main import main
 from tests.certificate.bundled import DEEP, deep
 from tests.helpers.places import BENCHMARK
@@ -24,20 +25,20 @@ def many_leaves(count: int) -> bytes:
         "slopes": np.zeros((count, 0)),
         "multipliers": np.zeros(0),
     }
-    return encode(Certificate("", "", (ProofStep("lemma", 0, arrays, 0),)))
+    return write_certificate(Certificate("", "", (ProofStep("lemma", 0, arrays, 0),)))
 
 
 def test_few_bytes_cannot_ask_for_many_bounds() -> None:
     data = many_leaves(2_000_000)
     assert len(data) < 50_000
     with pytest.raises(InputError, match="leaves in"):
-        decode(data)
-    assert len(decode(many_leaves(1000)).steps) == 1
+        read_certificate(data)
+    assert len(read_certificate(many_leaves(1000)).steps) == 1
 
 
 def test_a_proof_is_far_from_the_limit() -> None:
     data = deep()
-    steps = decode(data).steps
+    steps = read_certificate(data).steps
     assert 8 * sum(int((step.arrays["tree"] < 0).sum()) for step in steps) < 4 * len(data)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fgp_vnn.base.rounding import unit
 from fgp_vnn.domain.clipped import Clipped
 from fgp_vnn.domain.sets import Box, Domain, L1Ball, L2Ball
+from fgp_vnn.regions.halfspaces import project_onto_half_spaces
 from tests.helpers.random_networks import DOMAINS, generator, normal, random_domain, sample
 
 EXACT = ("box", "l2", "l1", "thin box")  # kinds whose support is no upper bound but the maximum
@@ -175,7 +176,7 @@ def test_a_projection_onto_a_hyperplane_lies_on_it_where_the_domain_meets_it(
     domain = random_domain(seed, kind, inputs=inputs)
     rows = rows_for(seed, inputs)
     values = torch.full((len(rows),), value, dtype=torch.float64)
-    points = domain.projection(rows, values)
+    points = project_onto_half_spaces(domain, rows, values)
     pulled = domain.center + (points - domain.center) * (1 - 1e-12)
     assert bool(domain.contains(pulled).all())
     if kind in EXACT:
@@ -188,9 +189,12 @@ def test_the_projection_onto_a_hyperplane_is_the_nearest_in_the_norm_of_the_doma
     center, row = torch.zeros(2, dtype=torch.float64), torch.tensor([[3.0, 4.0]]).double()
     value = torch.tensor([2.5]).double()
     wide = Box(center - 1, center + 1)
-    assert wide.projection(row, value)[0].tolist() == pytest.approx([-2.5 / 7] * 2)
-    assert L2Ball(center, 1.0).projection(row, value)[0].tolist() == pytest.approx([-0.3, -0.4])
-    assert L1Ball(center, 1.0).projection(row, value)[0].tolist() == pytest.approx([0, -0.625])
+    for domain, point in (
+        (wide, [-2.5 / 7] * 2),
+        (L2Ball(center, 1.0), [-0.3, -0.4]),
+        (L1Ball(center, 1.0), [0, -0.625]),
+    ):
+        assert project_onto_half_spaces(domain, row, value)[0].tolist() == pytest.approx(point)
 
 
 @kinds
@@ -216,7 +220,7 @@ def test_a_zero_row_has_a_finite_maximiser(
     zero = torch.zeros(1, 3, dtype=dtype)
     assert torch.equal(domain.maximiser(zero), zero)
     assert bool((domain.support(zero) <= 1e-11).all())  # what underflow could hide
-    assert bool(domain.projection(zero, torch.ones(1, dtype=dtype)).isfinite().all())
+    assert bool(project_onto_half_spaces(domain, zero, torch.ones(1, dtype=dtype)).isfinite().all())
 
 
 def test_a_clipped_ball_knows_that_its_two_sides_differ() -> None:
@@ -244,7 +248,8 @@ def test_a_batch_of_boxes_answers_as_each_box_alone() -> None:
         assert bool(((batch.support(rows)[i] - support).abs() <= off * support).all())
         least = batch.least(rows, values)[i] - box.least(rows[i], values[i])
         assert bool((least.abs() <= off * (values[i].abs() + support)).all())
-        moved = batch.projection(rows, values)[i] - box.projection(rows[i], values[i])
+        moved = project_onto_half_spaces(batch, rows, values)[i]
+        moved = moved - project_onto_half_spaces(box, rows[i], values[i])
         assert bool((moved.abs() <= off * (box.center.abs() + box.radius)).all())
 
 
@@ -254,7 +259,7 @@ def test_coordinates_of_width_zero_never_move() -> None:
     for points in (
         domain.maximiser(rows_for(1, 4)),
         domain.project(normal(generator(3), 9, 4)),
-        domain.projection(rows_for(1, 4), torch.ones(21, dtype=torch.float64)),
+        project_onto_half_spaces(domain, rows_for(1, 4), torch.ones(21, dtype=torch.float64)),
     ):
         assert torch.equal(points[:, fixed], domain.center[fixed].expand(len(points), 2))
 

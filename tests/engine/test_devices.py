@@ -21,6 +21,7 @@ from fgp_vnn.domain.sets import Domain, L1Ball, L2Ball
 from fgp_vnn.network.model import Network
 from fgp_vnn.query import ask
 from fgp_vnn.regions.forms import affine_forms, empty, gradient
+from fgp_vnn.regions.halfspaces import project_onto_half_spaces
 from fgp_vnn.search.walk.seen_regions import flip_words, pack, unpack
 from fgp_vnn.strategy import Ascent
 from tests.helpers.met import is_met
@@ -71,7 +72,7 @@ def test_domains_stay_on_their_device(domain_kind: str) -> None:
         rows = torch.ones(5, 3, device=GPU)
         is_there(domain.center, domain.box().lower, domain.support(rows), domain.reach(rows))
         is_there(domain.maximiser(rows), domain.project(rows), domain.contains(rows))
-        is_there(domain.projection(rows, rows[:, 0]), domain.least(rows, rows[:, 0]))
+        is_there(project_onto_half_spaces(domain, rows, rows[:, 0]), domain.least(rows, rows[:, 0]))
 
 
 @each

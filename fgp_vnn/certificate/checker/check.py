@@ -24,7 +24,7 @@ from fgp_vnn.certificate.checker.bounds import ENTRIES, Enclosure, proved
 from fgp_vnn.certificate.checker.forms import MOST_ENTRIES, Array
 from fgp_vnn.certificate.checker.lines import Leaf, Signs
 from fgp_vnn.certificate.checker.network import CheckedNetwork, read_network
-from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, decode
+from fgp_vnn.certificate.checker.proof import Certificate, ProofStep, read_certificate
 from fgp_vnn.certificate.checker.trees import LEAF, Level, SignLeaves, box_levels, sign_leaves
 from fgp_vnn.certificate.checker.unsafe import Unsafe, at_least_zero
 from fgp_vnn.property.load import parse_property
@@ -55,7 +55,7 @@ def check_files(
 ) -> Checked:
     """Check a certificate against a network and a property, all as the contents of files; `watch`
     is called now and then, and may raise to end it."""
-    claimed = decode(certificate)
+    claimed = read_certificate(certificate)
     for what, content, name in (
         ("network", network, claimed.network),
         ("property", prop, claimed.property),

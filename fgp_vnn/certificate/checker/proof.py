@@ -13,7 +13,8 @@ boxes  (case)  disjuncts that cannot be met, by a tree over the inputs: `disjunc
 
 A tree over neurons has `tree` (preorder, see trees.py), `columns` [m] the neurons for which slopes
 are given, `slopes` [leaves, m] in 1/255, and `multipliers` [assumptions], leaf by leaf in the
-order of their paths. Neurons are numbered through all layers.
+order of their paths. Neurons are numbered through all layers. It is read here and written by
+`certificate/write.py`.
 """
 
 from __future__ import annotations
@@ -69,29 +70,7 @@ class Certificate:
     steps: tuple[ProofStep, ...]
 
 
-def encode(certificate: Certificate) -> bytes:
-    """The content of the file."""
-    arrays: dict[str, NDArray[Any]] = {}
-    described = []
-    for i, step in enumerate(certificate.steps):
-        described.append({"kind": step.kind, "case": step.case, "layer": step.layer})
-        for name, (dtype, _) in ARRAYS[step.kind].items():
-            arrays[f"{i}.{name}"] = np.ascontiguousarray(step.arrays[name], dtype=dtype)
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "result": "unsat",
-        "network": certificate.network,
-        "property": certificate.property,
-        "steps": described,
-    }
-    text = np.frombuffer(json.dumps(header).encode("ascii"), dtype=np.uint8)
-    file = io.BytesIO()
-    np.savez_compressed(file, header=text, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
-
-
-def decode(data: bytes) -> Certificate:
+def read_certificate(data: bytes) -> Certificate:
     """A certificate from the content of its file; what is wrong with it is an InputError."""
     try:
         arrays = _unpack(data)

@@ -11,6 +11,7 @@ from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import parts
 from fgp_vnn.regions.gaps import Gap
+from fgp_vnn.regions.halfspaces import project_onto_half_spaces
 from fgp_vnn.regions.refute import Refuter
 from fgp_vnn.regions.settle import Effort, settle
 from fgp_vnn.search.walk.explore import Ground, Regions
@@ -81,7 +82,7 @@ class Boundaries:
             disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0), as_tuple=True
         )
         at, domain = (row + system.neurons, region[pair]), system.domain
-        points = domain.projection(forms.rows[at], forms.values[at])
+        points = project_onto_half_spaces(domain, forms.rows[at], forms.values[at])
         self._count("projections", len(points))
         beyond = [domain.project(torch.lerp(domain.center, points, s)) for s in self._overshoots]
         return self._offer(torch.cat(beyond))
