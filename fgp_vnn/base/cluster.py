@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,16 +56,18 @@ def _join(ray: Any, address: str, jobs: int | None, folder: str) -> None:
     if address != EMBEDDED:
         _reach(address)
     try:
-        if address == EMBEDDED:
-            ray.init(
-                num_cpus=jobs or os.cpu_count(),
-                include_dashboard=False,
-                _node_ip_address=_LOOPBACK,
-                _temp_dir=folder,
-                **quiet,
-            )
-        else:
-            ray.init(address=address, **quiet)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # what they say is in the error
+            if address == EMBEDDED:
+                ray.init(
+                    num_cpus=jobs or os.cpu_count(),
+                    include_dashboard=False,
+                    _node_ip_address=_LOOPBACK,
+                    _temp_dir=folder,
+                    **quiet,
+                )
+            else:
+                ray.init(address=address, **quiet)
     except Exception as error:  # whatever Ray raises, it is the address that is of no use
         raise InputError(f"--cluster {address}: cannot connect: {one_line(error)}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import warnings
 
 import pytest
 
@@ -25,3 +26,21 @@ def test_an_address_at_which_nobody_listens_is_refused(
     ):
         pytest.fail("it is connected")
     assert "\n" not in str(refused.value)
+
+
+def test_what_ray_warns_of_is_in_the_error_alone(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    ray = pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
+
+    def refuse(**given: object) -> None:
+        warnings.warn("Ray Client connection timed out", stacklevel=2)
+        raise ConnectionError("ray client connection timeout")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    with (
+        pytest.raises(InputError, match="cannot connect: ray client connection timeout"),
+        connected("auto", None, "cpu"),
+    ):
+        pytest.fail("it is connected")
+    assert not len(recwarn)
