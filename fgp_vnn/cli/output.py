@@ -29,7 +29,7 @@ def reader_has_gone() -> bool:
     poll.register(output, 0)
     if not any(event & select.POLLERR for _, event in poll.poll(0)):
         return False
-    _discard_output()
+    discard_output()
     return True
 
 
@@ -40,11 +40,11 @@ def describe_os_error(error: OSError) -> str:
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
     if error.errno in WRITING:
-        _discard_output()
+        discard_output()
         return f"the output cannot be written: {reason}"
     return reason
 
 
-def _discard_output() -> None:
+def discard_output() -> None:
     """Redirect standard output to the null device, so that flushing at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

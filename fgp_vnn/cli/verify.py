@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fgp_vnn.base.collector import collector_paused
-from fgp_vnn.base.errors import InputError, OutOfMemoryError
+from fgp_vnn.base.errors import InputError, OutOfMemoryError, os_reason
 from fgp_vnn.base.files import check_writable
 from fgp_vnn.base.words import NO_CERTIFICATE
 from fgp_vnn.cli.arguments import (
@@ -32,7 +32,7 @@ from fgp_vnn.cli.arguments import (
     set_threads,
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
-from fgp_vnn.cli.output import NOBODY_READS
+from fgp_vnn.cli.output import NOBODY_READS, discard_output
 from fgp_vnn.cli.story import add_verbose, clear, told
 from fgp_vnn.cli.watch import watched
 
@@ -163,8 +163,8 @@ def say(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
-        raise InputError(f"the verdict cannot be printed: {error.strerror}") from None
+        discard_output()
+        raise InputError(f"the verdict cannot be printed: {os_reason(error)}") from None
 
 
 def _where_found(results: Path | None) -> str:

@@ -19,6 +19,7 @@ from fgp_vnn.bounds.rounding import Rounding
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.budget.capacity import boxes_at_once, parts
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.engine.bounding import every_output
 from fgp_vnn.engine.proof_log import NullLog
 from fgp_vnn.network.model import Combination, Network
 from fgp_vnn.property.model import Case
@@ -113,7 +114,7 @@ def _pass(network: Network, box: Box, forward: Forward | None, budget: Budget) -
     else:
         every = network.piecewise_linear
         bounds = root_bounds(network, box, backward_pass=every, budget=budget)
-    rows = torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
+    rows = every_output(network)
     rounding = Rounding(network, box, bounds)
     return backward(network, box, len(network.layers), rows, bounds.lines(), rounding=rounding)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from fgp_vnn.budget.budget import Budget
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.regions.halfspaces import HalfSpaces, combine
-from fgp_vnn.regions.projections import products, scaled, step_length
+from fgp_vnn.regions.projections import products, scaled, sides_of, step_length
 from fgp_vnn.strategy import Projections
 
 
@@ -43,7 +43,7 @@ def lowest_points(
     the steps make it fast on polyhedra, and so does a weight that lets points and multipliers move
     by as much (Applegate et al., 2021).
     """
-    side = domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
+    side = sides_of(domain)
     zero = torch.zeros_like(programs.values)
     size, now = scaled(HalfSpaces(programs.rows * side, programs.values, zero))
     cost = programs.cost * side

@@ -47,7 +47,7 @@ def alternate(
     closed = torch.zeros(cases, dtype=torch.bool, device=spaces.values.device)
     left = torch.arange(cases, device=closed.device)
     evidence = torch.zeros_like(spaces.values)
-    sides, tiny = _sides(domain), torch.finfo(spaces.values.dtype).tiny
+    sides, tiny = sides_of(domain), torch.finfo(spaces.values.dtype).tiny
     size, now = scaled(spaces._replace(rows=spaces.rows * sides))
     step = step_length(now.rows)
     multipliers = torch.zeros_like(now.values)
@@ -82,7 +82,7 @@ def alternate(
     return Settled(None, closed, evidence)
 
 
-def _sides(domain: Domain) -> Tensor:
+def sides_of(domain: Domain) -> Tensor:
     """What the inputs [inputs] are measured in; a ball has the same size along all of them."""
     return domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
 
