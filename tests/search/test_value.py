@@ -75,7 +75,7 @@ def test_every_row_gets_its_splits_in_fewer_batches(monkeypatch: pytest.MonkeyPa
 
 
 def test_processes_share_the_memory_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    query, wide = make_query(), Hidden(batch=10**6, part=1)
+    query, wide = make_query(), Hidden(batch=10**6, one_in=1)
     budget = Budget(math.inf, 10**6)
     alone, beside = (max(sharpened(query, wide, monkeypatch, budget, ways)[1]) for ways in (1, 4))
     assert alone > 40 and beside <= alone / 3
