@@ -52,8 +52,6 @@ def check_point_arguments(args: argparse.Namespace) -> None:
         check_output(args.output, resume=args.resume)
     elif args.resume:
         raise InputError("--resume needs the file to resume from: name it with --output")
-    check_model(args.model)
-    check_readable(args.points, "points file")
 
 
 def ball_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -98,6 +96,8 @@ class PointRun:
     @classmethod
     def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:
         """The network and the points that the arguments name."""
+        check_model(args.model)
+        check_readable(args.points, "points file")
         with collector_paused():  # while torch is loaded
             from fgp_vnn.api.certify import Certifier
             from fgp_vnn.api.points import read_points

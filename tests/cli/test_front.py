@@ -64,12 +64,14 @@ def test_property_writes_a_folder_that_bench_and_the_standard_read(
 def test_a_box_that_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
 ) -> None:
-    box = tmp_path / "box.npz"
+    box, model = tmp_path / "box.npz", tmp_path / "model.onnx"
+    model.touch()
     if content is not None:
         box.write_bytes(content)
-    assert main(["bounds", "model.onnx", str(box)]) == 2
+    assert main(["bounds", str(model), str(box)]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"fgp-vnn: {box}: ") and said.count("\n") == 1 and "Errno" not in said
+    begin = f"{box}: " if content is not None else f"boxes file {box} does not exist"
+    assert said.startswith(f"fgp-vnn: {begin}") and said.count("\n") == 1 and "Errno" not in said
 
 
 def test_bounds_prints_ranges_and_a_maximum(
