@@ -305,10 +305,10 @@ class Hidden:
     worth_share: float = 0.5  # of the time, at most, for that before longer attacks [-]
     # part of a row that is error: beyond the first, if it falls by the second, more are bounded [-]
     errors: tuple[float, float] = (0.6, 0.04)
-    rounds: int = 8  # splits of each hidden neuron, doubled from turn to turn [-]
-    # Bundles at once, and out of how many that wait for a neuron one is split: with 1, 1 | 512, 4 |
-    batch: int = 512  # 512, 1 five neurons of mnist_fc take 0.95 | 0.54 | 0.40 s, with chords of
-    one_in: int = 4  # 3.7 | 3.8 | 5.9
+    rounds: int = 8  # splits of each side of a hidden neuron, doubled from turn to turn [-]
+    batch: int = 512  # bundles of such splits that are bounded at once, or one of each row
+    # Of so many that wait for a row, one is split at once. With 1 bundle | 512, 1 in 4 | 512, all
+    one_in: int = 4  # five neurons take 0.95 | 0.54 | 0.40 s, for chords of 3.7 | 3.8 | 5.9
     candidates: int = 1  # as in `Neurons`, for these splits; `Slopes.signs` says what they bring
     share: float = 0.75  # of the time, at most, for splits of hidden neurons [-]
     doubtful_share: float = 0.2  # the same where better slopes have made hardly any stable [-]

@@ -118,11 +118,13 @@ def write_bytes(path: str | Path, data: bytes, what: str) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Turn an OSError into an InputError that names the file which cannot be written."""
+    """Turn an OSError into an InputError that names the file which cannot be written, if that is
+    known: a full disk has no name."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"{error.filename}: cannot be written: {os_reason(error)}") from error
+        what = "the output" if error.filename is None else f"{error.filename}:"
+        raise InputError(f"{what} cannot be written: {os_reason(error)}") from error
 
 
 def lock(file: IO[str]) -> None:

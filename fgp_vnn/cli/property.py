@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,8 +83,7 @@ def run(args: argparse.Namespace) -> int:
     """Write onnx/, vnnlib/ and instances.csv; the exit code."""
     write = _write_points if args.monotone is None else _write_monotone
     _check(args)
-    with leave_on_interrupt(), writing():
-        args.out.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
+    with leave_on_interrupt(), writing(), _folder(args.out):
         from fgp_vnn.api.folders import Folder
 
         written, wrong = write(args, Folder(args.out, args.version, args.timeout))
@@ -93,6 +94,20 @@ def run(args: argparse.Namespace) -> int:
     left = f"; {points} left out, which the network gives another class" if wrong else ""
     print(f"{plural(written, 'instance')} in {args.out / 'instances.csv'}{left}")
     return 0
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """Make a folder, or say now that it cannot be; one that stays empty is taken away again."""
+    made = not path.exists()
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except InputError:
+        if made:
+            with suppress(OSError):  # something is in it
+                path.rmdir()
+        raise
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ from fgp_vnn.query import Query
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.strategy import Attack
 
-_STRIDE = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: sums of it are far from small seeds
+_STRIDE = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: multiples of it are far from small seeds
 
 
 @dataclass(eq=False)

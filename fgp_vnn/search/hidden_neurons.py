@@ -199,7 +199,7 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
     keep = cover.keep if how.kept else forget
     search = BestFirst(goal, frontier, max(rows, min(hidden.batch, fit)), keep)
     search.begin(root, {})
-    tried = False  # whether a part of the splits has paid
+    tried = False  # whether it was looked at if the first splits have paid
 
     def height() -> float:
         low, high = goal.least(frontier).chunk(2)
@@ -209,8 +209,10 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
 
     def enough() -> bool:
         nonlocal tried
-        if how.budget.expired() or tried or search.bundles < after:
-            return how.budget.expired()
+        if how.budget.expired():
+            return True
+        if tried or search.bundles < after:
+            return False
         tried = True
         return height() > (1 - hidden.pays / hidden.early) * begun
 

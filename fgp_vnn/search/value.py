@@ -1,8 +1,8 @@
 """The split search with the least value of each row as the unknown.
 
 The goal is a *value*: the bundles of a row cover the domain, so that the lowest level among them is
-a proved lower bound of the row at any time. `Value` asks whether it is above 0, as for the sign of
-a hidden neuron; `Least` how low it is, and looks for points that are as low.
+a proved lower bound of the row at any time. `Value` asks whether it is above 0, and `Signs` does so
+of hidden neurons from both sides; `Least` asks how low it is, and looks for points that are as low.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Value(Goal):
         return regions
 
     def take(self, frontier: Frontier, count: int) -> Held:
-        """The lowest bundles of each row in which no closed one is as low, as many of each."""
+        """The lowest bundles of each row in which no closed one is as low; of each its share."""
         waiting = frontier.everything()
         row, level = waiting["disjunct"], waiting["key"]
         useful = (level < self._closed[row]) & self.wanted(row)[row]
@@ -86,8 +86,8 @@ class Value(Goal):
         return torch.ones_like(self._closed, dtype=torch.bool)
 
     def share(self, useful: Tensor, each: Tensor) -> Tensor:
-        """How many of the bundles that wait for each row [rows] are split at once: `each` of them,
-        if there are as many."""
+        """How many of the bundles that wait for each row [rows] are split now: `each` of them, if
+        there are as many."""
         return useful.clamp(max=each)
 
     def least(self, frontier: Frontier) -> Tensor:
@@ -105,8 +105,9 @@ class Signs(Value):
     """The same of z and then of -z of some neurons: where one of the two is above 0, the sign is
     known, and the other is not split any more.
 
-    Every row gets so many splits. Several at once make larger batches, but all that wait are not
-    worth one while they are few: of `one_in` bundles one is split.
+    Every row gets at most `splits`. Several at once make larger batches, but only the lowest of the
+    bundles that wait for a row are split together, one in `one_in` of them: to split all of them
+    would spend splits on high ones.
     """
 
     def __init__(self, setting: Setting, splits: int, one_in: int) -> None:
@@ -122,6 +123,7 @@ class Signs(Value):
     def wanted(self, row: Tensor) -> Tensor:
         waits = torch.zeros_like(self._closed, dtype=torch.bool).index_fill(0, row, True)
         low, high = (~waits & (self._closed > 0)).chunk(2)
+        # Rows that have had their splits leave the batch to the others.
         return ~(low | high).repeat(2) & (self._left > 0)
 
 

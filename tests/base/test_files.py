@@ -10,7 +10,7 @@ import pytest
 
 from fgp_vnn.base import files
 from fgp_vnn.base.errors import InputError, UnsupportedError
-from fgp_vnn.base.files import read_bytes
+from fgp_vnn.base.files import read_bytes, writing
 from fgp_vnn.property import load_property
 
 CONTENT = bytes(range(256)) * 20
@@ -87,3 +87,10 @@ def test_a_gigabyte_in_a_small_property_is_refused_early(tmp_path: Path) -> None
     path.write_bytes(gzip.compress(bytes(20_000_000)) * 60)  # 1.2 GB when unpacked
     with pytest.raises(UnsupportedError, match="larger than 134,217,728 bytes when unpacked"):
         load_property(path, 512 << 20)
+
+
+def test_an_error_of_writing_without_a_name_is_told_without_one() -> None:
+    with pytest.raises(InputError, match="^the output cannot be written: "), writing():
+        raise OSError(28, "No space left on device")
+    with pytest.raises(InputError, match="^out.csv: cannot be written: "), writing():
+        raise OSError(28, "No space left on device", "out.csv")

@@ -186,3 +186,17 @@ def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str])
         [bash, "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "--method"
+
+
+def test_what_is_refused_leaves_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.onnx").touch()
+    (tmp_path / "points.npz").touch()
+    words = [str(tmp_path / "model.onnx"), str(tmp_path / "points.npz"), "--epsilon", "0.1"]
+    assert main(["property", *words, "--out", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "old").mkdir()
+    assert main(["property", *words, "--out", str(tmp_path / "old")]) == 2
+    assert (tmp_path / "old").is_dir()

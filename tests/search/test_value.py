@@ -42,7 +42,7 @@ def sharpened(
     ways: int = 1,
 ) -> tuple[list[int], list[int], float]:
     """The leaves of each row of the second layer, the sizes of the batches that were bounded, and
-    how much lower the bounds of the layer are than before, all rows together."""
+    how much narrower the bounds of the layer are than before, all rows together."""
     sizes: list[int] = []
     leaves: list[Bundles] = []
     visit = Signs.visit
