@@ -90,7 +90,7 @@ def test_a_gigabyte_in_a_small_property_is_refused_early(tmp_path: Path) -> None
 
 
 def test_an_error_of_writing_without_a_name_is_told_without_one() -> None:
-    with pytest.raises(InputError, match="^the output cannot be written: "), writing():
+    with pytest.raises(InputError, match=r"^the output cannot be written: "), writing():
         raise OSError(28, "No space left on device")
-    with pytest.raises(InputError, match="^out.csv: cannot be written: "), writing():
+    with pytest.raises(InputError, match=r"^out\.csv: cannot be written: "), writing():
         raise OSError(28, "No space left on device", "out.csv")
