@@ -7,22 +7,25 @@ finds when it runs the operator on the numbers 0, 1, 2, ...
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, version_converter
 
-from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.explicit import explicit, pad_with_zeros
+from fgp_vnn.network.onnx.explicit import (
+    average_pool,
+    convolution,
+    padded,
+    transposed_convolution,
+)
 from fgp_vnn.network.onnx.fold import fold, prober
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label, make_node
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, axes_of
 from fgp_vnn.network.onnx.interpolate import interpolated
+from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
 _NEWEST = 17  # above it some operators that we keep take other operands
 
 _RESHAPES = {"Flatten", "Reshape", "Squeeze", "Unsqueeze"}
-_REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"}
 _REARRANGED = {
     "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Resize", "Slice",
     "SpaceToDepth", "Split", "Tile", "Upsample",
@@ -44,83 +47,59 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
     fold(graph)
     graph.prune()
     softmax = None if whole else _cut_softmax(graph)
-    variables = graph.variables()
-    graph.replace(lambda node: _simpler(graph, node) if variables & {*node.input} else None)
-    graph.skip_copies()
+    write_by_rules(graph, _RULES)
     graph.opset = min(graph.opset, _NEWEST)
     return softmax
 
 
-def _simpler(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-    given = attributes(node)
-    if node.op_type in _RESHAPES:
-        shape = np.asarray(graph.shape(node.output[0]), dtype=np.int64)
-        operands = [node.input[0], graph.constant(shape, "shape")]
-        return [make_node("Reshape", operands, node.output[0])]
-    if node.op_type == "Dropout":
-        return [make_node("Identity", node.input[:1], node.output[0])]
-    if node.op_type == "Cast" and given["to"] in (TensorProto.FLOAT, TensorProto.DOUBLE):
-        return [make_node("Identity", node.input, node.output[0])]
-    if node.op_type in _REDUCTIONS:
-        return [_reduction(graph, node, given)]
-    if node.op_type == "Pad":
-        return _pad(graph, node, given)
-    if node.op_type in ("Resize", "Upsample") and given.get("mode", b"nearest") != b"nearest":
-        return interpolated(graph, node, given)
-    if node.op_type in _REARRANGED and graph.fixed_but_first(node):
-        return _rearranged(graph, node)
-    return explicit(graph, node, given)
+def _reshaped(w: Writer) -> str:
+    return w.put("Reshape", w.operands[0], w.result_shape, output=w.target)
 
 
-def axes_of(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[int]:
-    """The axes that a reduction runs over, from an attribute or an operand, none negative."""
-    rank = len(graph.shape(node.input[0]))
-    axes = given.get("axes")
-    if axes is None and len(node.input) > 1 and node.input[1]:
-        if node.input[1] not in graph.constants:
-            raise UnsupportedError(f"{label(node)} has axes that are not constant")
-        axes = graph.constants[node.input[1]].tolist()
-    if not axes:
-        return [] if given.get("noop_with_empty_axes") else list(range(rank))
-    return sorted(int(axis) % rank for axis in axes)
+def _same(w: Writer) -> str:
+    return w.operands[0]
 
 
-def _reduction(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProto:
+def _cast(w: Writer) -> str | None:
+    floats = w.given["to"] in (TensorProto.FLOAT, TensorProto.DOUBLE)
+    return w.operands[0] if floats else None
+
+
+def _reduced(w: Writer) -> str:
     """A reduction with its axes in the form that onnx2torch reads up to opset 17."""
-    axes = axes_of(graph, node, given)
+    axes, keep = axes_of(w.graph, w.node), w.given.get("keepdims", 1)
     if not axes:
-        return make_node("Identity", node.input[:1], node.output[0])
-    keep = given.get("keepdims", 1)
-    if node.op_type == "ReduceSum" and graph.opset >= 13:
-        operands = [node.input[0], graph.constant(np.asarray(axes, dtype=np.int64), "axes")]
-        return make_node("ReduceSum", operands, node.output[0], keepdims=keep)
-    return make_node(node.op_type, node.input[:1], node.output[0], axes=axes, keepdims=keep)
+        return w.operands[0]
+    return w.reduced(w.node.op_type, w.operands[0], axes, keep=keep, output=w.target)
 
 
-def _pad(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto]:
+def _resized(w: Writer) -> str | None:
+    nearest = w.given.get("mode", b"nearest") == b"nearest"
+    return _moved(w) if nearest else interpolated(w)
+
+
+def _moved(w: Writer) -> str | None:
+    return _rearranged(w) if w.graph.fixed_but_first(w.node) else None
+
+
+def _pad(w: Writer) -> str:
     """Padding with zeros, then the sum with what stands at the edges if that is not zero."""
-    source, target = node.input[0], node.output[0]
-    if given.get("mode", b"constant") != b"constant":
-        return _rearranged(graph, node)
-    if not graph.fixed_but_first(node):
-        raise UnsupportedError(f"{label(node)} has pads or a value that are not constant")
-    shape = graph.shape(source)
-    (edges,) = prober(graph, node)(np.zeros(shape))
-    padded = graph.fresh("padded") if edges.any() else target
-    pads = _all_pads(graph, node, given, len(shape))
-    result = [pad_with_zeros(graph, source, pads, padded)]
-    if edges.any():
-        offset = graph.constant(edges.astype(np.float64), "edges")
-        result.append(make_node("Add", [padded, offset], target))
-    return result
+    x = w.operands[0]
+    if w.given.get("mode", b"constant") != b"constant":
+        return _rearranged(w)
+    if not w.graph.fixed_but_first(w.node):
+        raise w.refused("has pads or a value that are not constant")
+    (edges,) = prober(w.graph, w.node)(np.zeros(w.shape(x)))
+    if not edges.any():
+        return padded(w, x, _all_pads(w), w.target)
+    return w.put("Add", padded(w, x, _all_pads(w)), edges.astype(np.float64), output=w.target)
 
 
-def _all_pads(graph: Graph, node: NodeProto, given: dict[str, Any], rank: int) -> list[int]:
+def _all_pads(w: Writer) -> list[int]:
     """The pads of all axes: those in front, then those behind."""
-    pads = given["pads"] if "pads" in given else graph.constants[node.input[1]].tolist()
-    axes = list(range(rank))
-    if len(node.input) > 3 and node.input[3]:
-        axes = [int(axis) % rank for axis in graph.constants[node.input[3]]]
+    rank = len(w.shape(w.operands[0]))
+    pads = w.given["pads"] if "pads" in w.given else w.constant(1).tolist()
+    axes = [int(axis) % rank for axis in w.constant(3)] if w.has(3) else list(range(rank))
     result = [0] * (2 * rank)
     for i, axis in enumerate(axes):
         result[axis] = int(pads[i])
@@ -128,27 +107,37 @@ def _all_pads(graph: Graph, node: NodeProto, given: dict[str, Any], rank: int) -
     return result
 
 
-def _rearranged(graph: Graph, node: NodeProto) -> list[NodeProto]:
+def _rearranged(w: Writer) -> str:
     """A node that only moves entries of its first operand, as a Gather of the flat operand."""
-    flat = graph.fresh("flat")
-    everything = graph.constant(np.asarray([-1], dtype=np.int64), "shape")
-    result = [make_node("Reshape", [node.input[0], everything], flat)]
-    for index, target in _indices(graph, node):
-        operands = [flat, graph.constant(index, "indices")]
-        result.append(make_node("Gather", operands, target, axis=0))
-    return result
+    flat = w.put("Reshape", w.operands[0], [-1])
+    for index, output in _indices(w):
+        w.put("Gather", flat, index, output=output, axis=0)
+    return w.target
 
 
-def _indices(graph: Graph, node: NodeProto) -> list[tuple[Array, str]]:
+def _indices(w: Writer) -> list[tuple[Array, str]]:
     """Where each entry of a moving node's outputs comes from in its flat first operand."""
-    shape = graph.shape(node.input[0])
-    run = prober(graph, node)
-    numbers = np.arange(1, prod(shape) + 1).reshape(shape)
+    run, numbers = prober(w.graph, w.node), 1 + w.numbers(w.operands[0])
     # What a crop reads outside of the image is a constant.
     if any(v.any() for v in run(0 * numbers)) or not all(v.all() for v in run(numbers)):
-        raise UnsupportedError(f"{label(node)} reads what is outside of its operand")
-    names = [name for name in node.output if name]
+        raise w.refused("reads what is outside of its operand")
+    names = [name for name in w.node.output if name]
     return [(v.astype(np.int64) - 1, name) for v, name in zip(run(numbers), names, strict=True)]
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_RESHAPES, _reshaped),
+    **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), _reduced),
+    **dict.fromkeys(_REARRANGED, _moved),
+    "AveragePool": average_pool,
+    "Cast": _cast,
+    "Conv": convolution,
+    "ConvTranspose": transposed_convolution,
+    "Dropout": _same,
+    "Pad": _pad,
+    "Resize": _resized,
+    "Upsample": _resized,
+}
 
 
 def _cut_softmax(graph: Graph) -> str | None:

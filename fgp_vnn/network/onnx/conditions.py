@@ -17,7 +17,6 @@ from fgp_vnn.network.onnx.graph import Graph, attributes
 from fgp_vnn.network.onnx.piecewise_choices import COMPARISONS, PiecewiseChoices
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
-Given = dict[str, Any]  # attributes
 Makers = Mapping[str, NodeProto]  # the node that each tensor is the output of
 
 
@@ -26,52 +25,56 @@ def write_conditions(graph: Graph) -> None:
     variables, makers = graph.variables(), graph.makers
     choices = PiecewiseChoices(graph, makers)
 
-    def where(w: Writer, node: NodeProto, given: Given) -> str | None:
-        return _chosen(w, node, makers, choices) if node.input[0] in variables else None
+    def where(w: Writer) -> str | None:
+        return _chosen(w, makers, choices) if w.operands[0] in variables else None
 
-    def cast(w: Writer, node: NodeProto, given: Given) -> str | None:
-        return _holds(w, node.input[0], makers) if given["to"] == TensorProto.BOOL else None
+    def cast(w: Writer) -> str | None:
+        return _holds(w, makers) if w.given["to"] == TensorProto.BOOL else None
 
     write_by_rules(graph, {**_RULES, "Cast": cast, "Where": where})
     graph.prune()
 
 
-def _compared(w: Writer, node: NodeProto, given: Given) -> str:
-    sign, equal = COMPARISONS[node.op_type]
-    a, b = node.input[::sign]
+def _compared(w: Writer) -> str:
+    sign, equal = COMPARISONS[w.node.op_type]
+    a, b = w.operands[::sign]
     return w.curve("Step", w.add(a, b, "Sub"), equal=int(equal))
 
 
-def _equal(w: Writer, node: NodeProto, given: Given) -> str:
+def _equal(w: Writer) -> str:
     """1 - [a > b] - [b > a]."""
-    a, b = node.input
+    a, b = w.operands
     above, below = (w.curve("Step", w.add(*pair, "Sub")) for pair in ((a, b), (b, a)))
     return w.add(1.0, w.add(above, below), "Sub")
 
 
-def _not(w: Writer, node: NodeProto, given: Given) -> str:
-    return w.add(1.0, node.input[0], "Sub")
+def _not(w: Writer) -> str:
+    return w.add(1.0, w.operands[0], "Sub")
 
 
-def _and(w: Writer, node: NodeProto, given: Given) -> str:
+def _and(w: Writer) -> str:
     """relu(a + b - 1)."""
-    both = w.add(w.add(_number(w, node.input[0]), _number(w, node.input[1])), 1.0, "Sub")
-    return w.curve("Relu", both)
+    return w.curve("Relu", w.add(_both(w), 1.0, "Sub"))
 
 
-def _or(w: Writer, node: NodeProto, given: Given) -> str:
+def _or(w: Writer) -> str:
     """1 - relu(1 - a - b)."""
-    both = w.add(_number(w, node.input[0]), _number(w, node.input[1]))
-    return w.add(1.0, w.curve("Relu", w.add(1.0, both, "Sub")), "Sub")
+    return w.add(1.0, w.curve("Relu", w.add(1.0, _both(w), "Sub")), "Sub")
 
 
-def _never(w: Writer, node: NodeProto, given: Given) -> str:
+def _both(w: Writer) -> str:
+    """How many of two conditions hold."""
+    return w.add(*(_number(w, name) for name in w.operands))
+
+
+def _never(w: Writer) -> str:
     """IsInf and IsNaN, which hold for no real number."""
-    return w.graph.constant(np.zeros(w.shape(node.input[0]), dtype=bool), "never")
+    return w.graph.constant(np.zeros(w.shape(w.operands[0]), dtype=bool), "never")
 
 
-def _holds(w: Writer, name: str, makers: Makers) -> str:
+def _holds(w: Writer, makers: Makers) -> str:
     """A condition as it is; of a number, whether it is not 0."""
+    name = w.operands[0]
     if _is_condition(name, makers):
         return name
     above, below = (w.curve("Step", w.add(name, sign, "Mul")) for sign in (1.0, -1.0))
@@ -96,12 +99,12 @@ def _number(w: Writer, name: str) -> str | Any:
     return name if constant is None else constant.astype(np.float64)
 
 
-def _chosen(w: Writer, node: NodeProto, makers: Makers, choices: PiecewiseChoices) -> str:
+def _chosen(w: Writer, makers: Makers, choices: PiecewiseChoices) -> str:
     """The output of a Where by a condition that depends on the input."""
-    condition, *names = map(str, node.input)
-    if _never_holds(condition, makers) and w.shape(names[1]) == w.shape(node.output[0]):
+    condition, *names = w.operands
+    if _never_holds(condition, makers) and w.shape(names[1]) == w.result_shape:
         return names[1]
-    written = choices.write(w, node)
+    written = choices.write(w)
     if written is not None:
         return written
     a, b = (_number(w, name) for name in names)
@@ -109,7 +112,7 @@ def _chosen(w: Writer, node: NodeProto, makers: Makers, choices: PiecewiseChoice
         moved = w.multiply(condition, w.add(a, b, "Sub"))
     else:
         moved = w.add(condition, a - b, "Mul")
-    return w.reshape(w.add(moved, b), w.shape(node.output[0]))
+    return w.in_shape(w.add(moved, b))
 
 
 def _is_condition(name: str, makers: Makers) -> bool:

@@ -2,101 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from onnx import NodeProto
 
-from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.fold import prober
-from fgp_vnn.network.onnx.graph import Graph, label, make_node
-from fgp_vnn.network.onnx.windows import check_pool, extents, padding
+from fgp_vnn.network.onnx.windows import automatic, check_pool, extents, image_of, padding
+from fgp_vnn.network.onnx.writer import Writer
 
 
-def explicit(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto] | None:
-    """The nodes that take the place of a convolution or an average pool; None: it may stay."""
-    pads = given.get("pads", [])
-    uneven = pads[: len(pads) // 2] != pads[len(pads) // 2 :]
-    dilated = max(given.get("dilations", [1])) > 1
-    automatic = given.get("auto_pad", b"NOTSET").startswith(b"SAME")
-    if node.op_type == "Conv" and automatic:
-        return [_convolution(graph, node, given)]
-    if node.op_type == "AveragePool" and (automatic or uneven or dilated):
-        return _average(graph, node, given)
-    if node.op_type == "ConvTranspose" and (automatic or uneven or "output_shape" in given):
-        return _transposed(graph, node, given)
-    return None
+def padded(w: Writer, x: str, pads: list[int], output: str = "") -> str:
+    """A tensor amid zeros; `pads` are those in front of all axes, then those behind, negative ones
+    cut."""
+    if w.graph.opset < 11:
+        return w.put("Pad", x, output=output, pads=pads)
+    return w.put("Pad", x, pads, output=output)
 
 
-def pad_with_zeros(graph: Graph, source: str, pads: list[int], target: str) -> NodeProto:
-    """A Pad node; `pads` are those in front of all axes, then those behind, negative ones cut."""
-    if graph.opset < 11:
-        return make_node("Pad", [source], target, pads=pads)
-    operand = graph.constant(np.asarray(pads, dtype=np.int64), "pads")
-    return make_node("Pad", [source, operand], target)
+def _uneven(w: Writer) -> bool:
+    """Whether more is added on one side of an axis than on the other."""
+    pads = w.given.get("pads", [])
+    return bool(pads[: len(pads) // 2] != pads[len(pads) // 2 :])
 
 
-def _convolution(graph: Graph, node: NodeProto, given: dict[str, Any]) -> NodeProto:
-    kernel = list(graph.shape(node.input[1])[2:])
-    image, result = graph.shape(node.input[0])[2:], graph.shape(node.output[0])[2:]
-    starts, ends = padding(given, kernel, image, result)
-    kept = {name: value for name, value in given.items() if name != "auto_pad"}
-    return make_node("Conv", node.input, node.output[0], **kept | {"pads": [*starts, *ends]})
+def convolution(w: Writer) -> str | None:
+    """A convolution with automatic padding, written with the numbers that this stands for."""
+    if not automatic(w):
+        return None
+    starts, ends = padding(w, w.shape(w.operands[1])[2:])
+    kept = {name: value for name, value in w.given.items() if name != "auto_pad"}
+    kept["pads"] = [*starts, *ends]
+    return w.put("Conv", *w.operands, output=w.target, **kept)
 
 
-def _average(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto]:
+def average_pool(w: Writer) -> str | None:
     """The sum of each window, divided by how many entries onnxruntime counts in it."""
-    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])[2:]
-    image, kernel = shape[2:], given["kernel_shape"]
-    check_pool(node, given, kernel, image)
-    starts, _ = padding(given, kernel, image, result)
-    strides, dilations = extents(given, len(image))
+    if not (automatic(w) or _uneven(w) or max(w.given.get("dilations", [1])) > 1):
+        return None
+    x, kernel = w.operands[0], w.given["kernel_shape"]
+    shape, image, result = w.shape(x), image_of(w), w.result_shape[2:]
+    check_pool(w, kernel)
+    starts, _ = padding(w, kernel)
+    strides, dilations = extents(w)
     ends = [
         max(0, (out - 1) * s + (k - 1) * d + 1 - n - start)
         for out, s, k, d, n, start in zip(
             result, strides, kernel, dilations, image, starts, strict=True
         )
     ]
-    ones = graph.constant(np.ones((shape[1], 1, *kernel)), "ones")
-    total = make_node(
+    total = w.put(
         "Conv",
-        [node.input[0], ones],
-        graph.fresh("total"),
+        x,
+        np.ones((shape[1], 1, *kernel)),
         group=shape[1],
         pads=[*starts, *ends],
         strides=strides,
         dilations=dilations,
     )
-    (inside,), (share,) = (prober(graph, n)(np.ones(shape)) for n in (total, node))
+    (inside,), (share,) = (prober(w.graph, n)(np.ones(shape)) for n in (w.nodes[-1], w.node))
     if not (inside > 0).all():
-        raise UnsupportedError(f"{label(node)} has windows outside of the image")
-    counted = graph.constant(np.rint(inside / share).astype(np.float64), "counted")
-    return [total, make_node("Div", [total.output[0], counted], node.output[0])]
+        raise w.refused("has windows outside of the image")
+    return w.put("Div", total, np.rint(inside / share).astype(np.float64), output=w.target)
 
 
-def _transposed(graph: Graph, node: NodeProto, given: dict[str, Any]) -> list[NodeProto]:
+def transposed_convolution(w: Writer) -> str | None:
     """The convolution without padding, then its edges cut off: that is what padding means here."""
-    image, result = graph.shape(node.input[0])[2:], graph.shape(node.output[0])[2:]
-    kernel = graph.shape(node.input[1])[2:]
-    strides, dilations = extents(given, len(image))
-    extra = given.get("output_padding", [0] * len(image))
+    if not (automatic(w) or _uneven(w) or "output_shape" in w.given):
+        return None
+    image, kernel = image_of(w), w.shape(w.operands[1])[2:]
+    sizes = image, *extents(w), kernel, w.result_shape[2:]
+    extra = w.given.get("output_padding", [0] * len(image))
     cut = [
         (n - 1) * s + o + (k - 1) * d + 1 - out
-        for n, s, o, k, d, out in zip(image, strides, extra, kernel, dilations, result, strict=True)
+        for o, n, s, d, k, out in zip(extra, *sizes, strict=True)
     ]
-    if any(extra) and given.get("auto_pad", b"NOTSET").startswith(b"SAME"):
-        raise UnsupportedError(f"{label(node)} has both auto_pad and output_padding")
-    if given.get("auto_pad", b"NOTSET") == b"NOTSET" and "output_shape" not in given:
-        starts = given["pads"][: len(image)]
-    elif given.get("auto_pad") == b"SAME_UPPER":
+    if any(extra) and automatic(w):
+        raise w.refused("has both auto_pad and output_padding")
+    if w.given.get("auto_pad", b"NOTSET") == b"NOTSET" and "output_shape" not in w.given:
+        starts = w.given["pads"][: len(image)]
+    elif w.given.get("auto_pad") == b"SAME_UPPER":
         starts = [total // 2 for total in cut]
     else:
         starts = [total - total // 2 for total in cut]
     if min(cut) < 0:
-        raise UnsupportedError(f"{label(node)} has an output larger than what it computes")
+        raise w.refused("has an output larger than what it computes")
     dropped = ("auto_pad", "output_shape", "pads")
-    kept = {name: value for name, value in given.items() if name not in dropped}
-    whole = make_node("ConvTranspose", node.input, graph.fresh("whole"), **kept)
+    kept = {name: value for name, value in w.given.items() if name not in dropped}
+    whole = w.put("ConvTranspose", *w.operands, **kept)
     ends = [total - start for total, start in zip(cut, starts, strict=True)]
     pads = [0, 0, *(-start for start in starts), 0, 0, *(-end for end in ends)]
-    return [whole, pad_with_zeros(graph, whole.output[0], pads, node.output[0])]
+    return padded(w, whole, pads, w.target)

@@ -16,8 +16,7 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.clean import axes_of
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, axes_of, label
 
 _WHOLE = 1 << 20  # up to which sums and products of whole numbers are exact in float32 as well
 # Operands of which one has to be constant, the first choice in front.
@@ -97,7 +96,7 @@ def _known(graph: Graph, node: NodeProto, known: Mapping[str, _Known]) -> _Known
             return None
         operands.append(found)
     if node.op_type == "ReduceSum" and operands:
-        axes, keep = tuple(axes_of(graph, node, given)), bool(given.get("keepdims", 1))
+        axes, keep = tuple(axes_of(graph, node)), bool(given.get("keepdims", 1))
         values = operands[0].values.sum(axis=axes, keepdims=keep)
     elif node.op_type in _EXACT:
         values = _EXACT[node.op_type](*(part.values for part in operands))

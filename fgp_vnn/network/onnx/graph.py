@@ -184,6 +184,19 @@ def attributes(node: NodeProto) -> dict[str, Any]:
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
+def axes_of(graph: Graph, node: NodeProto) -> list[int]:
+    """The axes that a reduction runs over, from an attribute or an operand, none negative."""
+    rank, given = len(graph.shape(node.input[0])), attributes(node)
+    axes = given.get("axes")
+    if axes is None and len(node.input) > 1 and node.input[1]:
+        if node.input[1] not in graph.constants:
+            raise UnsupportedError(f"{label(node)} has axes that are not constant")
+        axes = graph.constants[node.input[1]].tolist()
+    if not axes:
+        return [] if given.get("noop_with_empty_axes") else list(range(rank))
+    return sorted(int(axis) % rank for axis in axes)
+
+
 def make_node(kind: str, inputs: Sequence[str], output: str, **attribute: Any) -> NodeProto:
     """A node with one output."""
     node: NodeProto = helper.make_node(kind, list(inputs), [output], **attribute)

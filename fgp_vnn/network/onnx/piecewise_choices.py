@@ -42,13 +42,13 @@ class PiecewiseChoices:
     def __init__(self, graph: Graph, makers: Mapping[str, NodeProto]) -> None:
         self._graph, self._makers = graph, makers
 
-    def write(self, w: Writer, node: NodeProto) -> str | None:
+    def write(self, w: Writer) -> str | None:
         """The output of a choice, written as a line, ReLUs and steps; None if it is no such
         function of one tensor, or if one of its numbers would be rounded."""
-        found = self._condition(node)
+        found = self._condition(w.node)
         for x in () if found is None else self._origins(found.by):
-            pieces = self._pieces(node.output[0], x)
-            if pieces is not None and self._graph.shape(x) == self._graph.shape(node.output[0]):
+            pieces = self._pieces(w.target, x)
+            if pieces is not None and w.shape(x) == w.result_shape:
                 return _written(w, x, pieces)
         return None
 

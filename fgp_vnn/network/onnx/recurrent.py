@@ -3,66 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from onnx import NodeProto
 
-from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import Array, label, make_node
+from fgp_vnn.network.onnx.graph import Array
 from fgp_vnn.network.onnx.writer import Writer
 
 _USUAL = {"GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"], "RNN": ["Tanh"]}
-_OPERANDS = 8  # those that a file leaves out have no name
 
 
-def recurrent(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+def recurrent(w: Writer) -> str:
     """The hidden states [steps, directions, batch, hidden]; the last ones go to further outputs."""
-    operands = [*map(str, node.input), *[""] * _OPERANDS][:_OPERANDS]
-    _check(w, node, given, operands)
-    steps = w.shape(operands[0])[0]
+    _check(w)
+    read = w.operands[0]
+    steps, *each = w.shape(read)
     backwards = {b"reverse": [True], b"bidirectional": [False, True]}
-    ways = backwards.get(given.get("direction", b"forward"), [False])
+    ways = backwards.get(w.given.get("direction", b"forward"), [False])
     ends: list[list[str]] = [[], []]  # the last hidden and inner states of all directions
     states: list[list[str]] = [[] for _ in range(steps)]
     for number, back in enumerate(ways):
-        cell = _Cell.of(w, node, given, operands, number)
-        hidden, inner = (_start(w, operands[i], number) for i in (5, 6))
+        cell = _Cell.of(w, number)
+        hidden, inner = (_start(w, index, number) for index in (5, 6))
         for step in reversed(range(steps)) if back else range(steps):
-            at = np.asarray(step, dtype=np.int64)
-            x = w.put("Gather", operands[0], at, shape=w.shape(operands[0])[1:], axis=0)
+            x = w.taken(read, np.asarray(step, dtype=np.int64), tuple(each))
             hidden, inner = cell.step(x, hidden, inner)
             states[step].append(hidden)
         for end, state in zip(ends, (hidden, inner), strict=True):
             end.extend([] if state is None else [state])
-    for output, parts in zip(node.output[1:], ends, strict=False):
+    for output, parts in zip(w.node.output[1:], ends, strict=False):
         if output:
-            last = _stacked(w, parts, w.graph.shape(output))
-            w.nodes.append(make_node("Identity", [last], output))
+            w.put("Identity", _stacked(w, parts, w.shape(output)), output=output)
     every = [state for step in states for state in step]
     return _stacked(w, every, (steps, len(ways), *w.shape(every[0])))
 
 
-def _check(w: Writer, node: NodeProto, given: dict[str, Any], operands: list[str]) -> None:
+def _check(w: Writer) -> None:
     """Refuse what is written out in no other way than the usual one."""
-    functions = [name.decode() for name in given.get("activations", [])]
-    ways = 2 if given.get("direction") == b"bidirectional" else 1
-    usual = functions in ([], ways * _USUAL[node.op_type])
-    odd = given.get("clip") or given.get("input_forget") or given.get("layout")
-    constant = all(name in w.graph.constants for name in operands[1:4] if name)
-    started = any(w.graph.constants[n].any() for n in operands[5:7] if n in w.graph.constants)
-    rectified = node.op_type == "RNN" and functions == ways * ["Relu"]
-    odd = odd or operands[4] or operands[7] or started
-    if odd or not constant or not (usual or rectified):
-        raise UnsupportedError(f"{label(node)} has an unusual form, which is not supported")
+    functions = [name.decode() for name in w.given.get("activations", [])]
+    ways = 2 if w.given.get("direction") == b"bidirectional" else 1
+    usual = functions in ([], ways * _USUAL[w.node.op_type])
+    rectified = w.node.op_type == "RNN" and functions == ways * ["Relu"]
+    odd = any(w.given.get(name) for name in ("clip", "input_forget", "layout"))
+    varying = any(w.varies(name) for name in w.operands[1:4] if name)
+    started = any(w.graph.constants[n].any() for n in w.operands[5:7] if not w.varies(n))
+    odd = odd or w.has(4) or w.has(7) or started
+    if odd or varying or not (usual or rectified):
+        raise w.refused("has an unusual form, which is not supported")
 
 
-def _start(w: Writer, name: str, number: int) -> str | None:
+def _start(w: Writer, index: int, number: int) -> str | None:
     """The state that a direction begins with; None: 0."""
-    if not name or name in w.graph.constants:
+    if not w.has(index) or not w.varies(w.operands[index]):
         return None
-    at = np.asarray(number, dtype=np.int64)
-    return w.put("Gather", name, at, shape=w.shape(name)[1:], axis=0)
+    name = w.operands[index]
+    return w.taken(name, np.asarray(number, dtype=np.int64), w.shape(name)[1:])
 
 
 def _stacked(w: Writer, parts: list[str], shape: tuple[int, ...]) -> str:
@@ -88,18 +82,13 @@ class _Cell:
     resets_last: bool  # a GRU multiplies what its matrix gives, not what it reads
 
     @classmethod
-    def of(
-        cls, w: Writer, node: NodeProto, given: dict[str, Any], operands: list[str], number: int
-    ) -> _Cell:
-        read, fed = (w.graph.constants[name][number] for name in operands[1:3])
-        size = fed.shape[1]
-        both = np.zeros(2 * len(read))
-        if operands[3]:
-            both = w.graph.constants[operands[3]][number]
-        function = next(iter(given.get("activations", [])), b"Tanh").decode()
-        resets_last = bool(given.get("linear_before_reset", 0))
+    def of(cls, w: Writer, number: int) -> _Cell:
+        read, fed = (w.constant(index)[number] for index in (1, 2))
+        both = w.constant(3)[number] if w.has(3) else np.zeros(2 * len(read))
+        function = next(iter(w.given.get("activations", [])), b"Tanh").decode()
+        resets_last = bool(w.given.get("linear_before_reset", 0))
         offsets = (both[: len(read)], both[len(read) :])
-        return cls(w, node.op_type, size, read, fed, offsets, function, resets_last)
+        return cls(w, w.node.op_type, fed.shape[1], read, fed, offsets, function, resets_last)
 
     def step(self, x: str, hidden: str | None, inner: str | None) -> tuple[str, str | None]:
         """The next hidden and inner state."""
@@ -154,4 +143,4 @@ class _Cell:
     def _part(self, every: str, gate: int) -> str:
         rows = np.arange(gate * self.size, (gate + 1) * self.size)
         shape = (self.w.shape(every)[0], self.size)
-        return self.w.put("Gather", every, rows, shape=shape, axis=1)
+        return self.w.taken(every, rows, shape, axis=1)

@@ -5,15 +5,13 @@ This happens once, at loading time: nothing after it knows these operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto
 
-from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import Array, Graph, label
+from fgp_vnn.network.onnx.graph import Array, Graph
 from fgp_vnn.network.onnx.groups import ABSENT, pool_groups, reduction_groups
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
@@ -32,17 +30,17 @@ def _minimum(w: Writer, a: str, b: str) -> str:
     return w.put("Sub", a, _relu(w, w.put("Sub", a, b)))
 
 
-def _largest(w: Writer, x: str, groups: Array, shape: Sequence[int]) -> str:
+def _largest(w: Writer, x: str, groups: Array) -> str:
     """The maximum of each column of `groups` [members, results], flat indices into x.
 
     ABSENT members do not count. All pairs of a round share one ReLU layer, so there are
     log2(members) layers; a pair that several columns have is compared once.
     """
-    current = w.put("Reshape", x, np.asarray([-1], dtype=np.int64))
+    current = w.put("Reshape", x, [-1])
     while len(groups) > 1:
         current, groups = _round(w, current, groups)
     taken = w.put("Gather", current, groups[0], axis=0)
-    return w.put("Reshape", taken, np.asarray(shape, dtype=np.int64))
+    return w.put("Reshape", taken, w.result_shape)
 
 
 def _round(w: Writer, x: str, groups: Array) -> tuple[str, Array]:
@@ -68,33 +66,31 @@ def _round(w: Writer, x: str, groups: Array) -> tuple[str, Array]:
     return values, np.where(first < 0, ABSENT, joined)
 
 
-def _leaky_relu(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    return _sloped(w, node.input[0], np.float64(given.get("alpha", np.float32(0.01))))
+def _leaky_relu(w: Writer) -> str:
+    return _sloped(w, np.float64(w.given.get("alpha", np.float32(0.01))))
 
 
-def _prelu(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    return _sloped(w, node.input[0], _constant(w, node, 1))
+def _prelu(w: Writer) -> str:
+    return _sloped(w, w.constant(1))
 
 
-def _sloped(w: Writer, x: str, slope: Any) -> str:
+def _sloped(w: Writer, slope: Any) -> str:
     """slope * x + (1 - slope) * relu(x), right for slopes on either side of 1."""
+    x = w.operands[0]
     return w.put("Add", w.put("Mul", x, slope), w.put("Mul", _relu(w, x), 1.0 - slope))
 
 
-def _abs(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    x = node.input[0]
+def _abs(w: Writer) -> str:
+    x = w.operands[0]
     return w.put("Sub", w.put("Mul", _relu(w, x), 2.0), x)
 
 
-def _clip(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    low, high = given.get("min", -np.inf), given.get("max", np.inf)
-    if len(node.input) > 1 and node.input[1]:
-        low = float(_constant(w, node, 1).item())
-    if len(node.input) > 2 and node.input[2]:
-        high = float(_constant(w, node, 2).item())
+def _clip(w: Writer) -> str:
+    low = w.constant(1).item() if w.has(1) else w.given.get("min", -np.inf)
+    high = w.constant(2).item() if w.has(2) else w.given.get("max", np.inf)
     if low > high:
-        raise UnsupportedError(f"{label(node)} has a lower bound above its upper bound")
-    return _clipped(w, node.input[0], low, high)
+        raise w.refused("has a lower bound above its upper bound")
+    return _clipped(w, w.operands[0], float(low), float(high))
 
 
 def _clipped(w: Writer, x: str, low: float, high: float) -> str:
@@ -108,47 +104,36 @@ def _clipped(w: Writer, x: str, low: float, high: float) -> str:
     return result
 
 
-def _hard_sigmoid(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    alpha = np.float64(given.get("alpha", np.float32(0.2)))
-    beta = np.float64(given.get("beta", np.float32(0.5)))
-    return _clipped(w, w.put("Add", w.put("Mul", node.input[0], alpha), beta), 0.0, 1.0)
+def _hard_sigmoid(w: Writer) -> str:
+    alpha = np.float64(w.given.get("alpha", np.float32(0.2)))
+    beta = np.float64(w.given.get("beta", np.float32(0.5)))
+    return _clipped(w, w.put("Add", w.put("Mul", w.operands[0], alpha), beta), 0.0, 1.0)
 
 
-def _in_pairs(how: Callable[[Writer, str, str], str]) -> Rule:
+def _in_pairs(how: Callable[[Writer, str, str], str]) -> Callable[[Writer], str]:
     """An operator of any number of operands, one after the other."""
-    return lambda w, node, given: reduce(partial(how, w), node.input)
+    return lambda w: reduce(partial(how, w), w.operands)
 
 
 _sum = _in_pairs(lambda w, a, b: w.put("Add", a, b))
 
 
-def _mean(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    return w.put("Div", _sum(w, node, given), float(len(node.input)))
+def _mean(w: Writer) -> str:
+    return w.put("Div", _sum(w), float(len(w.operands)))
 
 
-def _max_pool(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    if len(node.output) > 1 and node.output[1]:
-        raise UnsupportedError(f"{label(node)} gives indices beside the maxima")
-    shape = w.graph.shape(node.output[0])
-    return _largest(w, node.input[0], pool_groups(w.graph, node, given), shape)
+def _max_pool(w: Writer) -> str:
+    if len(w.node.output) > 1 and w.node.output[1]:
+        raise w.refused("gives indices beside the maxima")
+    return _largest(w, w.operands[0], pool_groups(w))
 
 
-def _reduce_max(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    shape = w.graph.shape(node.output[0])
-    return _largest(w, node.input[0], reduction_groups(w.graph, node, given), shape)
+def _reduce_max(w: Writer) -> str:
+    return _largest(w, w.operands[0], reduction_groups(w))
 
 
-def _reduce_min(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
-    groups = reduction_groups(w.graph, node, given)
-    shape = w.graph.shape(node.output[0])
-    return w.put("Neg", _largest(w, w.put("Neg", node.input[0]), groups, shape))
-
-
-def _constant(w: Writer, node: NodeProto, operand: int) -> Any:
-    name = node.input[operand]
-    if name not in w.graph.constants:
-        raise UnsupportedError(f"{label(node)} has an operand {name!r} that is not constant")
-    return w.graph.constants[name]
+def _reduce_min(w: Writer) -> str:
+    return w.put("Neg", _largest(w, w.put("Neg", w.operands[0]), reduction_groups(w)))
 
 
 _RULES: dict[str, Rule] = {

@@ -8,19 +8,15 @@ after loading knows of softmax, normalisation or attention.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from onnx import NodeProto
 
-from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.activations.powers import exponential, power
 from fgp_vnn.network.activations.product import Product
 from fgp_vnn.network.activations.table import ACTIVATIONS
-from fgp_vnn.network.onnx.clean import axes_of
-from fgp_vnn.network.onnx.graph import Graph, attributes, label, make_node
+from fgp_vnn.network.onnx.graph import Graph, attributes, axes_of, make_node
 from fgp_vnn.network.onnx.quadratic import squares_of
 from fgp_vnn.network.onnx.quantised import dequantise, quantise
 from fgp_vnn.network.onnx.recurrent import recurrent
@@ -55,18 +51,14 @@ def stand_in(node: NodeProto) -> NodeProto:
     return make_node("Relu", node.input[:1], node.output[0])
 
 
-def _varies(w: Writer, name: str) -> bool:
-    return name not in w.graph.constants
-
-
 def _maker(w: Writer, name: str, kind: str) -> NodeProto | None:
     made = w.graph.makers.get(name)
     return made if made is not None and made.op_type == kind else None
 
 
-def _mul(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    a, b = node.input
-    if not (_varies(w, a) and _varies(w, b)):
+def _mul(w: Writer) -> str | None:
+    a, b = w.operands
+    if not (w.varies(a) and w.varies(b)):
         return None
     for x, s in ((a, b), (b, a)):
         gate = _maker(w, s, "Sigmoid")
@@ -97,107 +89,102 @@ def _gate_unit(w: Writer, x: str, gate: str) -> float | None:
     return None
 
 
-def _div(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    a, b = node.input
-    if not _varies(w, b):
+def _div(w: Writer) -> str | None:
+    a, b = w.operands
+    if not w.varies(b):
         return None
     root = _maker(w, b, "Sqrt")
     below = w.power(b, -1.0) if root is None else w.power(root.input[0], -0.5)
-    if not _varies(w, a):
+    if not w.varies(a):
         return below if w.graph.uniform(a, b) == 1 else w.add(below, w.graph.constants[a], "Mul")
     return w.multiply(a, below)
 
 
-def _pow(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    a, b = node.input
-    if _varies(w, b):
+def _pow(w: Writer) -> str | None:
+    a, b = w.operands
+    if w.varies(b):
         base = w.graph.uniform(a, b)
         if base is not None and base > 0 and base != 1:
             return w.curve("Exponential", b, base=base)
-        if not _varies(w, a):
-            raise UnsupportedError(f"{label(node)} has more than one base, or one that is not > 0")
+        if not w.varies(a):
+            raise w.refused("has more than one base, or one that is not > 0")
         return w.curve("Exp", w.multiply(b, w.curve("Log", a)))
     exponent = w.graph.uniform(b, a)
     if exponent is None:
-        raise UnsupportedError(f"{label(node)} has more than one exponent, or enlarges its input")
+        raise w.refused("has more than one exponent, or enlarges its input")
     if exponent == 0:
-        raise UnsupportedError(f"{label(node)} has the exponent 0")
+        raise w.refused("has the exponent 0")
     return w.power(a, exponent)
 
 
-def _matmul(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+def _matmul(w: Writer) -> str | None:
     """All products of entries, then sums over the inner axis."""
-    a, b = node.input
-    if not (_varies(w, a) and _varies(w, b)):
+    a, b = w.operands
+    if not (w.varies(a) and w.varies(b)):
         return None
     if min(len(w.shape(a)), len(w.shape(b))) < 2:
-        raise UnsupportedError(f"{label(node)} multiplies vectors that both depend on the input")
+        raise w.refused("multiplies vectors that both depend on the input")
     left = np.expand_dims(w.numbers(a), -1)  # [..., n, k, 1]
     right = np.expand_dims(w.numbers(b), -3)  # [..., 1, k, m]
     found = w.products(a, b, *np.broadcast_arrays(left, right))
-    summed = w.mean(found, [len(w.shape(found)) - 2], "ReduceSum")
-    return w.reshape(summed, w.graph.shape(node.output[0]))
+    return w.in_shape(w.reduced("ReduceSum", found, [len(w.shape(found)) - 2]))
 
 
-def _reduce_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
+def _reduce_sum(w: Writer) -> str | None:
     """The sum of x_i (x M)_i over i as one of squares."""
-    product = _maker(w, node.input[0], "Mul")
-    if product is None or axes_of(w.graph, node, given) != [len(w.shape(node.input[0])) - 1]:
+    product, last = _maker(w, w.operands[0], "Mul"), [len(w.shape(w.operands[0])) - 1]
+    if product is None or axes_of(w.graph, w.node) != last:
         return None
     for x, moved in (product.input, reversed(product.input)):
         image = _maker(w, moved, "MatMul")
-        if image is None or image.input[0] != x or _varies(w, image.input[1]):
+        if image is None or image.input[0] != x or w.varies(image.input[1]):
             continue
         found = squares_of(w.graph.constants[image.input[1]])
         if found is None or w.shape(x) != w.shape(moved):
             continue
-        last, sign = [len(w.shape(x)) - 1], float(found.sign)
         squares = w.curve("Square", w.put("MatMul", x, found.factor.T, shape=w.shape(x)))
         rest = w.multiply(x, w.put("MatMul", x, found.rest, shape=w.shape(x)))
-        both = w.add(w.mean(squares, last, "ReduceSum"), w.mean(rest, last, "ReduceSum"))
-        return w.reshape(w.add(both, sign, "Mul"), w.graph.shape(node.output[0]))
+        both = w.add(*(w.reduced("ReduceSum", part, last) for part in (squares, rest)))
+        return w.in_shape(w.add(both, float(found.sign), "Mul"))
     return None
 
 
-def _normalised(w: Writer, x: str, axes: list[int], epsilon: float) -> str:
+def _normalised(w: Writer, axes: list[int]) -> str:
     """(x - mean) / sqrt(variance + epsilon) over some axes."""
-    centred = w.add(x, w.mean(x, axes), "Sub")
-    variance = w.mean(w.curve("Square", centred), axes)
+    x, epsilon = w.operands[0], float(w.given.get("epsilon", np.float32(1e-5)))
+    centred = w.add(x, w.reduced("ReduceMean", x, axes), "Sub")
+    variance = w.reduced("ReduceMean", w.curve("Square", centred), axes)
     return w.multiply(centred, w.power(w.add(variance, epsilon), -0.5))
 
 
-def _layer_norm(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    if len([name for name in node.output if name]) > 1:
-        raise UnsupportedError(f"{label(node)} gives more than the normalised values")
-    rank = len(w.shape(node.input[0]))
-    axes = list(range(given.get("axis", -1) % rank, rank))
-    epsilon = float(given.get("epsilon", np.float32(1e-5)))
-    found = _normalised(w, node.input[0], axes, epsilon)
-    found = w.add(found, node.input[1], "Mul")
-    return w.add(found, node.input[2]) if len(node.input) > 2 and node.input[2] else found
+def _layer_norm(w: Writer) -> str | None:
+    if len([name for name in w.node.output if name]) > 1:
+        raise w.refused("gives more than the normalised values")
+    rank = len(w.shape(w.operands[0]))
+    found = _normalised(w, list(range(w.given.get("axis", -1) % rank, rank)))
+    found = w.add(found, w.operands[1], "Mul")
+    return w.add(found, w.operands[2]) if w.has(2) else found
 
 
-def _instance_norm(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    x, *constants = node.input
-    shape = w.shape(x)
-    epsilon = float(given.get("epsilon", np.float32(1e-5)))
-    found = _normalised(w, x, list(range(2, len(shape))), epsilon)
+def _instance_norm(w: Writer) -> str | None:
+    shape = w.shape(w.operands[0])
+    found = _normalised(w, list(range(2, len(shape))))
     each = (1, shape[1], *(1 for _ in shape[2:]))
-    scale, offset = (w.graph.constants[name].reshape(each) for name in constants)
+    scale, offset = (w.constant(index).reshape(each) for index in (1, 2))
     return w.add(w.add(found, scale, "Mul"), offset)
 
 
-def _gelu(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    if given.get("approximate", b"none") == b"none":
+def _gelu(w: Writer) -> str | None:
+    if w.given.get("approximate", b"none") == b"none":
         return None
-    x = node.input[0]
+    x = w.operands[0]
     inner = w.add(x, w.add(w.power(x, 3.0), 0.044715, "Mul"))
     gate = w.curve("Tanh", w.add(inner, float(np.sqrt(2 / np.pi)), "Mul"))
     return w.add(w.add(w.multiply(x, gate), x), 0.5, "Mul")
 
 
-def _mish(w: Writer, node: NodeProto, given: dict[str, Any]) -> str | None:
-    x = node.input[0]
+def _mish(w: Writer) -> str | None:
+    x = w.operands[0]
     return w.multiply(x, w.curve("Tanh", w.curve("Softplus", x)))
 
 

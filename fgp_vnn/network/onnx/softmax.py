@@ -9,39 +9,38 @@ rounding, so that it counts as 0. Larger scores have no bounds here.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto
 
-from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.steps import SCORES
 from fgp_vnn.network.onnx.clean import softmax_sizes
-from fgp_vnn.network.onnx.graph import Array, label
+from fgp_vnn.network.onnx.graph import Array
 from fgp_vnn.network.onnx.writer import Writer
 
 _NOTHING = -20 * SCORES  # what stands for minus infinity, and all below it
 _PAIRWISE = 64  # entries up to which each is compared with each
 
 
-def softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+def softmax(w: Writer) -> str:
     """1 / sum_j exp(z_j - z_i): no product, and between 0 and 1 by itself.
 
     The differences are affine, and that of an entry with itself is 0. Where there are too many,
     exp(z_i - log sum_j exp(z_j)) is the same.
     """
-    shape = w.shape(node.input[0])
-    before, size, behind = softmax_sizes(w.graph, node)
-    logarithm = node.op_type == "LogSoftmax"
-    x, kept, sure = _scores(w, node)
+    shape = w.shape(w.operands[0])
+    before, size, behind = softmax_sizes(w.graph, w.node)
+    logarithm = w.node.op_type == "LogSoftmax"
+    x, kept, sure = _scores(w)
     if kept is not None:
         kept = kept.reshape(before, size, behind)
         if logarithm or not kept.any(1).all():
-            raise UnsupportedError(f"{label(node)} is minus infinity, or leaves out all entries")
+            raise w.refused("is minus infinity, or leaves out all entries")
     flat = w.reshape(x, (before, size, behind))
     if size > _PAIRWISE:
-        total = w.curve("Log", w.mean(_only(w, w.curve("Exp", flat), kept), [1], "ReduceSum"))
-        found = w.add(flat, total, "Sub")
+        terms = _only(w, w.curve("Exp", flat), kept)
+        found = w.add(flat, w.curve("Log", w.reduced("ReduceSum", terms, [1])), "Sub")
         return w.reshape(found if logarithm else _only(w, w.curve("Exp", found), kept), shape)
     own = w.reshape(flat, (before, 1, size, behind))
     other = w.reshape(flat, (before, size, 1, behind))
@@ -49,7 +48,8 @@ def softmax(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
     if kept is not None:  # each entry counts for itself, so that its sum is 1 at least
         same = np.eye(size).reshape(1, size, size, 1)
         counted = np.maximum(kept.reshape(before, size, 1, behind), same)
-    sums = w.mean(_only(w, w.curve("Exp", w.add(other, own, "Sub")), counted), [1], "ReduceSum")
+    terms = _only(w, w.curve("Exp", w.add(other, own, "Sub")), counted)
+    sums = w.reduced("ReduceSum", terms, [1])
     if logarithm:
         return w.reshape(w.add(w.curve("Log", sums), -1.0, "Mul"), shape)
     end = w.curve("Reciprocal", sums, **({"softmax": 1} if sure else {}))
@@ -70,9 +70,9 @@ class _Scores(NamedTuple):
     sure: bool = True  # what is left out is 0 whatever the scores are
 
 
-def _scores(w: Writer, node: NodeProto) -> _Scores:
+def _scores(w: Writer) -> _Scores:
     """The operand of a softmax without its mask."""
-    x, shape = node.input[0], w.shape(node.input[0])
+    x, shape = w.operands[0], w.shape(w.operands[0])
     made = w.graph.makers.get(x)
     found = None if made is None else _added(w, made) or _replaced(w, made)
     if found is None:
@@ -94,14 +94,14 @@ def _added(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
         return None
     for x, name in (made.input, reversed(made.input)):
         constant = w.graph.constants.get(name)
-        if constant is not None and x not in w.graph.constants and (constant <= _NOTHING).any():
+        if constant is not None and w.varies(x) and (constant <= _NOTHING).any():
             return x, constant, constant <= _NOTHING
     return None
 
 
 def _replaced(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
     """A choice by a constant condition between what is computed and minus infinity."""
-    if made.op_type != "Where" or made.input[0] not in w.graph.constants:
+    if made.op_type != "Where" or w.varies(made.input[0]):
         return None
     condition = w.graph.constants[made.input[0]].astype(bool)
     for x, name, out in (
@@ -109,7 +109,7 @@ def _replaced(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
         (made.input[1], made.input[2], ~condition),
     ):
         constant = w.graph.constants.get(name)
-        if constant is not None and x not in w.graph.constants and (constant <= _NOTHING).all():
+        if constant is not None and w.varies(x) and (constant <= _NOTHING).all():
             constant, out = np.broadcast_arrays(constant, out)
             return x, np.where(out, constant, 0.0), out
     return None

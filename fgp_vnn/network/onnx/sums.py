@@ -3,99 +3,88 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
-from onnx import NodeProto
 
-from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.clean import axes_of
-from fgp_vnn.network.onnx.graph import Array, label
+from fgp_vnn.network.onnx.graph import Array, axes_of
 from fgp_vnn.network.onnx.groups import reduction_groups
 from fgp_vnn.network.onnx.writer import MOST, Writer
 
 
-def log_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+def log_sum(w: Writer) -> str:
     """log sum x, or m + log sum exp(x - m) with the mean m, which is affine."""
-    x, axes = node.input[0], axes_of(w.graph, node, given)
-    mean = None
-    if node.op_type == "ReduceLogSumExp":
-        mean = w.mean(x, axes)
-        x = w.curve("Exp", w.add(x, mean, "Sub"))
-    found = w.curve("Log", w.mean(x, axes, "ReduceSum"))
-    found = found if mean is None else w.add(found, mean)
-    return w.reshape(found, w.graph.shape(node.output[0]))
+    x, axes = w.operands[0], axes_of(w.graph, w.node)
+    if w.node.op_type == "ReduceLogSum":
+        return w.in_shape(w.curve("Log", w.reduced("ReduceSum", x, axes)))
+    mean = w.reduced("ReduceMean", x, axes)
+    terms = w.curve("Exp", w.add(x, mean, "Sub"))
+    return w.in_shape(w.add(w.curve("Log", w.reduced("ReduceSum", terms, axes)), mean))
 
 
-def norm(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+def norm(w: Writer) -> str:
     """The sum of absolute values, that of squares, or the root of it."""
-    terms = w.curve("Abs" if node.op_type == "ReduceL1" else "Square", node.input[0])
-    found = w.mean(terms, axes_of(w.graph, node, given), "ReduceSum")
-    found = w.curve("Sqrt", found) if node.op_type == "ReduceL2" else found
-    return w.reshape(found, w.graph.shape(node.output[0]))
+    terms = w.curve("Abs" if w.node.op_type == "ReduceL1" else "Square", w.operands[0])
+    found = w.reduced("ReduceSum", terms, axes_of(w.graph, w.node))
+    return w.in_shape(w.curve("Sqrt", found) if w.node.op_type == "ReduceL2" else found)
 
 
-def reduced_product(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+def reduced_product(w: Writer) -> str:
     """The product of the entries along some axes, in pairs."""
-    x, groups = node.input[0], reduction_groups(w.graph, node, given)
-    current = w.reshape(x, (prod(w.shape(x)),))
+    current, groups = w.flat(w.operands[0]), reduction_groups(w)
+    width = groups.shape[1]
     while len(groups) > 1:
         half = len(groups) // 2
         pairs = w.products(current, current, groups[:half], groups[half : 2 * half])
-        made, over = w.reshape(pairs, (half * groups.shape[1],)), groups[2 * half :]
-        numbers = np.arange(half * groups.shape[1]).reshape(half, -1)
+        made, over = w.flat(pairs), groups[2 * half :]
+        numbers = np.arange(half * width).reshape(half, -1)
         if len(over):
-            rest = w.put("Gather", current, over[0], shape=(groups.shape[1],), axis=0)
+            rest = w.taken(current, over[0], (width,))
             made = w.put("Concat", made, rest, shape=(numbers.size + over.size,), axis=0)
             numbers = np.concatenate([numbers, numbers.size + np.arange(over.size)[None]])
         current, groups = made, numbers
-    taken = w.put("Gather", current, groups[0], shape=(groups.shape[1],), axis=0)
-    return w.reshape(taken, w.graph.shape(node.output[0]))
+    return w.in_shape(w.taken(current, groups[0], (width,)))
 
 
-def running_sum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+def running_sum(w: Writer) -> str:
     """A product with a triangle of ones."""
-    x, axis = node.input
-    if axis not in w.graph.constants:
-        raise UnsupportedError(f"{label(node)} has an axis that is not constant")
+    x, axis = w.operands
+    if w.varies(axis):
+        raise w.refused("has an axis that is not constant")
     shape = w.shape(x)
-    along = int(w.graph.constants[axis].reshape(-1)[0]) % len(shape)
+    along = int(w.constant(1).reshape(-1)[0]) % len(shape)
     before, size, behind = prod(shape[:along]), shape[along], prod(shape[along + 1 :])
-    ones = np.tril(np.ones((size, size)), -1 if given.get("exclusive") else 0)
-    matrix = ones.T if given.get("reverse") else ones
+    ones = np.tril(np.ones((size, size)), -1 if w.given.get("exclusive") else 0)
+    matrix = ones.T if w.given.get("reverse") else ones
     flat = w.reshape(x, (before, size, behind))
     return w.reshape(w.put("MatMul", matrix, flat, shape=(before, size, behind)), shape)
 
 
-def einsum(w: Writer, node: NodeProto, given: dict[str, Any]) -> str:
+def einsum(w: Writer) -> str:
     """All products of entries of one or two operands, then sums over what the result lacks."""
-    terms, result = _letters(node, given["equation"].decode())
+    terms, result = _letters(w)
     sizes = {
         letter: size
-        for term, name in zip(terms, node.input, strict=True)
+        for term, name in zip(terms, w.operands, strict=True)
         for letter, size in zip(term, w.shape(name), strict=True)
         if size > 1 or letter not in "".join(terms).replace(letter, "", 1)
     }
     order = [*result, *sorted({*"".join(terms)} - {*result})]
     space = tuple(sizes.get(letter, 1) for letter in order)
     if prod(space) > MOST:
-        raise UnsupportedError(f"{label(node)} has {prod(space)} products")
-    taken = [
-        _places(w, name, term, order, space) for term, name in zip(terms, node.input, strict=True)
-    ]
-    found = _multiplied(w, list(node.input), taken, space)
+        raise w.refused(f"has {prod(space)} products")
+    named = zip(terms, w.operands, strict=True)
+    found = _multiplied(w, [_places(w, name, term, order, space) for term, name in named])
     summed = list(range(len(result), len(order)))
-    if summed:
-        found = w.mean(found, summed, "ReduceSum")
-    return w.reshape(found, w.graph.shape(node.output[0]))
+    return w.in_shape(w.reduced("ReduceSum", found, summed) if summed else found)
 
 
-def _letters(node: NodeProto, equation: str) -> tuple[list[str], str]:
+def _letters(w: Writer) -> tuple[list[str], str]:
     """The axes of the operands and of the result, each by a letter."""
+    equation = w.given["equation"].decode()
     left, arrow, result = equation.replace(" ", "").partition("->")
     terms = left.split(",")
-    if "." in equation or len(terms) > 2 or len(terms) != len(node.input):
-        raise UnsupportedError(f"{label(node)} with {equation!r} is not supported")
+    if "." in equation or len(terms) > 2 or len(terms) != len(w.operands):
+        raise w.refused(f"with {equation!r} is not supported")
     if not arrow:
         result = "".join(sorted(c for c in {*left} - {","} if left.count(c) == 1))
     return terms, result
@@ -110,13 +99,15 @@ def _places(w: Writer, name: str, term: str, order: list[str], space: tuple[int,
     return np.array(np.broadcast_to(flat, space))  # torch reads no shared memory
 
 
-def _multiplied(w: Writer, names: list[str], taken: list[Array], space: tuple[int, ...]) -> str:
-    constant = [w.graph.constants.get(name) for name in names]
-    if len(names) == 2 and constant[0] is None and constant[1] is None:
-        return w.products(names[0], names[1], taken[0], taken[1])
-    moving = next(i for i, array in enumerate(constant) if array is None)
-    flat = w.reshape(names[moving], (prod(w.shape(names[moving])),))
-    found = w.put("Gather", flat, taken[moving].reshape(-1), shape=(prod(space),), axis=0)
-    found = w.reshape(found, space)
-    other = constant[1 - moving] if len(names) == 2 else None
-    return found if other is None else w.add(found, other.reshape(-1)[taken[1 - moving]], "Mul")
+def _multiplied(w: Writer, taken: list[Array]) -> str:
+    """The products of the operands' entries at these places."""
+    moving = [i for i, name in enumerate(w.operands) if w.varies(name)]
+    if len(moving) == 2:
+        first, second = w.operands
+        return w.products(first, second, *taken)
+    (one,) = moving
+    places = taken[one].reshape(-1)
+    found = w.reshape(w.taken(w.flat(w.operands[one]), places, places.shape), taken[one].shape)
+    if len(taken) == 1:
+        return found
+    return w.add(found, w.constant(1 - one).reshape(-1)[taken[1 - one]], "Mul")

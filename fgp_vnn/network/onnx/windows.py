@@ -3,47 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from onnx import NodeProto
-
-from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import label
+from fgp_vnn.network.onnx.writer import Writer
 
 
-def extents(given: dict[str, Any], rank: int) -> tuple[list[int], list[int]]:
+def image_of(w: Writer) -> tuple[int, ...]:
+    """The sizes of the axes that windows move along, of what a node reads."""
+    return w.shape(w.operands[0])[2:]
+
+
+def extents(w: Writer) -> tuple[list[int], list[int]]:
     """The strides and the dilations of each axis."""
-    strides = given.get("strides", [1] * rank)
-    return list(strides), list(given.get("dilations", [1] * rank))
+    ones = [1] * len(image_of(w))
+    return list(w.given.get("strides", ones)), list(w.given.get("dilations", ones))
 
 
-def check_pool(
-    node: NodeProto, given: dict[str, Any], kernel: Sequence[int], image: Sequence[int]
-) -> None:
+def automatic(w: Writer) -> bool:
+    """Whether a node is padded so that its result is as large as its strides allow."""
+    return bool(w.given.get("auto_pad", b"NOTSET").startswith(b"SAME"))
+
+
+def check_pool(w: Writer, kernel: Sequence[int]) -> None:
     """Refuse pools for which onnxruntime computes automatic padding differently from ONNX."""
-    strides, dilations = extents(given, len(image))
-    if given.get("auto_pad", b"NOTSET").startswith(b"SAME") and any(
+    if automatic(w) and any(
         d > 1 or (n - 1) % s >= k
-        for n, s, d, k in zip(image, strides, dilations, kernel, strict=True)
+        for n, s, d, k in zip(image_of(w), *extents(w), kernel, strict=True)
     ):
-        raise UnsupportedError(f"{label(node)} is padded as SAME, but dilated or with gaps")
+        raise w.refused("is padded as SAME, but dilated or with gaps")
 
 
-def padding(
-    given: dict[str, Any], kernel: Sequence[int], image: Sequence[int], result: Sequence[int]
-) -> tuple[list[int], list[int]]:
+def padding(w: Writer, kernel: Sequence[int]) -> tuple[list[int], list[int]]:
     """The padding in front of and behind each axis, from a node's attributes and its shapes."""
+    image = image_of(w)
     rank = len(image)
-    automatic = given.get("auto_pad", b"NOTSET")
-    if automatic == b"NOTSET":
-        pads = list(given.get("pads", [0] * (2 * rank)))
+    if w.given.get("auto_pad", b"NOTSET") == b"NOTSET":
+        pads = list(w.given.get("pads", [0] * (2 * rank)))
         return pads[:rank], pads[rank:]
-    if automatic == b"VALID":
+    if not automatic(w):  # VALID
         return [0] * rank, [0] * rank
-    strides, dilations = extents(given, rank)
     less, more = [], []
-    for n, out, k, s, d in zip(image, result, kernel, strides, dilations, strict=True):
+    for n, out, k, s, d in zip(image, w.result_shape[2:], kernel, *extents(w), strict=True):
         total = max(0, (out - 1) * s + (k - 1) * d + 1 - n)
         less.append(total // 2)
         more.append(total - total // 2)
-    return (less, more) if automatic == b"SAME_UPPER" else (more, less)
+    return (less, more) if w.given["auto_pad"] == b"SAME_UPPER" else (more, less)

@@ -1,4 +1,4 @@
-"""Writing operators out as others: rules, and nodes with the shapes of what they compute."""
+"""Writing operators out as others: rules, and the nodes that they put in the place of one node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, make_node
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label, make_node
 
 MOST = 1 << 22  # products of entries in one operator
 
@@ -18,21 +18,58 @@ Shape = tuple[int, ...]
 
 
 class Writer:
-    """Writes the nodes that take one node's place, with the shapes of what they compute."""
+    """A node of a graph, and the nodes that take its place, with the shapes of their results."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, node: NodeProto) -> None:
+        self.graph, self.node = graph, node
+        self.operands = [str(name) for name in node.input]
+        self.target = str(node.output[0])
+        self.given = attributes(node)
         self.nodes: list[NodeProto] = []
 
-    def put(self, kind: str, *operands: Any, shape: Shape | None = None, **attribute: Any) -> str:
-        """Append a node and return its output's name; numbers and arrays become constants. Its
-        shape is given where it will be asked for."""
-        names = [o if isinstance(o, str) else self.graph.constant(o) for o in operands]
-        output = self.graph.fresh(kind.lower())
+    @property
+    def result_shape(self) -> Shape:
+        """That of the node's first output, `target`."""
+        return self.graph.shape(self.target)
+
+    def has(self, index: int) -> bool:
+        """Whether the node has an operand of this number: a file may leave some out."""
+        return index < len(self.operands) and bool(self.operands[index])
+
+    def constant(self, index: int) -> Array:
+        """The value of an operand that has to be constant."""
+        name = self.operands[index]
+        if self.varies(name):
+            raise self.refused(f"has an operand {name!r} that is not constant")
+        return self.graph.constants[name]
+
+    def varies(self, name: str) -> bool:
+        return name not in self.graph.constants
+
+    def refused(self, why: str) -> UnsupportedError:
+        """The error that says why the node is not supported."""
+        return UnsupportedError(f"{label(self.node)} {why}")
+
+    def put(
+        self,
+        kind: str,
+        *operands: Any,
+        shape: Shape | None = None,
+        output: str = "",
+        **attribute: Any,
+    ) -> str:
+        """Append a node and return its output's name; numbers and arrays among what it reads become
+        constants, lists of whole numbers too. Its shape is given where it will be asked for."""
+        names = [o if isinstance(o, str) else self._constant(o) for o in operands]
+        output = output or self.graph.fresh(kind.lower())
         if shape is not None:
             self.graph.shapes[output] = shape
         self.nodes.append(make_node(kind, names, output, **attribute))
         return output
+
+    def _constant(self, value: Any) -> str:
+        whole = isinstance(value, list | tuple)
+        return self.graph.constant(np.asarray(value, dtype=np.int64) if whole else value)
 
     def shape(self, name: str) -> Shape:
         return self.graph.shape(name)
@@ -52,22 +89,36 @@ class Writer:
         return self.put(kind, a, b, shape=np.broadcast_shapes(*shapes))
 
     def reshape(self, x: str, shape: Shape) -> str:
-        return self.put("Reshape", x, np.asarray(shape, dtype=np.int64), shape=shape)
+        return self.put("Reshape", x, shape, shape=shape)
 
-    def mean(self, x: str, axes: list[int], kind: str = "ReduceMean") -> str:
-        """A mean or, with ReduceSum, a sum over axes that stay, with one entry each."""
-        shape = tuple(1 if i in axes else n for i, n in enumerate(self.shape(x)))
+    def in_shape(self, x: str) -> str:
+        """A tensor in the shape of the node's output."""
+        return self.reshape(x, self.result_shape)
+
+    def flat(self, x: str) -> str:
+        return self.reshape(x, (prod(self.shape(x)),))
+
+    def taken(self, x: str, places: Array, shape: Shape, axis: int = 0) -> str:
+        """Some entries of a tensor along an axis."""
+        return self.put("Gather", x, places, shape=shape, axis=axis)
+
+    def reduced(
+        self, kind: str, x: str, axes: list[int], *, keep: int = 1, output: str = ""
+    ) -> str:
+        """A mean, a sum or the like over axes, which stay with one entry each if they are kept."""
+        sizes = enumerate(self.shape(x))
+        shape = tuple(1 if i in axes else n for i, n in sizes if keep or i not in axes)
         if kind == "ReduceSum" and self.graph.opset >= 13:
-            return self.put(kind, x, np.asarray(axes, dtype=np.int64), shape=shape, keepdims=1)
-        return self.put(kind, x, shape=shape, axes=axes, keepdims=1)
+            return self.put(kind, x, axes, shape=shape, output=output, keepdims=keep)
+        return self.put(kind, x, shape=shape, output=output, axes=axes, keepdims=keep)
 
     def products(self, a: str, b: str, left: Array, right: Array) -> str:
         """a.flat[left] b.flat[right], in the shape of the indices."""
         if left.size > MOST:
             raise UnsupportedError(f"{left.size} products of variables are too many")
         size = prod(self.shape(a))
-        flat = [self.reshape(name, (prod(self.shape(name)),)) for name in (a, b)]
-        both = self.put("Concat", *flat, shape=(size + prod(self.shape(b)),), axis=0)
+        parts = [self.flat(name) for name in (a, b)]
+        both = self.put("Concat", *parts, shape=(size + prod(self.shape(b)),), axis=0)
         pairs = (left.reshape(-1), right.reshape(-1) + size)
         found = self.put("Product", both, *pairs, shape=(left.size,))
         return self.reshape(found, left.shape)
@@ -83,8 +134,9 @@ class Writer:
         return np.arange(prod(self.shape(name))).reshape(self.shape(name))
 
 
-# The name of what takes the place of a node's first output; None: the node may stay.
-Rule = Callable[[Writer, NodeProto, dict[str, Any]], str | None]
+# The name of what takes the place of a node's first output; None: the node may stay. A rule that
+# keeps that name, so that the tensor can be found in the file again, writes all outputs itself.
+Rule = Callable[[Writer], str | None]
 
 
 def write_by_rules(graph: Graph, rules: Mapping[str, Rule]) -> None:
@@ -94,13 +146,14 @@ def write_by_rules(graph: Graph, rules: Mapping[str, Rule]) -> None:
     def written(node: NodeProto) -> list[NodeProto] | None:
         if node.op_type not in rules or not variables & {*node.input}:
             return None
-        writer = Writer(graph)
-        result = rules[node.op_type](writer, node, attributes(node))
+        writer = Writer(graph, node)
+        result = rules[node.op_type](writer)
         if result is None:
             return None
-        if not node.output[0]:  # only what a recurrent network ends with is read
+        # The first output may have no name: then only what a recurrent network ends with is read.
+        if writer.target in ("", result):
             return writer.nodes
-        return [*writer.nodes, make_node("Identity", [result], node.output[0])]
+        return [*writer.nodes, make_node("Identity", [result], writer.target)]
 
     graph.replace(written)
     graph.skip_copies()
