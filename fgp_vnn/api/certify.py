@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from fgp_vnn.api.arrays import Given, read_classes, read_inputs
 from fgp_vnn.api.models import Model, check_single
 from fgp_vnn.api.nearness import Nearness, read_near
-from fgp_vnn.api.opening import Opened, classes, divide, open_model
+from fgp_vnn.api.opening import classes, divide, open_model, space_of
 from fgp_vnn.api.progress import counted
 from fgp_vnn.base.errors import InputError, OutOfMemoryError, UnsupportedError, memory_errors
 from fgp_vnn.base.radius import Radius
@@ -30,7 +30,7 @@ from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.radius_ends import Ends, Progress
 from fgp_vnn.engine.run import run
 from fgp_vnn.engine.settings import GAP, make_settings, unusual
-from fgp_vnn.network import Network
+from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import row_space
 
@@ -75,16 +75,16 @@ def certify(
 class Certifier(Classifier):
     """A network made ready for questions about many inputs."""
 
-    opened: Opened
+    loaded: LoadedNetwork
 
     @property
     def note(self) -> str:
         """How the network differs from the model that was given, if it does."""
-        return self.opened.loaded.note if self.opened.loaded else ""
+        return self.loaded.note
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        return self.opened.input_shape
+        return self.loaded.input_shape
 
     @classmethod
     def of(cls, model: Model | Network | Certifier, x: Any = None, **options: Any) -> Certifier:
@@ -102,13 +102,12 @@ class Certifier(Classifier):
             return model
         front, settings = divide(options, ("mean", "std"))
         chosen = make_settings("certify", settings)
-        opened = open_model(model, x, **front)
-        if opened.loaded is not None:
-            check_single(opened.loaded)
-        opened = classes(opened)
-        network = opened.network.to(pick_device(chosen.device, "float64"), torch.float64)
+        loaded = open_model(model, x, **front)
+        check_single(loaded)
+        loaded = classes(loaded)
+        network = loaded.network.to(pick_device(chosen.device, "float64"), torch.float64)
         space = row_space(network) if chosen.reduce and network.layers else None
-        return cls(network, opened.run, chosen, Strategy(), space, opened=opened)
+        return cls(network, loaded.runtime.run, chosen, Strategy(), space, loaded=loaded)
 
     def __repr__(self) -> str:
         unusual_ones = "".join(f", {k}={v!r}" for k, v in unusual(vars(self.settings)).items())
@@ -227,7 +226,7 @@ class Certifier(Classifier):
         for name in asked.keys() - {"clip", "mask", "target"}:
             hint = suggestion(name, _ASKED)
             raise InputError(f"there is no option {name!r} of a question about inputs{hint}")
-        near = read_near(self.opened.space, norm, **asked)
+        near = read_near(space_of(self.loaded), norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)
         seconds, classes = check_seconds(timeout), self.network.outputs
         labels = None if y is None else read_classes(y, len(given.points), classes)

@@ -58,8 +58,9 @@ def write_folder(
     Gives the number of instances, and of points that are left out because the network gives them
     another class.
     """
-    opened = open_model(model)
-    points = read(opened.network.inputs)
+    loaded = open_model(model)
+    points = read(loaded.network.inputs)
+    points.check_classes(max(2, loaded.network.outputs))
     radii = [read_number(epsilon, "epsilon") for epsilon in epsilons]
     if not radii:
         raise InputError("no epsilon is given")
@@ -67,18 +68,14 @@ def write_folder(
     network = _copied(folder, model)
     rows, wrong = [], 0
     for number, x in enumerate(points.x):
-        own = int(opened.run(x.astype(np.float32)).argmax())
+        own = int(loaded.runtime.run(x.astype(np.float32)).argmax())
         label = own if points.y is None else int(points.y[number])
-        classes = max(2, opened.network.outputs)
-        if not 0 <= label < classes:
-            what = f"the class of point {number} is {label}"
-            raise InputError(f"{what}, not between 0 and {classes - 1}")
         if label != own and not keep_wrong:
             wrong += 1
             continue
         for epsilon, radius in zip(epsilons, radii, strict=True):
             try:
-                prop = robustness(opened, x, epsilon=radius, y=label, **near)
+                prop = robustness(loaded, x, epsilon=radius, y=label, **near)
             except InputError as error:
                 raise InputError(f"point {number}: {error}") from error
             title = f"point {number}, class {label}, within {epsilon}"

@@ -56,9 +56,7 @@ def open_joint(model: Any, prop: Property) -> LoadedNetwork:
         places = prop.joint.places[begin : begin + count]
         begin += count
         source = _source(network, given, model, declared)
-        loaded = open_model(source).loaded
-        if loaded is None:
-            raise InputError(f"network {network.name}: a file or a model is needed")
+        loaded = open_model(source)
         sizes = loaded.network.inputs, loaded.network.outputs
         if sizes != (count, outputs):
             raise InputError(

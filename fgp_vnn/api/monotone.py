@@ -10,11 +10,12 @@ import onnx
 from numpy.typing import NDArray
 
 from fgp_vnn.api.arrays import read_number
-from fgp_vnn.api.opening import Opened, open_model
+from fgp_vnn.api.opening import open_model
 from fgp_vnn.api.sets import read_sets
 from fgp_vnn.api.written import onnx_of
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.domain.sets import Box
+from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.network.onnx.pairs import paired
 from fgp_vnn.property import Property
 from fgp_vnn.property.conditions import Condition
@@ -58,8 +59,8 @@ def monotonicity(
     smaller it is, the longer a proof takes.
     """
     proto = onnx_of(model)
-    opened = open_model(proto)
-    count, results = opened.network.inputs, opened.network.outputs
+    loaded = open_model(proto)
+    count, results = loaded.network.inputs, loaded.network.outputs
     slack = read_number(tolerance, "tolerance")
     if not slack >= 0:
         raise InputError(f"the tolerance is {tolerance}; it must be at least 0")
@@ -72,14 +73,14 @@ def monotonicity(
         Conjunction(sign * np.eye(results)[[j]], np.array([-slack]), np.array([True]))
         for j in counted
     )
-    cases = tuple(_doubled(case, entry, falls) for case in _boxes(inputs, opened))
-    pairs = paired(proto, opened.input_shape, results, entry)
+    cases = tuple(_doubled(case, entry, falls) for case in _boxes(inputs, loaded))
+    pairs = paired(proto, loaded.input_shape, results, entry)
     return Monotonicity(pairs, Property(cases, count + 1, results), entry)
 
 
-def _boxes(inputs: Any, opened: Opened) -> tuple[Case, ...]:
+def _boxes(inputs: Any, loaded: LoadedNetwork) -> tuple[Case, ...]:
     """The boxes that are meant, with the faces that do not belong to them."""
-    parts = read_sets(inputs, opened)
+    parts = read_sets(inputs, loaded)
     if isinstance(inputs, Condition):
         return to_cases(inputs.space.names, [inputs.formula])[0]
     if isinstance(inputs, Property):

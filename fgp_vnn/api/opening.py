@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +16,16 @@ from fgp_vnn.api.arrays import real_array
 from fgp_vnn.api.models import Model, load_model
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.robustness import Floats
-from fgp_vnn.network import LoadedNetwork, Network, load_network
+from fgp_vnn.network import LoadedNetwork, Network, Runtime, load_network
 from fgp_vnn.network.model import Combination
+from fgp_vnn.network.onnx.opaque import Opaque
 from fgp_vnn.property.conditions import Space
 from fgp_vnn.transform.increasing import without_end
 
 
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """A network in normal form, the program that confirms what is found, and its shapes."""
-
-    network: Network  # float64, on the CPU
-    run: Callable[[Floats], Floats]  # [inputs] -> [outputs]
-    input_shape: tuple[int, ...]
-    output_shape: tuple[int, ...]
-    loaded: LoadedNetwork | None = None  # all that is known of a model that was loaded
-
-    @property
-    def space(self) -> Space:
-        """Its variables."""
-        return Space(self.input_shape, self.output_shape)
+def space_of(loaded: LoadedNetwork | Opaque) -> Space:
+    """The variables of a network, or of a program."""
+    return Space(loaded.input_shape, loaded.output_shape)
 
 
 def divide(
@@ -47,20 +37,16 @@ def divide(
 
 
 def open_model(
-    model: Model | Network | Opened, x: Any = None, *, mean: Any = None, std: Any = None
-) -> Opened:
+    model: Model | Network, x: Any = None, *, mean: Any = None, std: Any = None
+) -> LoadedNetwork:
     """From a model as `load_model` takes it, or a network in normal form; shapes that are left open
     are those of the input x. With `mean` or `std` it is behind a normalisation of its input."""
-    if isinstance(model, Opened):
-        return model
     if mean is not None or std is not None:
-        loaded = _normalised(model, x, 0.0 if mean is None else mean, 1.0 if std is None else std)
-    elif isinstance(model, Network):
-        return Opened(model, _float_program(model), (model.inputs,), (model.outputs,))
-    else:
-        loaded = _load(model, x)
-    shapes = loaded.input_shape, loaded.output_shape
-    return Opened(loaded.network, loaded.runtime.run, *shapes, loaded)
+        return _normalised(model, x, 0.0 if mean is None else mean, 1.0 if std is None else std)
+    if isinstance(model, Network):
+        shapes = (model.inputs,), (model.outputs,)
+        return LoadedNetwork(model, _FloatProgram(model), *shapes, {}, False)
+    return _load(model, x)
 
 
 def load_asked(
@@ -113,32 +99,40 @@ def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
     raise InputError("mean and std need the network's file, ONNX in memory or a torch module")
 
 
-def _float_program(network: Network) -> Callable[[Floats], Floats]:
+class _FloatProgram(Runtime):
     """The network itself in float32, to confirm points where there is no other program."""
-    single = network.to("cpu", torch.float32)
 
-    def run(x: Floats) -> Floats:
+    def __init__(self, network: Network) -> None:
+        self._single = network.to("cpu", torch.float32)
+
+    def run(self, x: Floats) -> Floats:
         with torch.inference_mode():
-            result: Floats = single(torch.from_numpy(x).unsqueeze(0))[0].numpy()
+            result: Floats = self._single(torch.from_numpy(x).unsqueeze(0))[0].numpy()
         return result
 
-    return run
+
+class _WithThreshold(Runtime):
+    """A program with the threshold in front of its one output."""
+
+    def __init__(self, inner: Runtime, threshold: float) -> None:
+        self._inner, self._first = inner, np.full(1, threshold, dtype=np.float32)
+
+    def run(self, x: Floats) -> Floats:
+        return np.concatenate([self._first, self._inner.run(x)])
 
 
-def classes(opened: Opened) -> Opened:
+def classes(loaded: LoadedNetwork) -> LoadedNetwork:
     """A network whose greatest output is its answer, without a final function that keeps the order
     of the outputs; one with a single output y becomes one with two, the threshold and y."""
-    network, run = opened.network, opened.run
-    threshold = opened.loaded.threshold if opened.loaded else 0.0
+    network, threshold = loaded.network, loaded.threshold
     before = without_end(network)
     if network.outputs > 1:
-        return opened if before is None else replace(opened, network=before)
+        return loaded if before is None else replace(loaded, network=before)
     level = threshold
     if before is not None and float(network.activations[-1].value(torch.zeros(1))) == threshold:
         network, level = before, 0.0
     bias = network.output.bias
     rows, offset = bias.new_tensor([[0.0], [1.0]]), bias.new_tensor([level, 0.0])
-    first = np.full(1, threshold, dtype=np.float32)
     wide = replace(network, output=Combination(network.output, rows, offset))
-    both = Opened(wide, lambda x: np.concatenate([first, run(x)]), opened.input_shape, (2,))
-    return replace(both, loaded=opened.loaded)
+    runtime = _WithThreshold(loaded.runtime, threshold)
+    return replace(loaded, network=wide, runtime=runtime, output_shape=(2,))

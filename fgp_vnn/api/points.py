@@ -21,6 +21,7 @@ from fgp_vnn.base.errors import InputError, one_line, os_reason
 class Points:
     """Inputs, flat, with their true classes where the file gives them."""
 
+    path: Path
     x: NDArray[Any]  # [points, inputs]
     y: NDArray[np.int64] | None  # [points]
 
@@ -29,7 +30,14 @@ class Points:
 
     def first(self, count: int | None) -> Points:
         """So many of them; all if it is None."""
-        return Points(self.x[:count], None if self.y is None else self.y[:count])
+        return Points(self.path, self.x[:count], None if self.y is None else self.y[:count])
+
+    def check_classes(self, classes: int) -> None:
+        """Refuse a class that a network with so many does not have."""
+        for number, label in enumerate(() if self.y is None else self.y.tolist()):
+            if not 0 <= label < classes:
+                what = f"the class of point {number} is {label}"
+                raise InputError(f"{self.path}: {what}, not between 0 and {classes - 1}")
 
 
 def read_points(path: Path, inputs: int) -> Points:
@@ -53,7 +61,7 @@ def read_points(path: Path, inputs: int) -> Points:
         )
     if bad := np.flatnonzero(~np.isfinite(x).all(axis=1)).tolist():
         raise InputError(f"{path}: point {bad[0]} has values that are not finite")
-    return Points(x, None if y is None else _classes(path, y, len(x)))
+    return Points(path, x, None if y is None else _classes(path, y, len(x)))
 
 
 def _classes(path: Path, y: NDArray[Any], count: int) -> NDArray[np.int64]:

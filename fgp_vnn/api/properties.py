@@ -8,9 +8,9 @@ import numpy as np
 
 from fgp_vnn.api.arrays import read_classes, read_inputs, read_numbers
 from fgp_vnn.api.nearness import read_near
-from fgp_vnn.api.opening import open_model
+from fgp_vnn.api.opening import open_model, space_of
 from fgp_vnn.api.refused import program_of
-from fgp_vnn.api.sets import Ball, box_condition
+from fgp_vnn.api.sets import Ball, box_condition, is_pair, read_pair
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.property import Property, conditions
 from fgp_vnn.property.conditions import Condition, Space, any_of
@@ -39,17 +39,17 @@ def robustness(
 
     Values are as for `certify`; one input, not a batch.
     """
-    opened = open_model(model)
-    given = read_inputs(x, opened.input_shape, opened.network.inputs)
+    loaded = open_model(model)
+    given, space = read_inputs(x, loaded.input_shape, loaded.network.inputs), space_of(loaded)
     if not given.single:
         raise InputError("a property is about one input, not a batch")
-    point, outputs = given.points[0], opened.network.outputs
-    own = int(opened.run(point.astype(np.float32)).argmax())
+    point, outputs = given.points[0], loaded.network.outputs
+    own = int(loaded.runtime.run(point.astype(np.float32)).argmax())
     label = own if y is None else read_classes(y, 1, outputs)[0]
-    near = read_near(opened.space, "linf", clip, mask, target)
+    near = read_near(space, "linf", clip, mask, target)
     center, radius = near.at(point, label, epsilon)
     lower, upper = center.box(radius)
-    inputs, results = (array.flatten() for array in space_variables(opened.space))
+    inputs, results = (array.flatten() for array in space_variables(space))
     others = range(outputs) if near.targets is None else near.targets
     reached = any_of([results[j] >= results[label] for j in others if j != label])
     return conditions.property_of((lower <= inputs) & (inputs <= upper), reached)
@@ -76,27 +76,19 @@ def property_of(inputs: Any, unsafe: Condition) -> Property:
     `Ball` of the norm linf, whose outputs are unsafe."""
     if isinstance(inputs, Ball) and isinstance(unsafe, Condition):
         inputs = box_condition(inputs, unsafe.space)
-    pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
-    if not pair or not isinstance(unsafe, Condition):
-        return conditions.property_of(inputs, unsafe)
-    x, _ = space_variables(unsafe.space)
-    shape, count = unsafe.space.input_shape, unsafe.space.names.inputs
-    lower, upper = (
-        read_numbers(side, name, shape, count)
-        for side, name in zip(inputs, ("lower", "upper"), strict=True)
-    )
-    if not np.all(np.less_equal(lower, upper)):
-        raise InputError("inputs: a lower bound is above its upper bound")
-    return conditions.property_of((lower <= x.flatten()) & (x.flatten() <= upper), unsafe)
+    if is_pair(inputs) and isinstance(unsafe, Condition):
+        lower, upper = read_pair(inputs, unsafe.space)
+        x = space_variables(unsafe.space)[0].flatten()
+        inputs = (lower <= x) & (x <= upper)
+    return conditions.property_of(inputs, unsafe)
 
 
 def _space(model: Any) -> Space:
     """The variables of a model, also of one that can only be run."""
     try:
-        return open_model(model).space
+        return space_of(open_model(model))
     except UnsupportedError as error:
-        program = program_of(model, error)
-        return Space(program.input_shape, program.output_shape)
+        return space_of(program_of(model, error))
 
 
 def _single(array: Expression) -> Expression:

@@ -11,12 +11,13 @@ import torch
 
 from fgp_vnn.api.arrays import read_inputs, read_numbers
 from fgp_vnn.api.nearness import read_near
-from fgp_vnn.api.opening import Opened
+from fgp_vnn.api.opening import space_of
 from fgp_vnn.attack.ball_judge import BallPoints
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.robustness import Doubles
 from fgp_vnn.domain.sets import Box, Domain
 from fgp_vnn.engine.classifier import Center
+from fgp_vnn.network import LoadedNetwork
 from fgp_vnn.property import Property
 from fgp_vnn.property.conditions import Condition, Space
 from fgp_vnn.property.expressions import space_variables
@@ -49,17 +50,34 @@ def example_of(inputs: Any) -> Any:
     arrays; None where there is none."""
     if isinstance(inputs, Ball):
         return inputs.x
-    pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
-    return inputs[0] if pair and np.ndim(inputs[0]) else None
+    return inputs[0] if is_pair(inputs) and np.ndim(inputs[0]) else None
 
 
-def read_sets(inputs: Any, opened: Opened) -> list[InputSet]:
+def is_pair(inputs: Any) -> bool:
+    """Whether inputs are given by their lower and upper ends."""
+    return isinstance(inputs, (tuple, list)) and len(inputs) == 2
+
+
+def read_pair(inputs: Any, space: Space) -> tuple[Doubles, Doubles]:
+    """The lower and upper ends [inputs] of a pair, of numbers or arrays."""
+    count, shape = space.names.inputs, space.input_shape
+    lower, upper = (
+        np.broadcast_to(read_numbers(side, name, shape, count), (count,)).copy()
+        for side, name in zip(inputs, ("lower", "upper"), strict=True)
+    )
+    if above := np.flatnonzero(lower > upper).tolist():
+        raise InputError(f"inputs: the lower bound of input {above[0]} is above its upper bound")
+    return lower, upper
+
+
+def read_sets(inputs: Any, loaded: LoadedNetwork) -> list[InputSet]:
     """The sets that a user's inputs consist of; at least one."""
+    count = loaded.network.inputs
     if isinstance(inputs, Ball):
-        return [_ball(inputs, opened)]
+        return [_ball(inputs, space_of(loaded))]
     if isinstance(inputs, Condition):
         cases, warnings = to_cases(inputs.space.names, [inputs.formula])
-        if inputs.space.names.inputs != opened.network.inputs:
+        if inputs.space.names.inputs != count:
             raise InputError("the inputs are about another network")
         if any(part.rows.size for case in cases for part in case.unsafe):
             raise InputError("inputs: a condition on the inputs only, not on outputs")
@@ -67,25 +85,15 @@ def read_sets(inputs: Any, opened: Opened) -> list[InputSet]:
             raise InputError(f"inputs: {warnings[0]}")
         return [_box(case.lower, case.upper) for case in cases]
     if isinstance(inputs, Property):
-        if inputs.inputs != opened.network.inputs:
-            has = opened.network.inputs
+        if inputs.inputs != count:
             raise InputError(
-                f"the inputs are about another network: {inputs.inputs} values, not {has}"
+                f"the inputs are about another network: {inputs.inputs} values, not {count}"
             )
         if not inputs.cases:
             raise InputError("inputs: no input meets the property's constraints")
         return [_box(case.lower, case.upper) for case in inputs.cases]
-    if isinstance(inputs, (tuple, list)) and len(inputs) == 2:
-        count, shape = opened.network.inputs, opened.input_shape
-        lower, upper = (
-            np.broadcast_to(read_numbers(side, name, shape, count), (count,)).copy()
-            for side, name in zip(inputs, ("lower", "upper"), strict=True)
-        )
-        if above := np.flatnonzero(lower > upper).tolist():
-            raise InputError(
-                f"inputs: the lower bound of input {above[0]} is above its upper bound"
-            )
-        return [_box(lower, upper)]
+    if is_pair(inputs):
+        return [_box(*read_pair(inputs, space_of(loaded)))]
     raise InputError(
         "inputs are a condition on x, a pair (lower, upper), a Ball, or a Property for its inputs"
     )
@@ -123,7 +131,7 @@ def _center(ball: Ball, space: Space) -> tuple[Center, float]:
     return asked.at(given.points[0], 0, ball.epsilon)
 
 
-def _ball(ball: Ball, opened: Opened) -> InputSet:
-    center, radius = _center(ball, opened.space)
+def _ball(ball: Ball, space: Space) -> InputSet:
+    center, radius = _center(ball, space)
     points = BallPoints(center.x, center.reach(radius), center.norm, *center.box(radius))
     return InputSet(center.ball(radius, torch.device("cpu")), points.inside)

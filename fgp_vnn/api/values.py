@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fgp_vnn.api.opening import Opened, divide, open_model, with_softmax
+from fgp_vnn.api.opening import divide, open_model, with_softmax
 from fgp_vnn.api.sets import InputSet, example_of, read_sets
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.ranges import Bounds, Maximum, Stopped
@@ -24,6 +24,7 @@ from fgp_vnn.budget.budget import Budget, check_seconds
 from fgp_vnn.engine.device import pick_device
 from fgp_vnn.engine.settings import Settings, make_settings
 from fgp_vnn.engine.values import METHODS, Lows, ValueRows, find_lows, least_at
+from fgp_vnn.network import LoadedNetwork, Network
 from fgp_vnn.property.expressions import Expression
 from fgp_vnn.property.numbers import exact_numbers
 from fgp_vnn.strategy import Strategy
@@ -51,12 +52,12 @@ def bounds(
     it is stopped, the ranges hold.
     """
     asked = _Asked.of(model, inputs, options, method, gap, outputs=layer is None)
-    network = asked.opened.network
+    network = asked.loaded.network
     target = _layer(layer, len(network.layers))
     count = network.maps[target].outputs
     unit = torch.eye(count, dtype=torch.float64, device=network.device)
     rows = ValueRows(network, target, torch.cat([unit, -unit]))
-    shape = asked.opened.output_shape if layer is None else (count,)
+    shape = asked.loaded.output_shape if layer is None else (count,)
     shape = shape if math.prod(shape) == count else (count,)
 
     def ends(least: Tensor) -> tuple[Doubles, Doubles]:
@@ -79,7 +80,7 @@ def bounds(
         asked.ended(close, parts),
         asked.seconds(),
         summed([part.statistics for part in parts]),
-        asked.note,
+        asked.loaded.note,
     )
 
 
@@ -94,8 +95,8 @@ def maximise(
     keeps them farther apart, or when time is up: both hold at any moment.
     """
     asked = _Asked.of(model, inputs, options, "split", gap)
-    network = asked.opened.network
-    factors, constant = _objective(objective, asked.opened)
+    network = asked.loaded.network
+    factors, constant = _objective(objective, network)
     row = torch.from_numpy(factors).to(network.device).unsqueeze(0)
     rows = ValueRows(network, len(network.layers), -row)
 
@@ -124,9 +125,9 @@ def maximise(
     value = -_up(-Fraction(best[0]), -constant) if math.isfinite(best[0]) else -math.inf
     upper = above(min(float(part.least) for part in parts))
     single = best[1].astype(np.float32)
-    y = asked.opened.run(single).reshape(asked.opened.output_shape)
+    y = asked.loaded.runtime.run(single).reshape(asked.loaded.output_shape)
     ended = asked.ended(upper - value <= gap * max(1.0, abs(value)), parts)
-    point = single.reshape(asked.opened.input_shape)
+    point = single.reshape(asked.loaded.input_shape)
     return Maximum(
         value,
         upper,
@@ -135,7 +136,7 @@ def maximise(
         ended,
         asked.seconds(),
         summed([part.statistics for part in parts]),
-        asked.note,
+        asked.loaded.note,
     )
 
 
@@ -143,7 +144,7 @@ def maximise(
 class _Asked:
     """What both questions have: the network, the time, the settings."""
 
-    opened: Opened
+    loaded: LoadedNetwork  # on the device of the search
     method: str
     gap: float
     budget: Budget
@@ -173,27 +174,25 @@ class _Asked:
         settings = make_settings("bounds", chosen)
         budget = Budget.of(check_seconds(limits.get("timeout")), settings.memory)
         shape = example_of(inputs) if isinstance(model, torch.nn.Module) else None
-        opened = open_model(model, shape, **front)
-        if outputs and opened.loaded is not None:
-            loaded = with_softmax(opened.loaded)
-            opened = replace(opened, network=loaded.network, loaded=loaded)
-        most, neurons = Strategy().slopes.intervals_first, opened.network.neurons
-        if neurons >= most and (smooth := opened.network.smooth):
+        loaded = open_model(model, shape, **front)
+        loaded = with_softmax(loaded) if outputs else loaded
+        most, neurons = Strategy().slopes.intervals_first, loaded.network.neurons
+        if neurons >= most and (smooth := loaded.network.smooth):
             raise UnsupportedError(
                 f"bounds of networks with {smooth} are for fewer than {most:,} neurons; this has "
                 f"{neurons:,}"
             )
-        network = opened.network.to(pick_device(settings.device, "float64"), torch.float64)
-        opened = replace(opened, network=network)
+        network = loaded.network.to(pick_device(settings.device, "float64"), torch.float64)
+        loaded = replace(loaded, network=network)
         heard = limits.get("progress") or (lambda *ends: None)
-        return cls(opened, method, gap, budget, settings, heard, begin)
+        return cls(loaded, method, gap, budget, settings, heard, begin)
 
     def lows(
         self, rows: ValueRows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
     ) -> list[tuple[Lows, InputSet]]:
         """What is found for each of the sets of the inputs, in a part of the time each."""
-        sets, found = read_sets(inputs, self.opened), []
-        device = self.opened.network.device
+        sets, found = read_sets(inputs, self.loaded), []
+        device = self.loaded.network.device
         # Half of the gap is left for what float32 takes from the value of a point.
         gap = self.gap / 2
         for number, one in enumerate(sets):
@@ -217,10 +216,6 @@ class _Asked:
     def seconds(self) -> float:
         return time.perf_counter() - self.begin
 
-    @property
-    def note(self) -> str:
-        return self.opened.loaded.note if self.opened.loaded else ""
-
 
 def _layer(layer: int | None, layers: int) -> int:
     """The number of the map: that of the output unless a layer of activations is named."""
@@ -231,9 +226,9 @@ def _layer(layer: int | None, layers: int) -> int:
     return layer
 
 
-def _objective(objective: Any, opened: Opened) -> tuple[Doubles, Fraction]:
+def _objective(objective: Any, network: Network) -> tuple[Doubles, Fraction]:
     """Factors [outputs] of the outputs, which are float64, and a constant."""
-    outputs, inputs = opened.network.outputs, opened.network.inputs
+    outputs, inputs = network.outputs, network.inputs
     if not isinstance(objective, Expression):
         factors = exact_numbers(objective).reshape(-1)
         if len(factors) != outputs:

@@ -32,11 +32,9 @@ def read_model(path: Path) -> bytes:
     data = read_bytes(path, "network")
     if _MARK not in data:
         return data
-    import onnx
-
     try:
-        model = onnx.ModelProto.FromString(data)
-    except Exception:  # protobuf's DecodeError, whose module differs between versions
+        model = parse_model(data)
+    except InputError:
         return data
     found = external_tensors(model)
     if not found:
@@ -61,14 +59,19 @@ def check_model(path: Path) -> None:
     check_readable(path, "network")
 
 
-def no_model(data: bytes) -> InputError:
-    """The error for bytes that are not an ONNX file."""
-    if data.startswith((b"PK\x03\x04", b"\x80")):  # of a zip archive, of a pickle
-        return InputError(
-            "not an ONNX file, but an archive or a pickle: a model of torch is written with "
-            "torch.onnx.export, not with torch.save"
-        )
-    return InputError("not an ONNX file, or a truncated one")
+def parse_model(data: bytes) -> Any:
+    """The model in the bytes of an ONNX file; raises InputError for other bytes."""
+    import onnx
+
+    try:
+        return onnx.ModelProto.FromString(data)
+    except Exception as error:  # protobuf's DecodeError, whose module differs between versions
+        if data.startswith((b"PK\x03\x04", b"\x80")):  # of a zip archive, of a pickle
+            raise InputError(
+                "not an ONNX file, but an archive or a pickle: a model of torch is written with "
+                "torch.onnx.export, not with torch.save"
+            ) from error
+        raise InputError("not an ONNX file, or a truncated one") from error
 
 
 def external_tensors(model: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.model_file import external_tensors, no_model
+from fgp_vnn.base.model_file import external_tensors, parse_model
 
 
 def open_program(data: bytes, *, as_written: bool = False) -> Any:
@@ -30,12 +30,7 @@ def open_program(data: bytes, *, as_written: bool = False) -> Any:
 
 def _check(data: bytes) -> None:
     """Refuse what is no model, or one that onnxruntime must not be given."""
-    import onnx
-
-    try:
-        model = onnx.ModelProto.FromString(data)
-    except Exception as error:  # protobuf's DecodeError, whose module differs between versions
-        raise no_model(data) from error
+    model = parse_model(data)
     for tensor in external_tensors(model):  # onnxruntime would look for its file anywhere
         raise InputError(f"the weights of {tensor.name!r} are not in the model, but in a file")
     for graph in (model.graph, *model.functions):

@@ -105,11 +105,7 @@ class PointRun:
         set_threads(args.threads)
         certifier = Certifier.of(args.model, **settings)
         points = read_points(args.points, certifier.network.inputs)
-        classes = certifier.network.outputs
-        for number, label in enumerate(() if points.y is None else points.y.tolist()):
-            if not 0 <= label < classes:
-                what = f"the class of point {number} is {label}"
-                raise InputError(f"{args.points}: {what}, not between 0 and {classes - 1}")
+        points.check_classes(certifier.network.outputs)
         return cls(certifier, points.first(args.first))
 
     def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: PointRow) -> None:

@@ -86,17 +86,25 @@ def pull_scaled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return result
 
 
-def _pull_step(step: nn.Module, rows: Tensor, shape: Shape) -> Tensor:
-    """Rows of what a step gives as rows of what it reads, of that shape but for the batch."""
-    if isinstance(step, _CONVOLUTIONS):
-        return _pull_convolved(step, rows, shape)
-    if isinstance(step, nn.AvgPool2d):
-        return pull_pooled(step, rows, shape)
-    if isinstance(step, _NORMS):
-        return pull_scaled(step, rows, shape)
-    if is_padding(step):
-        return nn.functional.pad(rows, [-width for width in pads(step)])  # which cuts it off
+def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
+    return nn.functional.pad(rows, [-width for width in pads(module)])  # which cuts it off
+
+
+def _pull_moved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
     return rows.reshape(len(rows), *shape[1:])
+
+
+def _rule(step: nn.Module) -> Callable[[Any, Tensor, Shape], Tensor] | None:
+    """How rows of what a step gives become rows of what it reads, of a shape but for the batch;
+    None if that is not known here."""
+    if isinstance(step, _CONVOLUTIONS):
+        return _pull_convolved if amid_zeros(step) else None
+    if isinstance(step, _NORMS):
+        constant = not step.training and step.track_running_stats and step.affine
+        return pull_scaled if constant else None
+    if isinstance(step, nn.AvgPool2d):
+        return pull_pooled
+    return _pull_padded if is_padding(step) else None
 
 
 class Batched:
@@ -135,7 +143,7 @@ class Batched:
 
         def through(node: fx.Node, rows: Tensor) -> Tensor:
             for step, shape in reversed(self.steps[node]):
-                rows = _pull_step(step, rows, shape)
+                rows = (_rule(step) or _pull_moved)(step, rows, shape)
             return rows
 
         shaped = rows.reshape(len(rows), *self.shapes[self.end][1:])
@@ -191,7 +199,7 @@ def _all_known(module: fx.GraphModule) -> bool:
             return False
         if node.op == "call_module" and kind(node) not in (*SIGNS, *_MOVES):
             target = module.get_submodule(str(node.target))
-            if kind(node) not in _RULED or not all(map(_known, _steps(target))):
+            if kind(node) not in _RULED or None in map(_rule, _steps(target)):
                 return False
     return True
 
@@ -199,14 +207,6 @@ def _all_known(module: fx.GraphModule) -> bool:
 def amid_zeros(convolution: Any) -> bool:
     """Whether a convolution pads with zeros, and says with how many."""
     return isinstance(convolution.padding, tuple) and convolution.padding_mode == "zeros"
-
-
-def _known(step: nn.Module) -> bool:
-    if isinstance(step, _CONVOLUTIONS):
-        return amid_zeros(step)
-    if isinstance(step, _NORMS):
-        return not step.training and step.track_running_stats and step.affine
-    return isinstance(step, nn.AvgPool2d) or is_padding(step)
 
 
 def _steps(module: nn.Module) -> list[nn.Module]:

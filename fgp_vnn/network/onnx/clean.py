@@ -18,19 +18,18 @@ from fgp_vnn.network.onnx.explicit import (
     transposed_convolution,
 )
 from fgp_vnn.network.onnx.fold import fold, prober
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, axes_of
+from fgp_vnn.network.onnx.graph import RESHAPES, Array, Graph, attributes, axes_of, last_node
 from fgp_vnn.network.onnx.interpolate import interpolated
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
 _NEWEST = 17  # above it some operators that we keep take other operands
 
-_RESHAPES = {"Flatten", "Reshape", "Squeeze", "Unsqueeze"}
 _REARRANGED = {
     "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Resize", "Slice",
     "SpaceToDepth", "Split", "Tile", "Upsample",
 }  # fmt: skip
-CLEANED = frozenset({*_RESHAPES, *_REARRANGED, "Cast", "Dropout"})
+CLEANED = frozenset({*RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
 
 def raise_opset(model: ModelProto) -> ModelProto:
@@ -126,7 +125,7 @@ def _indices(w: Writer) -> list[tuple[Array, str]]:
 
 
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(_RESHAPES, _reshaped),
+    **dict.fromkeys(RESHAPES, _reshaped),
     **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), _reduced),
     **dict.fromkeys(_REARRANGED, _moved),
     "AveragePool": average_pool,
@@ -143,14 +142,11 @@ _RULES: dict[str, Rule] = {
 def _cut_softmax(graph: Graph) -> str | None:
     """Drop a softmax over all outputs at the end: it keeps their order. One that leaves entries out
     stays: minus infinity, which its mask gives them, has no bounds without it."""
-    makers = graph.makers
-    node = makers.get(graph.output)
-    while node is not None and node.op_type in {"Identity", *_RESHAPES}:
-        node = makers.get(node.input[0])
+    node = last_node(graph.nodes, graph.output)
     if node is None or node.op_type not in ("Softmax", "LogSoftmax"):
         return None
     before, _, behind = softmax_sizes(graph, node)
-    if before * behind != 1 or _reads_infinity(graph, makers.get(node.input[0])):
+    if before * behind != 1 or _reads_infinity(graph, graph.makers.get(node.input[0])):
         return None
     graph.output = node.input[0]
     graph.prune()

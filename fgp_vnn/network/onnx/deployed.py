@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
 from onnx import ModelProto, TensorProto
 from torch import Tensor
 
 from fgp_vnn.base.errors import UnsupportedError
-from fgp_vnn.base.model_file import read_model
+from fgp_vnn.base.model_file import parse_model, read_model
 from fgp_vnn.network.maps.operator import Operator
 from fgp_vnn.network.onnx.clean import clean_graph, raise_opset
 from fgp_vnn.network.onnx.graph import Graph, attributes, label
@@ -59,7 +58,7 @@ class Deployment:
 
 def read_deployment(path: Path | str) -> Deployment:
     """The roundings of an ONNX file; UnsupportedError names what the theorem does not cover."""
-    model = raise_opset(onnx.ModelProto.FromString(read_model(Path(path))))
+    model = raise_opset(parse_model(read_model(Path(path))))
     _check_written(model)
     graph = read_graph(model)
     if clean_graph(graph) is not None:

@@ -27,20 +27,20 @@ class Edit:
     def put(
         self,
         kind: str,
-        *operands: str | Sequence[int] | NDArray[np.int64],
+        *operands: str | Sequence[int] | NDArray[Any],
         output: str = "",
         **attribute: Any,
     ) -> str:
-        """The output of a new node; whole numbers among what it reads become constants."""
+        """The output of a new node; numbers among what it reads become constants."""
         names = [o if isinstance(o, str) else self.constant(o) for o in operands]
         output = output or self.fresh(kind.lower())
         self.nodes.append(helper.make_node(kind, names, [output], **attribute))
         return output
 
-    def constant(self, values: Sequence[int] | NDArray[np.int64]) -> str:
-        """The name of whole numbers that the graph now holds."""
+    def constant(self, values: Sequence[int] | NDArray[Any]) -> str:
+        """The name of an array, or of a list of whole numbers, that the graph now holds."""
         name = self.fresh("constant")
-        array = np.asarray(values, dtype=np.int64)
+        array = values if isinstance(values, np.ndarray) else np.asarray(values, dtype=np.int64)
         self._graph.initializer.append(numpy_helper.from_array(array, name))
         return name
 

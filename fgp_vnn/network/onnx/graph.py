@@ -15,6 +15,7 @@ from fgp_vnn.base.errors import UnsupportedError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+RESHAPES = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 _SMALL = 1000  # entries of a constant that may say something of shapes
 _MOST = 1 << 24  # entries of a tensor that depends on the input: float32 counts so far
 
@@ -177,6 +178,15 @@ def needed_nodes(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> list[Nod
             needed.update(node.input)
             kept.append(node)
     return kept[::-1]
+
+
+def last_node(nodes: Iterable[NodeProto], output: str) -> NodeProto | None:
+    """The node that computes an output, before all reshapes and copies at the end."""
+    makers = {name: node for node in nodes for name in node.output}
+    node = makers.get(output)
+    while node is not None and node.op_type in {"Identity", *RESHAPES}:
+        node = makers.get(node.input[0])
+    return node
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from fgp_vnn.base.errors import (
     one_line,
     ran_out_of_memory,
 )
-from fgp_vnn.base.model_file import external_tensors, no_model, read_model
+from fgp_vnn.base.model_file import external_tensors, parse_model, read_model
 from fgp_vnn.network.model import Network
 from fgp_vnn.network.onnx.affinity import AFFINE, check_affine
 from fgp_vnn.network.onnx.choice import Choice, with_one_input_and_output
@@ -27,7 +27,7 @@ from fgp_vnn.network.onnx.clean import CLEANED, clean_graph, raise_opset
 from fgp_vnn.network.onnx.compare import Reading, check_against_runtime, exercise, sample
 from fgp_vnn.network.onnx.conditions import CONDITIONAL, write_conditions
 from fgp_vnn.network.onnx.fixed import bind_fixed
-from fgp_vnn.network.onnx.graph import Graph
+from fgp_vnn.network.onnx.graph import Graph, last_node
 from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.precision import check_precision
 from fgp_vnn.network.onnx.read import read_graph
@@ -41,7 +41,6 @@ from fgp_vnn.strategy import Loading
 OPERATORS = frozenset({"Relu", *AFFINE}) | CLEANED | REWRITTEN | WRITTEN_OUT | CONDITIONAL
 
 Doubles = NDArray[np.float64]
-_SHAPING = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,19 +194,13 @@ def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
 
 def _threshold(model: onnx.ModelProto) -> float:
     """What separates yes from no where there is one output: 1/2 behind a sigmoid, else 0."""
-    makers = {name: node for node in model.graph.node for name in node.output}
-    name = model.graph.output[0].name
-    while name in makers and makers[name].op_type in _SHAPING:
-        name = makers[name].input[0]
-    return 0.5 if name in makers and makers[name].op_type.endswith("Sigmoid") else 0.0
+    last = last_node(model.graph.node, model.graph.output[0].name)
+    return 0.5 if last is not None and last.op_type.endswith("Sigmoid") else 0.0
 
 
 def parse(data: bytes) -> onnx.ModelProto:
-    """The model that the bytes of a file hold."""
-    try:
-        model: onnx.ModelProto = onnx.ModelProto.FromString(data)
-    except Exception as error:  # protobuf's DecodeError, whose module differs between versions
-        raise no_model(data) from error
+    """The model in the bytes of a file that needs no other."""
+    model: onnx.ModelProto = parse_model(data)
     if not model.graph.node and not model.graph.input:
         raise InputError("not an ONNX file: it holds no graph")
     for tensor in external_tensors(model):

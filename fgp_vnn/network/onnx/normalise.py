@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import torch
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.model_file import read_model
+from fgp_vnn.network.onnx.edits import Edit
 from fgp_vnn.network.onnx.graph import inputs_of
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network, parse
 
@@ -41,17 +41,14 @@ def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelPro
     given, *more = inputs_of(graph)
     if more:
         raise InputError(f"mean and std are for one input; the network has {1 + len(more)}")
-    name, axes = given.name, len(given.type.tensor_type.shape.dim)
-    inner, moved = f"{name}_normalised", f"{name}_centred"
+    edit, axes = Edit(graph), len(given.type.tensor_type.shape.dim)
+    less, by = (spread_channels(value, axes).astype(np.float32) for value in (mean, std))
+    inner = edit.put("Div", edit.put("Sub", given.name, less), by)
     for node in graph.node:
-        for place, read in enumerate(node.input):
-            if read == name:
-                node.input[place] = inner
-    for kind, value in (("mean", mean), ("std", std)):
-        constant = spread_channels(value, axes).astype(np.float32)
-        graph.initializer.append(numpy_helper.from_array(constant, f"{name}_{kind}"))
-    graph.node.insert(0, helper.make_node("Div", [moved, f"{name}_std"], [inner]))
-    graph.node.insert(0, helper.make_node("Sub", [name, f"{name}_mean"], [moved]))
+        node.input[:] = [inner if name == given.name else name for name in node.input]
+    nodes = [*edit.nodes, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
     return result
 
 
