@@ -94,24 +94,22 @@ class Expression:
 
     def sum(self) -> Expression:
         """The sum of all entries."""
-        total = Linear()
-        for entry in self.entries.ravel():
-            total.add(entry, Fraction(1))
+        total = Linear.sum((entry, 1) for entry in self.entries.ravel())
         return Expression(self.space, entries=objects([total], ()))
 
     def __neg__(self) -> Expression:
         return self * -1
 
     def __add__(self, other: Any) -> Expression:
-        return self._combine(other, Fraction(1))
+        return self._combine(other, 1)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Expression:
-        return self._combine(other, Fraction(-1))
+        return self._combine(other, -1)
 
     def __rsub__(self, other: Any) -> Expression:
-        return (-self)._combine(other, Fraction(1))
+        return (-self)._combine(other, 1)
 
     def __mul__(self, other: Any) -> Expression:
         if isinstance(other, Expression):
@@ -168,16 +166,13 @@ class Expression:
 
     def _scaled(self, factors: Numbers) -> Expression:
         left, right = np.broadcast_arrays(self.entries, factors)
-        made = [_times(entry, f) for entry, f in zip(left.ravel(), right.ravel(), strict=True)]
+        made = [entry.times(f) for entry, f in zip(left.ravel(), right.ravel(), strict=True)]
         return Expression(self.space, entries=objects(made, left.shape))
 
-    def _combine(self, other: Any, sign: Fraction) -> Expression:
+    def _combine(self, other: Any, sign: int) -> Expression:
         left, right = _broadcast(self.entries, self._entries_of(other))
-        made = []
-        for entry, added in zip(left.ravel(), right.ravel(), strict=True):
-            total = _times(entry, Fraction(1))
-            total.add(added, sign)
-            made.append(total)
+        pairs = zip(left.ravel(), right.ravel(), strict=True)
+        made = [Linear.sum([(entry, 1), (added, sign)]) for entry, added in pairs]
         return Expression(self.space, entries=objects(made, left.shape))
 
     def _entries_of(self, other: Any) -> NDArray[np.object_]:
@@ -215,12 +210,6 @@ class Expression:
         upper, strict = sign[0] == "<", len(sign) == 1
         pairs = zip(places.ravel().tolist(), limits.ravel().tolist(), strict=True)
         return tuple(Bound(place, upper, limit, strict, 0) for place, limit in pairs)
-
-
-def _times(entry: Linear, factor: Fraction) -> Linear:
-    result = Linear()
-    result.add(entry, factor)
-    return result
 
 
 def _broadcast(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -66,18 +66,25 @@ TRUE = And(())
 FALSE = Or(())
 
 
-@dataclass
+@dataclass(frozen=True)
 class Linear:
     """A linear expression; variables are numbered inputs first, then outputs."""
 
-    terms: dict[int, Fraction] = field(default_factory=dict)
+    terms: Mapping[int, Fraction] = field(default_factory=dict)
     constant: Fraction = Fraction(0)
 
-    def add(self, other: Linear, factor: Fraction) -> None:
-        """self += factor * other."""
-        self.constant = _checked(self.constant + factor * other.constant)
-        for variable, value in other.terms.items():
-            self.terms[variable] = _checked(self.terms.get(variable, 0) + factor * value)
+    @classmethod
+    def sum(cls, parts: Iterable[tuple[Linear, int | Fraction]]) -> Linear:
+        """The sum of expressions, each times its factor."""
+        terms, constant = dict[int, Fraction](), Fraction(0)
+        for part, factor in parts:
+            constant = _checked(constant + factor * part.constant)
+            for variable, value in part.terms.items():
+                terms[variable] = _checked(terms.get(variable, 0) + factor * value)
+        return cls(terms, constant)
+
+    def times(self, factor: int | Fraction) -> Linear:
+        return Linear.sum([(self, factor)])
 
     def without_zeros(self) -> dict[int, Fraction]:
         """The terms whose coefficient is not 0."""
@@ -139,9 +146,7 @@ def product(factors: list[Linear]) -> Linear:
             rest = factor
         else:
             raise UnsupportedError("a product of two variables is not linear")
-    result = Linear()
-    result.add(rest or Linear(constant=Fraction(1)), scale)
-    return result
+    return (rest or Linear(constant=Fraction(1))).times(scale)
 
 
 def compare_variable(
@@ -167,9 +172,7 @@ def comparison(operator: str, left: Linear, right: Linear, names: Names, line: i
         raise UnsupportedError(f"comparison '{operator}' is not supported")
     if operator.startswith(">"):
         left, right = right, left
-    difference = Linear()
-    difference.add(left, Fraction(1))
-    difference.add(right, Fraction(-1))
+    difference = Linear.sum([(left, 1), (right, -1)])
     strict = operator in ("<", ">")
     return _at_most(difference.without_zeros(), -difference.constant, strict, names, line)
 

@@ -87,12 +87,9 @@ class Vnnlib1Reader:
             return product([terms[0], Linear(constant=1 / divisor.constant)])
         if head not in ("+", "-"):
             raise UnsupportedError(f"{quoted(head)} is not supported in a term")
-        result = Linear()
-        sign = Fraction(1 if head == "+" else -1)
-        result.add(terms[0], sign if len(terms) == 1 else Fraction(1))
-        for term in terms[1:]:
-            result.add(term, sign)
-        return result
+        sign = 1 if head == "+" else -1
+        first = sign if len(terms) == 1 else 1
+        return Linear.sum([(terms[0], first), *((term, sign) for term in terms[1:])])
 
     def _symbol(self, symbol: str) -> Linear:
         variable = self.variables.get(symbol)

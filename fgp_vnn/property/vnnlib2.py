@@ -103,19 +103,14 @@ class Vnnlib2Reader:
             return Linear(constant=Fraction(finite_literal(float(node.lexeme), node.lexeme)))
         if kind == "Multiply":
             return product([self._linear(factor) for factor in node.args])
-        result = Linear()
         if kind == "Negate":
-            result.add(self._linear(node.expr), Fraction(-1))
-        elif kind == "Plus":
-            for term in node.args:
-                result.add(self._linear(term), Fraction(1))
-        elif kind == "Minus":
-            result.add(self._linear(node.head), Fraction(1))
-            for term in node.rest:
-                result.add(self._linear(term), Fraction(-1))
-        else:
-            raise UnsupportedError(f"{quoted(node)} is not supported in a term")
-        return result
+            return self._linear(node.expr).times(-1)
+        if kind == "Plus":
+            return Linear.sum((self._linear(term), 1) for term in node.args)
+        if kind == "Minus":
+            less = ((self._linear(term), -1) for term in node.rest)
+            return Linear.sum([(self._linear(node.head), 1), *less])
+        raise UnsupportedError(f"{quoted(node)} is not supported in a term")
 
     def _equal(self, node: Any) -> Iterator[tuple[int, int]]:
         """The pairs of inputs that a formula says to be equal, whatever else it says."""
