@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
 from dataclasses import dataclass
 from math import isqrt
 
@@ -80,20 +79,10 @@ def png_url(unit: Array) -> str:
 def png(unit: Array) -> bytes:
     """The bytes of a PNG file of pixels [height, width, channels] between 0 and 1, made smaller by
     leaving out pixels if it is too large."""
-    if unit.shape[2] not in (1, 3):
-        unit = unit.mean(axis=2, keepdims=True)
-    scale = min(1.0, _LARGEST_SIDE / max(unit.shape[:2]))
-    kept = (max(1, round(size * scale)) for size in unit.shape[:2])
-    rows, columns = (np.arange(k) * n // k for k, n in zip(kept, unit.shape, strict=False))
-    unit = unit[rows][:, columns]
-    pixels = (unit * 255).round().astype(np.uint8)
-    height, width, channels = pixels.shape
-    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
-    header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
+    from PIL import Image
 
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    check = zlib.crc32(kind + data)
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+    shown = unit if unit.shape[2] == 3 else unit.mean(axis=2)
+    image, file = Image.fromarray((shown * 255).round().astype(np.uint8)), io.BytesIO()
+    image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE), Image.Resampling.NEAREST)
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()

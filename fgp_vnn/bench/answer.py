@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from fgp_vnn.bench.instances import Instance
-from fgp_vnn.bench.record import Record
-from fgp_vnn.bench.rules import Standing
+from fgp_vnn.bench.record import Known, Record
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Known):
     """A verdict in plain values, as it travels between processes and machines."""
 
     status: str
     run_time: float  # seconds of wall clock in the verifier, reading files included
-    decided_by: str = ""
-    reason: str = ""
     counterexample: str = ""  # the text of a results file
-    confirmed: bool | None = None
-    standings: Mapping[str, Standing] = field(default_factory=dict)  # by year
     log: str = ""  # what was printed meanwhile
     certificate: str = ""  # where its proof is, in the folder of certificates
-    certified: bool | None = None  # by the checker; None: there was nothing to check
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    statistics: Mapping[str, int] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    prepare_time: float = 0.0  # seconds before the time limit begins to count
 
 
 _APART = ("status", "counterexample", "log")  # a record has another word, and names of files

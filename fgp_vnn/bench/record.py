@@ -12,9 +12,26 @@ from fgp_vnn.bench.tables import Keyed
 RESULTS = ("sat", "unsat", "unknown", "timeout", "error")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of an answer besides the answer itself."""
+
+    prepare_time: float = 0.0  # seconds before the time limit begins to count
+    decided_by: str = ""
+    reason: str = ""  # why it is not decided, or what is wrong with its evidence
+    confirmed: bool | None = None  # by onnxruntime; None: there was nothing to check
+    standings: Mapping[str, Standing] = field(default_factory=dict)  # of a counterexample, by year
+    certified: bool | None = None  # by the checker; None: there was nothing to check
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    statistics: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
-class Record(Keyed):
-    """A row of results.csv, and the values that only results.jsonl has."""
+class Record(Keyed, Known):
+    """A row of results.csv, and the values that only results.jsonl has; files are relative to the
+    run's folder."""
 
     category: str
     onnx: str
@@ -22,21 +39,11 @@ class Record(Keyed):
     timeout: float
     result: str  # one of RESULTS
     run_time: float  # seconds
-    prepare_time: float = 0.0  # seconds
-    decided_by: str = ""
-    reason: str = ""  # why it is not decided, or what is wrong with its evidence
     late: str = ""  # sat or unsat, if that was the answer but came after the time limit
     expected: str = ""  # sat or unsat, where that is known
-    counterexample: str = ""  # a results file, relative to the run's folder
-    confirmed: bool | None = None  # by onnxruntime; None: there was nothing to check
-    standings: Mapping[str, Standing] = field(default_factory=dict)  # of a counterexample, by year
-    log: str = ""  # what was printed meanwhile, relative to the run's folder
-    certificate: str = ""  # the proof of an unsat, relative to the run's folder
-    certified: bool | None = None  # by the checker; None: there was nothing to check
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    statistics: Mapping[str, int] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    machine: Mapping[str, Any] = field(default_factory=dict)
+    counterexample: str = ""  # a results file
+    log: str = ""  # the file with what was printed meanwhile
+    certificate: str = ""  # the file with the proof of an unsat
 
     @property
     def solved(self) -> bool:

@@ -87,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
     check_report(args.report)
     settings = _settings(args)
     with leave_on_interrupt():
-        run = PointRun.of(args, settings)
-        run.check_points(args, args.epsilon)
+        run = PointRun.of(args, settings, args.epsilon)
         options = ball_options(args) | {"epsilon": args.epsilon}
         fixed = run_settings(args.model, args.points, options, settings)
         run.open(args, COLUMNS, fixed)

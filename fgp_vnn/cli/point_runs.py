@@ -90,39 +90,40 @@ class PointRun:
     certifier: Certifier
     points: Points
     table: PointTable | None = None
-    rows: list[PointRow] = field(default_factory=list)
+    rows: list[PointRow] = field(init=False)  # those of the table first
     at_work: int | None = None  # the number of the point whose row is being made
 
+    def __post_init__(self) -> None:
+        self.rows = [] if self.table is None else list(self.table.done)
+
     @classmethod
-    def of(cls, args: argparse.Namespace, settings: dict[str, Any]) -> PointRun:
-        """The network and the points that the arguments name."""
+    def of(cls, args: argparse.Namespace, settings: dict[str, Any], radius: float) -> PointRun:
+        """The network and the points that the arguments name, around which balls may have up to
+        this radius."""
         check_model(args.model)
         check_readable(args.points, "points file")
         with collector_paused():  # while torch is loaded
             from fgp_vnn.api.certify import Certifier
             from fgp_vnn.api.points import read_points
+            from fgp_vnn.attack.ball_judge import check_ball
 
         set_threads(args.threads)
         certifier = Certifier.of(args.model, **settings)
         points = read_points(args.points, certifier.network.inputs)
         points.check_classes(certifier.network.outputs)
-        return cls(certifier, points.first(args.first))
+        points = points.first(args.first)
+        for number, x in enumerate(points.x):
+            try:
+                check_ball(x.astype("float64"), radius, args.norm, args.clip)
+            except InputError as error:
+                raise InputError(f"{args.points}: point {number}: {error}") from None
+        return cls(certifier, points)
 
     def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: PointRow) -> None:
         """Open the output file, if one is asked for, and read the rows that it has already."""
         if args.output is not None:
             self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
             self.rows = list(self.table.done)
-
-    def check_points(self, args: argparse.Namespace, radius: float) -> None:
-        """Refuse a file with a point that no ball can have as its centre, before the work."""
-        from fgp_vnn.attack.ball_judge import check_ball
-
-        for number, x in enumerate(self.points.x):
-            try:
-                check_ball(x.astype("float64"), radius, args.norm, args.clip)
-            except InputError as error:
-                raise InputError(f"{args.points}: point {number}: {error}") from None
 
     def waiting(self) -> Iterator[Point]:
         """The points that have no row yet; each gets one before the next. A progress bar is shown

@@ -69,8 +69,7 @@ def run(args: argparse.Namespace) -> int:
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
         make_settings("radius", chosen)
-        run = PointRun.of(args, chosen)
-        run.check_points(args, args.max)
+        run = PointRun.of(args, chosen, args.max)
         options = ball_options(args) | {
             "maximum": args.max,
             "gap": EXACT if args.exact else args.gap,

@@ -7,7 +7,7 @@ from typing import Any
 
 from fgp_vnn.base.errors import InputError
 
-_NEEDED = ("jinja2", "matplotlib.figure", "PIL.Image")
+_NEEDED = ("jinja2", "matplotlib.figure")
 
 
 def library(module: str) -> Any:

@@ -234,7 +234,7 @@ def test_a_report_is_written_without_torch(out: Path) -> None:
     assert done.stdout.splitlines()[-1] == "0 False"
 
 
-@pytest.mark.parametrize("module", ["jinja2", "matplotlib.figure", "PIL.Image"])
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib.figure"])
 def test_without_a_library_the_extra_is_named(
     out: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
