@@ -39,7 +39,7 @@ _STATUSES: dict[str, RobustnessStatus] = {
     "sat": "not_robust",
     "timeout": "timeout",
 }
-_ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
+ASKED = ("y", "clip", "mask", "target", "timeout", "progress")
 
 
 def certify(
@@ -65,7 +65,7 @@ def certify(
     - `timeout`: seconds for each input;
     - `progress`: called with the number of inputs that are done and of all; False for no bar.
     """
-    asked, settings = divide(options, _ASKED)
+    asked, settings = divide(options, ASKED)
     certifier = Certifier.of(model, x, **settings)
     answer: Robustness | list[Robustness] = certifier.certify(x, norm, epsilon=epsilon, **asked)
     return answer
@@ -224,7 +224,7 @@ class Certifier(Classifier):
         timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
         for name in asked.keys() - {"clip", "mask", "target"}:
-            hint = suggestion(name, _ASKED)
+            hint = suggestion(name, ASKED)
             raise InputError(f"there is no option {name!r} of a question about inputs{hint}")
         near = read_near(space_of(self.loaded), norm, **asked)
         given = read_inputs(x, self.input_shape, self.network.inputs)

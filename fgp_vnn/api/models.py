@@ -12,6 +12,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.choice import Choice, Chosen
 from fgp_vnn.network.onnx.module import load_module
+from fgp_vnn.property.numbers import to_numpy
 
 Model: TypeAlias = str | Path | bytes | onnx.ModelProto | nn.Module | LoadedNetwork
 
@@ -61,4 +62,4 @@ def _arrays(x: Any) -> Any:
         return tuple(map(_arrays, x))
     if isinstance(x, dict):
         return {name: _arrays(value) for name, value in x.items()}
-    return x.detach().cpu().numpy() if hasattr(x, "detach") else x
+    return to_numpy(x)

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fgp_vnn.api.certify import Certifier
+from fgp_vnn.api.certify import ASKED, Certifier
 from fgp_vnn.api.models import Model
 from fgp_vnn.api.opening import divide
 from fgp_vnn.base.radius import Radius
@@ -31,7 +31,7 @@ def radius(
     seconds for each input, and `progress` is called with the two bounds whenever one improves, as
     in `bounds` and `maximise` (False for no bar).
     """
-    asked, settings = divide(options, ("y", "clip", "mask", "target", "timeout", "progress"))
+    asked, settings = divide(options, ASKED)
     front, chosen = divide(settings, ("mean", "std"))
     make_settings("radius", chosen)
     certifier = Certifier.of(model, x, **front, **chosen)

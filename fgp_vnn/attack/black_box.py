@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fgp_vnn.attack.descent import descent_starts, offer, pushed, unit_step
+from fgp_vnn.attack.descent import descent_starts, gradient_steps, offer, pushed
 from fgp_vnn.base.outcome import Confirm
 from fgp_vnn.base.verdict import Counterexample
 from fgp_vnn.budget.budget import Budget
@@ -117,25 +117,22 @@ def _descend(
     aim: Aim, x: Tensor, best: Tensor | None, budget: Budget, random: torch.Generator
 ) -> tuple[Counterexample | None, Tensor]:
     """Steps from x [points, inputs] towards the disjuncts that are nearest; the best point."""
-    how, scale = aim.how.descent, aim.domain.box().radius
     rows = aim.rows(x)
     order = aim.unsafe.worst(rows).mean(0).argsort()[: aim.how.targets]
     target = order[torch.arange(len(x), device=order.device) % len(order)]
     mine = aim.unsafe.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
-    velocity, length = torch.zeros_like(x), how.first_step
-    ratio = (how.last_step / how.first_step) ** (1 / max(how.steps - 1, 1))
-    record = _Record(aim, best)
-    for _ in range(how.steps):
-        record.see(x, rows)
-        found = aim.offer(x, rows)
+    record, found = _Record(aim, best), None
+
+    def slope(x: Tensor) -> Tensor:
+        return aim.slopes(x, mine, random)
+
+    for point in gradient_steps(aim.domain, x, aim.how.descent, slope):
+        rows = rows if point is x else aim.rows(point)
+        record.see(point, rows)
+        found = aim.offer(point, rows)
         if found is not None or budget.expired():
-            return found, record.x
-        velocity = how.momentum * velocity + unit_step(aim.domain, aim.slopes(x, mine, random))
-        x = aim.domain.project(x - length * scale * unit_step(aim.domain, velocity))
-        rows = aim.rows(x)
-        length *= ratio
-    record.see(x, rows)
-    return aim.offer(x, rows), record.x
+            break
+    return found, record.x
 
 
 def _change(

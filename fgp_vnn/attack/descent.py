@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -76,27 +76,41 @@ def step_down(
 ) -> None:
     """Gradient steps as those of `descend`, until `look` has seen enough of the points and the
     values there."""
-    domain, x = query.domain, begin
     target = torch.arange(query.disjuncts, device=query.disjunct.device)
     target = target.repeat_interleave(len(begin) // query.disjuncts)
     mine = query.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
-    velocity = torch.zeros_like(x)
-    scale = domain.box().radius.unsqueeze(0)  # [1 or points, inputs]
-    scale = scale if reach is None else reach * scale
-    ratio = (attack.last_step / attack.first_step) ** (1 / max(attack.steps - 1, 1))
-    length = attack.first_step
-    before = query.network.preactivations(x)
-    for _ in range(attack.steps):
+    before: list[Tensor] = []
+
+    def slope(x: Tensor) -> Tensor:
+        return pulled_back(query.network, before, pushed(before[-1], mine))
+
+    for x in gradient_steps(query.domain, begin, attack, slope, reach):
+        before[:] = query.network.preactivations(x)
         if look(x, before[-1]) or budget.expired():
             return
         if not before[-1].shape[-1]:
             return  # no row to push down: every point meets the disjuncts, and none was good
-        slope = pulled_back(query.network, before, pushed(before[-1], mine))
-        velocity = attack.momentum * velocity + unit_step(domain, slope)
+
+
+def gradient_steps(
+    domain: Domain,
+    begin: Tensor,
+    attack: Descent,
+    slope: Callable[[Tensor], Tensor],
+    reach: Tensor | None = None,
+) -> Iterator[Tensor]:
+    """The points [points, inputs] that steps with momentum lead to, `begin` first; `slope` gives
+    the gradients at the last of them, and the steps of each start are scaled by its `reach`."""
+    x, velocity, length = begin, torch.zeros_like(begin), attack.first_step
+    scale = domain.box().radius.unsqueeze(0)  # [1 or points, inputs]
+    scale = scale if reach is None else reach * scale
+    ratio = (attack.last_step / attack.first_step) ** (1 / max(attack.steps - 1, 1))
+    yield x
+    for _ in range(attack.steps):
+        velocity = attack.momentum * velocity + unit_step(domain, slope(x))
         x = domain.project(x - length * scale * unit_step(domain, velocity))
-        before = query.network.preactivations(x)
         length *= ratio
-    look(x, before[-1])
+        yield x
 
 
 def descent_starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:

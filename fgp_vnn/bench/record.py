@@ -9,8 +9,6 @@ from typing import Any
 from fgp_vnn.bench.rules import Rules, Standing
 from fgp_vnn.bench.tables import Keyed
 
-RESULTS = ("sat", "unsat", "unknown", "timeout", "error")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
@@ -37,7 +35,7 @@ class Record(Keyed, Known):
     onnx: str
     vnnlib: str
     timeout: float
-    result: str  # one of RESULTS
+    result: str  # one of STATUSES
     run_time: float  # seconds
     late: str = ""  # sat or unsat, if that was the answer but came after the time limit
     expected: str = ""  # sat or unsat, where that is known

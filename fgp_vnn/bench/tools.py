@@ -16,11 +16,11 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.network_list import named_networks
+from fgp_vnn.base.verdict import STATUSES
 from fgp_vnn.bench import leash
 from fgp_vnn.bench.answer import Answer
 from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.printed import last_line
-from fgp_vnn.bench.record import RESULTS
 
 PREPARE_SECONDS = 600.0
 EXTRA_SECONDS = 60.0  # a tool is killed so long after its time limit
@@ -132,7 +132,7 @@ def _read_answer(results: Path, seconds: float) -> Answer:
     except OSError:
         return Answer("error", seconds, reason="no results file was written")
     word = text.strip().partition("\n")[0].strip().lower()
-    if word not in RESULTS:
+    if word not in STATUSES:
         return Answer("error", seconds, reason=f"the results file begins with {word[:40]!r}")
     return Answer(word, seconds, counterexample=text if word == "sat" else "")
 

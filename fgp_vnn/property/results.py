@@ -7,20 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import read_bytes, write_bytes
-from fgp_vnn.base.verdict import Counterexample, Status, Verdict
+from fgp_vnn.base.verdict import STATUSES, Counterexample, Status, Verdict
 from fgp_vnn.property.formula import number
 from fgp_vnn.property.model import Property, Variable
 
 Array = NDArray[np.float64]
 
-_STATUSES: tuple[Status, ...] = get_args(Status)
 _NAME = re.compile(r"([XY])_(0|[1-9][0-9]{0,9})")
 _HEADER = re.compile(r"([A-Za-z_][^\s\[\]()]*)\s+([A-Za-z][^\s\[\]()]*)\s*\[([0-9,\s]*)\]")
 
@@ -61,10 +59,10 @@ def read_results(path: str | Path, prop: Property | None = None) -> ResultsFile:
     """
     text = read_bytes(Path(path), "results file").decode("utf-8", errors="replace")
     first, _, rest = text.strip().partition("\n")
-    status = next((status for status in _STATUSES if status == first.strip()), None)
+    status = next((status for status in STATUSES if status == first.strip()), None)
     try:
         if status is None:
-            raise InputError(f"{first.strip()[:40]!r} is none of {', '.join(_STATUSES)}")
+            raise InputError(f"{first.strip()[:40]!r} is none of {', '.join(STATUSES)}")
         if not rest.strip():
             return ResultsFile(status)
         if status != "sat":

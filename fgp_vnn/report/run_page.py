@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
+from fgp_vnn.base.verdict import STATUSES
 from fgp_vnn.base.words import plural
 from fgp_vnn.bench.comparison import (
     SINGLE,
@@ -19,7 +20,7 @@ from fgp_vnn.bench.comparison import (
     tool_folder,
 )
 from fgp_vnn.bench.instances import read_benchmark
-from fgp_vnn.bench.record import RESULTS, Record
+from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.rules import RULES
 from fgp_vnn.bench.score import Disagreement, Runs, all_keys, disagreements
 from fgp_vnn.bench.tables import Key
@@ -95,7 +96,7 @@ def _breakdown(runs: Runs) -> Section:
     bars = list[Bar]()
     for tool, results in runs.items():
         counts = Counter(record.result for record in results.values())
-        bars.append((tool, [(w, counts[w], f"s-{w}") for w in RESULTS if counts[w]]))
+        bars.append((tool, [(w, counts[w], f"s-{w}") for w in STATUSES if counts[w]]))
         bars += decided_bar(f"{tool}: decided by", (r.decided_by for r in results.values()))
     return Section("breakdown", "Verdicts and engines", "breakdown.html", {"bars": bars})
 

@@ -9,9 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from fgp_vnn.base.verdict import STATUSES
 from fgp_vnn.bench.certificates import certificates_of
 from fgp_vnn.bench.comparison import tool_folder
-from fgp_vnn.bench.record import RESULTS, Record
+from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.rules import Rules
 from fgp_vnn.bench.score import (
     SCORE_TITLES,
@@ -126,7 +127,7 @@ def instances_section(results: RunResults, conflicting: set[Key]) -> Section:
         titles += [tool, *([f"{tool} certificate"] if tool in proved else [])]
     keys = all_keys(runs)
     categories = list(dict.fromkeys(key[0] for key in keys))
-    filters = [Filter("result", "Verdict", RESULTS), Filter("category", "Category", categories)]
+    filters = [Filter("result", "Verdict", STATUSES), Filter("category", "Category", categories)]
     rows = []
     for key in keys:
         cells = []

@@ -29,8 +29,7 @@ from fgp_vnn.network.onnx.conditions import CONDITIONAL, write_conditions
 from fgp_vnn.network.onnx.fixed import bind_fixed
 from fgp_vnn.network.onnx.graph import Graph, last_node
 from fgp_vnn.network.onnx.normal_form import normal_form
-from fgp_vnn.network.onnx.precision import check_precision
-from fgp_vnn.network.onnx.read import read_graph
+from fgp_vnn.network.onnx.read import check_precision, read_graph
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses_of
 from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside

@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.program import check_parts, nodes_in
 from fgp_vnn.network.onnx.choice import shape_of
-from fgp_vnn.network.onnx.graph import Array, Graph, attributes, inputs_of, label
+from fgp_vnn.network.onnx.graph import Array, Graph, attributes, inputs_of, label, narrowed
 
 RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -110,6 +110,25 @@ def widened(array: Array, where: str) -> Array:
     if not (result < np.inf).all():
         raise InputError(f"{where} has NaN or infinite values")
     return result
+
+
+def check_precision(graph: Graph) -> None:
+    """Round the constants that the file casts to float32, in place, and refuse others that float32
+    does not hold: maps are made of float32 numbers, whose products are exact in float64."""
+    for name, array in graph.constants.items():
+        single = narrowed(array)
+        if array.dtype.kind != "f" or np.array_equal(single, array):
+            continue
+        for node in graph.nodes:
+            if name in node.input and not _rounds(node):
+                raise UnsupportedError(
+                    f"{label(node)} reads {name!r}, which is in double precision"
+                )
+        graph.constants[name] = single.astype(np.float64)
+
+
+def _rounds(node: NodeProto) -> bool:
+    return node.op_type == "Cast" and attributes(node)["to"] == TensorProto.FLOAT
 
 
 def _inline(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
