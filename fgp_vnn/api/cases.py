@@ -32,10 +32,11 @@ def load_for(
     all_inputs: bool = False,
     watch: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[LoadedNetwork, Property]]:
-    """The network of a file, and the part of the property that it is for: all of it, or, where
-    operands have to be constant that depend on inputs, the cases that fix these inputs alike.
+    """The network of a file, and the part of the property that it is for: most often all of it.
 
-    With `all_inputs`, only a network that is for all inputs is given. A softmax at the end is part
+    Where an operand has to be constant and depends on inputs that the property fixes, there is a
+    network for each choice of their values, and its part are the cases with these values. With
+    `all_inputs`, only a network that is for all inputs is given. A softmax at the end is part
     of it only where the property is about more than the order of the outputs. `watch` is called now
     and then.
     """

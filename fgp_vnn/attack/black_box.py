@@ -31,7 +31,7 @@ class BlackBox(Protocol):
 
     @property
     def bytes_at_a_point(self) -> int:
-        """Bytes of all tensors that one input gives rise to, about."""
+        """Bytes of all tensors that are computed for one input, roughly."""
 
     def values(self, x: Tensor) -> Tensor:
         """The outputs [points, outputs] at x [points, inputs]."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Where much is made that stays, such as the modules of torch or a tree of a million lists, the
-    collector would look through all of it again and again."""
+    """Pause the collector while many objects are made that stay, such as the modules of torch or a
+    tree of a million lists: it would look through all of them again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

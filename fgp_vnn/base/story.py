@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 LOG = logging.getLogger("fgp_vnn")
@@ -67,17 +67,19 @@ class _Listener(logging.Handler):
             self._hear(stage)
 
 
-@contextmanager
-def listening(hear: Callable[[Stage], None] | None) -> Iterator[None]:
+def listening(hear: Callable[[Stage], None] | None) -> AbstractContextManager[None]:
     """Pass every stage reported inside this context to a function; None passes nothing on."""
-    if hear is None:
-        yield
-        return
-    listener, before = _Listener(hear), LOG.level
-    LOG.addHandler(listener)
-    LOG.setLevel(logging.DEBUG)
+    return nullcontext() if hear is None else handled_by(_Listener(hear), logging.DEBUG)
+
+
+@contextmanager
+def handled_by(handler: logging.Handler, level: int) -> Iterator[None]:
+    """Give a handler the messages of at least this level, inside of this context."""
+    before = LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(level)
     try:
         yield
     finally:
-        LOG.removeHandler(listener)
+        LOG.removeHandler(handler)
         LOG.setLevel(before)

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.network_list import named_networks
@@ -19,45 +19,42 @@ POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
 MOST_THREADS = 256
 
 
-def _number(least: float, most: float, wanted: str) -> Callable[[str], float]:
-    """What reads a number within its limits; a fraction such as 8/255 is one."""
+Value = TypeVar("Value", int, float)
 
-    def read(text: str) -> float:
+
+def _within(
+    read: Callable[[str], Value], least: Value, most: Value, wanted: str
+) -> Callable[[str], Value]:
+    """What reads a number and refuses one that is not between two others."""
+
+    def checked(text: str) -> Value:
         try:
-            over, slash, under = text.partition("/")
-            value = float(over) / float(under) if slash else float(text)
-        except (ValueError, ZeroDivisionError):
-            value = math.nan
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
-        return value
+            value = read(text)
+            if least <= value <= most:
+                return value
+        except (ValueError, ZeroDivisionError):  # also digits by the thousand
+            pass
+        raise argparse.ArgumentTypeError(f"{text[:50]!r} is not {wanted}")
 
-    return read
-
-
-def _integer(least: int, most: int, wanted: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:  # also digits by the thousand
-            value = least - 1
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text[:50]!r} is not {wanted}")
-        return value
-
-    return read
+    return checked
 
 
-seconds = _number(POSITIVE, 1e9, "a positive number of seconds, at most 1e9")
-gigabytes = _number(POSITIVE, 1e9, "a positive number of gigabytes, at most 1e9")
-radius = _number(0.0, FINITE, "a number of at least 0")
-positive_number = _number(POSITIVE, FINITE, "a positive number")
-finite = _number(-FINITE, FINITE, "a number")
-seed = _integer(0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
-count = _integer(1, sys.maxsize, "a positive whole number")
-whole = _integer(0, sys.maxsize, "a whole number of at least 0")
-threads = _integer(1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
-jobs = _integer(1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
+def _real(text: str) -> float:
+    """A number, or a fraction such as 8/255."""
+    over, slash, under = text.partition("/")
+    return float(over) / float(under) if slash else float(text)
+
+
+seconds = _within(_real, POSITIVE, 1e9, "a positive number of seconds, at most 1e9")
+gigabytes = _within(_real, POSITIVE, 1e9, "a positive number of gigabytes, at most 1e9")
+radius = _within(_real, 0.0, FINITE, "a number of at least 0")
+positive_number = _within(_real, POSITIVE, FINITE, "a positive number")
+finite = _within(_real, -FINITE, FINITE, "a number")
+seed = _within(int, 0, SEEDS - 1, "a seed: a whole number from 0 to 2^63 - 1")
+count = _within(int, 1, sys.maxsize, "a positive whole number")
+whole = _within(int, 0, sys.maxsize, "a whole number of at least 0")
+threads = _within(int, 1, MOST_THREADS, f"a whole number from 1 to {MOST_THREADS}")
+jobs = _within(int, 1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
 
 
 def written_radius(text: str) -> str:
@@ -215,7 +212,7 @@ def network_path(text: str) -> Path:
 
 
 def check_question(model: Path, prop: Path) -> list[Path]:
-    """Refuse, before torch is loaded, a network or a property that is no file; all of the files."""
+    """Return the files of networks and a property; refuse, before torch is loaded, what is none."""
     networks = [Path(path) for path in (named_networks(str(model)) or {"": str(model)}).values()]
     for path in networks:
         check_readable(path, "network")

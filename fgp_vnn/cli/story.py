@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from fgp_vnn.base.story import LOG, Stage, listening
+from fgp_vnn.base.story import Stage, handled_by, listening
 
 _CLEAR = "\r\x1b[K"
 
@@ -30,14 +30,8 @@ def told(verbose: int) -> Iterator[None]:
     if verbose:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(relativeCreated)7d ms  %(message)s"))
-        before = LOG.level
-        LOG.addHandler(handler)
-        LOG.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
-        try:
+        with handled_by(handler, logging.INFO if verbose == 1 else logging.DEBUG):
             yield
-        finally:
-            LOG.removeHandler(handler)
-            LOG.setLevel(before)
     elif sys.stderr.isatty():
         with listening(_show):
             yield
@@ -46,7 +40,8 @@ def told(verbose: int) -> Iterator[None]:
         yield
 
 
-def _show(stage: Stage) -> None:
+def _show(stage: Stage | str) -> None:
+    """Write over the progress line."""
     with suppress(OSError):
         sys.stderr.write(f"{_CLEAR}{stage}")
         sys.stderr.flush()
@@ -55,6 +50,4 @@ def _show(stage: Stage) -> None:
 def clear() -> None:
     """Erase the progress line, if there is one."""
     if sys.stderr.isatty():
-        with suppress(OSError):
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
+        _show("")

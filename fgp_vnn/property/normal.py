@@ -13,7 +13,7 @@ from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
 from fgp_vnn.property.model import Case, Conjunction
 from fgp_vnn.property.relations import Interval, implied
 
-# What is written out is never too much by itself: these limit what is multiplied out.
+# A file may list any number of alternatives; these limit what comes of multiplying them out.
 MAX_CLAUSES = 50_000
 MAX_STEPS = 10_000_000  # constraints looked at: some ten seconds
 _STEPS_EACH = 10  # for a constraint that is written out, at least

@@ -45,8 +45,8 @@ class Interval(NamedTuple):
 
 
 def shared(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Numbers from 0 on for so many inputs, in their order: one number for those that are equal,
-    given in pairs."""
+    """Number so many inputs from 0 on, in their order; those that a pair says to be equal get the
+    same number."""
     first = list(range(count))
 
     def root(i: int) -> int:

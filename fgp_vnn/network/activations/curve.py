@@ -85,7 +85,7 @@ class Curve(Activation):
     pieces: Sequence[Piece] | Callable[[Tensor, Tensor], Sequence[Piece]]
     range: tuple[float, float] = (-inf, inf)  # of all its values
     domain: tuple[float, float] = (-inf, inf)  # outside of which it has no bounds
-    reads: float = -inf  # its argument is no less, whatever its bounds say
+    reads: float = -inf  # its argument is known to be at least this, whatever its bounds say
     key: tuple[object, ...] = ()  # its parameters, to tell two curves of one name apart
 
     def __eq__(self, other: object) -> bool:

@@ -24,7 +24,7 @@ _SUMS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum"}  # witho
 
 @dataclass(frozen=True)
 class Losses:
-    """Of a program on values of 1, in units of what an operation loses."""
+    """What underflow takes from a program on values of 1, in units of what one operation loses."""
 
     forward: float  # from each result
     backward: float  # from a row that is pulled back, besides |row| times `forward`

@@ -45,9 +45,11 @@ def sample(inputs: int) -> Floats:
 def exercise(
     run: Callable[[Floats], list[Floats]], hidden: Sequence[int], x: Floats, how: Loading
 ) -> tuple[Floats, list[Floats]]:
-    """Points [points, inputs] that begin with x, and what `run` gives at them, [points, entries]
-    each: more are added until enough entries of each of the `hidden` results, which ReLUs read,
-    have been on both sides of 0."""
+    """The points x [points, inputs] and more, and what `run` gives at them, [points, entries] each.
+
+    Points are added until enough entries of each of the `hidden` results, which ReLUs read, have
+    been on both sides of 0.
+    """
     values, random = run(x), np.random.default_rng(1)
     for turn in range(how.turns):
         if all(_on_both_sides(values[k]) >= how.both for k in hidden):
@@ -64,8 +66,8 @@ def _on_both_sides(z: Floats) -> float:
 
 
 def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
-    """Two points: one with coordinates of two of x, such as the corners of a box that is asked
-    about, and one of this size."""
+    """Two points: one whose coordinates come from two points of x, such as corners of a box that is
+    asked about, and a random one of this size."""
     first, second = x[random.integers(len(x), size=2)]
     mixed = np.where(random.random(x.shape[1]) < 0.5, first, second)
     return np.stack([mixed, size * random.normal(size=x.shape[1])]).astype(np.float32)

@@ -54,8 +54,10 @@ class _Known(NamedTuple):
 
 
 def bind_fixed(graph: Graph, fixed: Array) -> dict[int, float]:
-    """Replace operands that have to be constant, in place, where these values [inputs] of inputs,
-    NaN for one that moves, say what they are; returns the inputs that were used, with their values.
+    """Replace operands that have to be constant by what they are for fixed inputs, in place.
+
+    `fixed` [inputs] are the values of these inputs, NaN for an input that moves. Returns the inputs
+    that were used, with their values.
     """
     if fixed.size != prod(graph.input_shape):
         return {}

@@ -42,7 +42,7 @@ class Opaque:
     output_shape: tuple[int, ...]
     module: nn.Module | None  # from one input of this shape to the outputs; None: no gradients
     softmax: str | None  # the operator at the end that `module` leaves out
-    entries: int  # of all tensors that one input gives rise to, about
+    entries: int  # of all tensors that are computed for one input, roughly
 
     @property
     def inputs(self) -> int:
@@ -61,7 +61,7 @@ class Opaque:
 
     @property
     def bytes_at_a_point(self) -> int:
-        """Bytes of all tensors that one input gives rise to, about."""
+        """Bytes of all tensors that are computed for one input, roughly."""
         return 4 * self.entries
 
     def with_softmax(self) -> Opaque:

@@ -1,5 +1,7 @@
-"""Functions of one variable in pieces of lines, in exact fractions, also where a piece begins: the
-value there may be that of the line before it, of its own, or neither.
+"""Piecewise-linear functions of one variable, in exact fractions.
+
+Where a piece begins, the function's value may be that of the line before, of its own line, or
+neither.
 """
 
 from __future__ import annotations
@@ -97,8 +99,11 @@ def _combined(
     make: Callable[[Fraction, Sequence[Piece]], Piece],
     places: Collection[Fraction] = (),
 ) -> Function:
-    """What `make` makes of the functions' lines between neighbouring places, given one in between,
-    and of their values at each place, as lines that are flat."""
+    """The function that `make` makes of others.
+
+    Between neighbouring places it is given a place in between and the functions' lines there, and
+    at each place the functions' values, as lines that are flat.
+    """
     starts = {p.start for function in functions for p in function if p.start is not None}
     order = sorted({*starts, *places})
     result: Function = []

@@ -38,7 +38,7 @@ def recurrent(w: Writer) -> str:
 
 
 def _check(w: Writer) -> None:
-    """Refuse what is written out in no other way than the usual one."""
+    """Refuse the forms of these operators that are not written out here."""
     functions = [name.decode() for name in w.given.get("activations", [])]
     ways = 2 if w.given.get("direction") == b"bidirectional" else 1
     usual = functions in ([], ways * _USUAL[w.node.op_type])

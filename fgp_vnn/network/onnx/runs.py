@@ -30,8 +30,8 @@ class Arguments:
 def arguments_of(module: nn.Module, x: Any) -> Arguments:
     """The arguments for one input; `x` may be a batch of them, along the first axis.
 
-    A batch is what works as one of two inputs as well. So an image is not taken for a batch of
-    rows, and a convolution is not run without a batch.
+    The first axis is that of a batch if the module also takes two inputs along it, and gives two
+    results. So an image is not taken for a batch of rows, and a convolution gets a batch.
     """
     keywords = tuple(x) if isinstance(x, Mapping) else ()
     given = list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, tuple) else [x]
@@ -63,7 +63,7 @@ class _FailedError(InputError):
 def _outputs(
     module: nn.Module, keywords: tuple[str, ...], values: list[Tensor], *, doubled: bool
 ) -> tuple[str, ...]:
-    """The names of what the module gives; none if it does not take two inputs at once."""
+    """The names of the module's outputs; none if it is to take two inputs at once and cannot."""
     found = flat(_tried(module, keywords, values))
     if not found:
         raise _FailedError("it gives no tensor", 0)
