@@ -32,19 +32,13 @@ def _square_size(z: Tensor) -> Tensor:
     return (1 + z.abs()) ** 2
 
 
-def _bump(
-    value: Function,
-    slope: Function,
-    ends: tuple[float, float],
-    count: float,
-    sizes: tuple[Function, Function] = (_size, _size),
-) -> Sequence[Piece]:
+def _bump(value: Function, slope: Function, ends: tuple[float, float]) -> Sequence[Piece]:
     """Concave, convex between two inflection points that are known to the last digit, concave."""
     left, right = ends
     blur = 4 * EPS * max(-left, right)
 
     def piece(curvature: float, start: float, end: float) -> Piece:
-        return Piece(curvature, value, slope, count, *sizes, start, end, blur)
+        return Piece(curvature, value, slope, 24, _size, _size, start, end, blur)
 
     return piece(-1, -inf, left), piece(1, left, right), piece(-1, right, inf)
 
@@ -60,7 +54,7 @@ def _silu_slope(z: Tensor) -> Tensor:
 
 _SILU_END = 2.3993572805154677
 SILU = Curve(
-    "SiLU", _silu, _silu_slope, _bump(_silu, _silu_slope, (-_SILU_END, _SILU_END), 24),
+    "SiLU", _silu, _silu_slope, _bump(_silu, _silu_slope, (-_SILU_END, _SILU_END)),
     (-0.27847, inf),
 )  # fmt: skip
 
@@ -76,7 +70,7 @@ def gelu(unit: float) -> Curve:
         x = z / unit
         return 0.5 * (1 + torch.erf(x)) + z * (factor * torch.exp(-x * x))
 
-    pieces = _bump(value, slope, (-unit, unit), 24)
+    pieces = _bump(value, slope, (-unit, unit))
     return Curve("Gelu", value, slope, pieces, (-0.1202 * unit, inf), key=(unit,))
 
 

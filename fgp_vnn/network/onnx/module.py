@@ -48,10 +48,11 @@ def load_module(
     return replace(loaded, note=note)
 
 
-def export_module(module: nn.Module, x: Any | None = None) -> bytes:
-    """The ONNX file of a module in evaluation mode, in float32, for inputs in the shape of x."""
+def export_module(module: nn.Module) -> bytes:
+    """The ONNX file of a module whose first layer tells the shape of an input, in evaluation mode
+    and in float32."""
     ready, _ = _ready(module)
-    arguments = arguments_of(ready, x if x is not None else _guess(ready))
+    arguments = arguments_of(ready, _guess(ready))
     exported = export(ready, arguments)
     _compare(ready, arguments, exported)
     return exported.content
