@@ -14,10 +14,12 @@ import torch
 
 from fgp_vnn.api.arrays import real_array
 from fgp_vnn.api.models import Model, load_model
+from fgp_vnn.api.written import note_of, onnx_of
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.robustness import Floats
 from fgp_vnn.network import LoadedNetwork, Network, Runtime, load_network
 from fgp_vnn.network.model import Combination
+from fgp_vnn.network.onnx.normalise import Normalised, normalised
 from fgp_vnn.network.onnx.opaque import Opaque
 from fgp_vnn.property.conditions import Space
 from fgp_vnn.transform.increasing import without_end
@@ -88,15 +90,9 @@ def _load(model: Model, x: Any) -> LoadedNetwork:
 def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
     """The model that takes pixels and gives (pixel - mean) / std to the one that is given."""
     values = real_array(mean, "mean"), real_array(std, "std")
-    if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
-        from fgp_vnn.network.onnx.normalise import load_normalised
-
-        return load_normalised(model, *values)
     if isinstance(model, torch.nn.Module):
-        from fgp_vnn.network.onnx.normalise import Normalised
-
         return _load(Normalised(model, *values), x)
-    raise InputError("mean and std need the network's file, ONNX in memory or a torch module")
+    return replace(load_network(normalised(onnx_of(model), *values)), note=note_of(model))
 
 
 class _FloatProgram(Runtime):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,28 +11,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.model_file import read_model
 from fgp_vnn.network.onnx.edits import Edit
 from fgp_vnn.network.onnx.graph import inputs_of
-from fgp_vnn.network.onnx.load import LoadedNetwork, load_network, parse
 
 Array = NDArray[Any]
 Values = TypeVar("Values", Array, Tensor)
 
 
-def load_normalised(
-    source: str | Path | bytes | onnx.ModelProto, mean: Array, std: Array
-) -> LoadedNetwork:
-    """The network of a file or of ONNX in memory, given (x - mean) / std; numbers, or one for each
-    channel."""
-    if isinstance(source, onnx.ModelProto):
-        return load_network(normalised(source, mean, std))
-    data = source if isinstance(source, bytes) else read_model(Path(source))
-    return load_network(normalised(parse(data), mean, std))
-
-
 def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelProto:
-    """The model with a subtraction and a division in front of it, both in float32."""
+    """The model given (x - mean) / std, by a subtraction and a division in float32 in front of it;
+    numbers, or one for each channel."""
     check_normalisation(mean, std)
     result = onnx.ModelProto()
     result.CopyFrom(model)
