@@ -21,7 +21,7 @@ from fgp_vnn.bench.journal import CERTIFICATES
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.run import Plan, Summary, default_memory
 from fgp_vnn.bench.run import run as run_plan
-from fgp_vnn.bench.tables import read_truth
+from fgp_vnn.bench.tables import Truth, read_truth
 from fgp_vnn.budget.budget import GIGABYTE
 from fgp_vnn.cli.arguments import (
     add_cluster,
@@ -92,17 +92,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return 0 if all is well, 1 if a verdict contradicts a known answer, 2 for a bad folder."""
     settings = _settings(args)
-    benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
-    if report_problems(benchmark, keep_going=args.keep_going):
+    chosen = choose(args)
+    if chosen is None:
         return 2
-    instances = selected(benchmark, args)
+    instances, truth = chosen
     if args.dry_run:
         for instance in instances:
             print(f"{instance} {instance.timeout:g}")
         return 0
     plan = Plan(
         instances=instances,
-        truth=read_truth(benchmark.folders, args.expect),
+        truth=truth,
         out=args.out or default_out(args.benchmark),
         settings={
             "benchmark": str(args.benchmark.resolve()),
@@ -195,7 +195,20 @@ def _folder(path: Path) -> Path:
     return path
 
 
-def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
+def choose(args: argparse.Namespace) -> tuple[tuple[Instance, ...], Truth] | None:
+    """Return the instances that --filter, --limit and --shuffle choose, and the known answers; None
+    if problems of the benchmark, which are printed, are a reason to stop."""
+    benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
+    if _report_problems(benchmark, keep_going=args.keep_going):
+        return None
+    how = {"pattern": args.filter, "limit": args.limit, "shuffle": args.shuffle}
+    instances = select(benchmark.instances, **how)
+    if not instances:
+        raise InputError(f"{args.benchmark}: no instance matches --filter {args.filter!r}")
+    return instances, read_truth(benchmark.folders, args.expect)
+
+
+def _report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
     """Print all problems of a benchmark; return True if they are a reason to stop."""
     if not benchmark.problems:
         return False
@@ -208,16 +221,6 @@ def report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
         left = len(benchmark.instances)
         print(f"nothing was run; --keep-going runs the other {left} instances", file=sys.stderr)
     return not (keep_going and benchmark.instances)
-
-
-def selected(benchmark: Benchmark, args: argparse.Namespace) -> tuple[Instance, ...]:
-    """Return the instances that --filter, --limit and --shuffle choose."""
-    instances = select(
-        benchmark.instances, pattern=args.filter, limit=args.limit, shuffle=args.shuffle
-    )
-    if not instances:
-        raise InputError(f"{args.benchmark}: no instance matches --filter {args.filter!r}")
-    return instances
 
 
 def default_out(benchmark: Path) -> Path:

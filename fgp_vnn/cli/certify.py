@@ -22,7 +22,7 @@ from fgp_vnn.cli.arguments import (
     search_settings,
 )
 from fgp_vnn.cli.interrupt import leave_on_interrupt
-from fgp_vnn.cli.point_pages import about_points, add_report, check_report
+from fgp_vnn.cli.point_pages import about_points, add_report, check_drawn
 from fgp_vnn.cli.point_runs import (
     Point,
     PointRun,
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Certify every point and print the summary; the exit code."""
     check_point_arguments(args)
-    check_report(args.report)
+    check_drawn("report", args.report)
     settings = _settings(args)
     with leave_on_interrupt():
         run = PointRun.of(args, settings, args.epsilon)

@@ -12,21 +12,15 @@ from rich.text import Text
 
 from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import write_bytes
-from fgp_vnn.bench.instances import Instance, read_benchmark
+from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.score import disagreements, known_answers, scores, within
-from fgp_vnn.bench.tables import Truth, read_truth
+from fgp_vnn.bench.tables import Truth
 from fgp_vnn.bench.timing import Timing, speed
 from fgp_vnn.bench.tools import Tool
 from fgp_vnn.cli.arguments import add_rules, whole
-from fgp_vnn.cli.bench import (
-    add_selection,
-    default_out,
-    report_problems,
-    selected,
-    stop_on_termination,
-)
+from fgp_vnn.cli.bench import add_selection, choose, default_out, stop_on_termination
 from fgp_vnn.cli.output import complain
 from fgp_vnn.cli.score_lines import disagreement_line, score_csv, score_lines
 
@@ -72,11 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return 0 if all agrees with what is known, 1 if a verdict is wrong, 2 for bad input."""
     sources = _sources(args)
-    benchmark = read_benchmark(args.benchmark, timeout=args.timeout)
-    if report_problems(benchmark, keep_going=args.keep_going):
+    chosen = choose(args)
+    if chosen is None:
         return 2
-    instances = selected(benchmark, args)
-    truth = read_truth(benchmark.folders, args.expect)
+    instances, truth = chosen
     args.out = args.out or default_out(args.benchmark)
     args.out.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
     stop_on_termination()

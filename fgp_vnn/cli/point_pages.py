@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from fgp_vnn.report.pictures import Picture
     from fgp_vnn.report.point_page import AboutPoints
 
-PAGES = (".html", ".htm")
+# The suffixes of what is drawn, and how a message calls it, by option.
+DRAWN = {
+    "report": ((".html", ".htm"), "a page is"),
+    "plot": ((".png", ".svg", ".pdf"), "pictures are"),
+}
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +30,14 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, help="everything on one HTML page (default: none)")
 
 
-def check_report(path: Path | None) -> None:
-    """Refuse a page that could not be written, before the work."""
+def check_drawn(option: str, path: Path | None) -> None:
+    """Refuse a page or a picture that could not be written, before the work."""
     if path is None:
         return
-    if path.suffix not in PAGES:
-        raise InputError(f"--report is {path}; a page is written as {', '.join(PAGES)}")
-    check_writable(path, "report")
+    suffixes, what = DRAWN[option]
+    if path.suffix not in suffixes:
+        raise InputError(f"--{option} is {path}; {what} written as {', '.join(suffixes)}")
+    check_writable(path, option)
     from fgp_vnn.report.libraries import check_libraries
 
     check_libraries()

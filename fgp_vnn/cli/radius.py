@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgp_vnn.base.errors import InputError
-from fgp_vnn.base.files import check_writable, write_bytes, writing
+from fgp_vnn.base.files import write_bytes, writing
 from fgp_vnn.cli.arguments import add_device, add_limits, positive_number
 from fgp_vnn.cli.interrupt import leave_on_interrupt
-from fgp_vnn.cli.point_pages import about_points, add_report, check_report
+from fgp_vnn.cli.point_pages import DRAWN, about_points, add_report, check_drawn
 from fgp_vnn.cli.point_runs import (
     Point,
     PointRun,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fgp_vnn.base.radius import Radius
 
 EXACT = 1e-6  # the relative gap of an exact answer
-PLOTS = (".png", ".svg", ".pdf")
 RESULT = ("point", "y", "label", "lower", "upper", "tight", "ended", "engine", "seconds", "reason")
 # The same in every row: a run with other values cannot resume from the table.
 RUN = ("network", "data", "norm", "max", "gap", "asked_engine", "clip", "timeout", "seed")
@@ -58,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--plot",
         type=Path,
-        help=f"histogram and certified accuracy, {' '.join(PLOTS)} (default: none)",
+        help=f"histogram and certified accuracy, {' '.join(DRAWN['plot'][0])} (default: none)",
     )
     add_report(parser)
 
@@ -95,14 +94,8 @@ def check_arguments(args: argparse.Namespace) -> None:
         args.gap = None if args.exact else GAP
     elif not args.gap < 1:
         raise InputError(f"--gap is {args.gap}; it must lie between 0 and 1")
-    if args.plot is not None and args.plot.suffix not in PLOTS:
-        raise InputError(f"--plot is {args.plot}; pictures are written as {', '.join(PLOTS)}")
-    check_report(args.report)
-    if args.plot is not None:
-        check_writable(args.plot, "picture")
-        from fgp_vnn.report.libraries import check_libraries
-
-        check_libraries()
+    check_drawn("plot", args.plot)
+    check_drawn("report", args.report)
 
 
 def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
