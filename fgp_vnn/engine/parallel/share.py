@@ -26,14 +26,18 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
     """
     numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
     watched = _watched(search, forecast, numbers.tell)
+    shared = problem.staff is not None or (problem.jobs > 1 and can_fork())
 
     def enough() -> bool:
         return watched() or forecast.left().bounds > numbers.worse * near
 
     with problem.timed("search"):
         with ExitStack() as stack:
-            crew = _hired(problem, search, enough, stack)
+            crew = None
             while True:
+                if shared and crew is None:
+                    search.run(_until_ripe(search, numbers, enough))
+                    crew = _hired(problem, search, stack)
                 if crew is not None:
                     crew.work(lambda: search.found is not None or enough())
                 search.run(enough)
@@ -41,7 +45,6 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
                 if not _goes_on(problem, search, left, near):
                     break
                 near = left.bounds
-                crew = crew or _hired(problem, search, enough, stack)
             if crew is not None and search.found is None:
                 crew.gather(numbers.turn)
         outcome = search.outcome()
@@ -52,18 +55,12 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
     return outcome
 
 
-def _hired(
-    problem: Problem, search: Divisible, enough: Callable[[], bool], stack: ExitStack
-) -> Crew | None:
+def _hired(problem: Problem, search: Divisible, stack: ExitStack) -> Crew | None:
     """Processes for a search that has not ended before they pay."""
-    numbers, staff = problem.strategy.crew, problem.staff
-    if staff is None and (problem.jobs < 2 or not can_fork()):
-        return None
-    search.run(_until_ripe(search, numbers, enough))
     if len(search.frontier) < 2 or search.found is not None or search.enough():
         return None
     try:
-        crew = Crew([search], problem.jobs, problem.budget, numbers, staff)
+        crew = Crew([search], problem.jobs, problem.budget, problem.strategy.crew, problem.staff)
         return stack.enter_context(crew)
     except OSError as error:
         LOG.warning("no more processes: %s", error)
