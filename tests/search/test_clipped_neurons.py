@@ -62,7 +62,7 @@ def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[BoundedBundl
 
 def clipping(setting: Setting, most: int) -> Clipping:
     """So many neurons of each bundle."""
-    return Clipping.of(setting, Neurons(clipped=most, fill=0))
+    return Clipping.of(setting, Neurons(clipped=most, costly=1.0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,7 +128,7 @@ def decide(setting: Setting, **numbers: float) -> Decide:
     """A goal whose bundles are all worth clipping."""
     setting = replace(setting, ascent=replace(setting.ascent, looks=True))
     effort = leaf_effort(Strategy().projections, False)
-    chosen = Clipping.of(setting, replace(Neurons(fill=0, again=torch.inf, near=1e9), **numbers))  # type: ignore[arg-type]
+    chosen = Clipping.of(setting, replace(Neurons(again=torch.inf, near=1e9), **numbers))  # type: ignore[arg-type]
     return Decide(setting, lambda points: None, effort, Slopes().regions, chosen)
 
 
@@ -138,15 +138,19 @@ def visited(goal: Decide, bundles: Bundles) -> Visited:
     return goal.visit(Batch(bundles, level, torch.ones_like(level), goal.first(count)))
 
 
-def test_where_bundles_are_few_more_neurons_of_each_are_bounded() -> None:
-    changed = [0, 0]
+def test_neurons_are_bounded_until_they_make_up_a_part_of_the_cost() -> None:
+    """Of several parts and limits: as many as any of the bundles needs, and no more."""
+    counted = {0.3: 0, 0.8: 0, 1.0: 0}
     for seed in range(4):
         _, setting, bundles = example("linf", seed, 0.6)
-        for which, fill in enumerate((0, 12 * len(bundles.signs))):
-            found = visited(decide(setting, clipped=1, fill=fill), bundles)
+        for part in counted:
+            found = visited(decide(setting, clipped=1000, costly=part), bundles)
             before = torch.cat(found.bounded.bounds.upper, -1)
-            changed[which] += int((found.held["upper"] < before - 1e-6).sum())
-    assert changed[1] > 1.2 * changed[0] > 0
+            counted[part] += int((found.held["upper"] < before - 1e-6).sum())
+            few = visited(decide(setting, clipped=1, costly=part), bundles)
+            changed = (few.held["upper"] < torch.cat(few.bounded.bounds.upper, -1) - 1e-6).sum(-1)
+            assert int(changed.amax()) <= len(setting.widths) - 1  # one of each layer but the first
+    assert 0 < 1.2 * counted[0.3] < counted[0.8] and 1.1 * counted[0.8] < counted[1.0]
 
 
 def test_a_bundle_is_bounded_once_more_where_that_promises_enough() -> None:
