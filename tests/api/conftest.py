@@ -16,8 +16,9 @@ def operators_listed_once() -> Iterator[None]:
             from torch.onnx._internal.exporter import _registration, _schemas
 
             listed, read = "get_torchlib_ops", "op_signature_from_function"
-            for module, name in ((_registration.onnxscript_apis, listed), (_schemas, read)):
+            apis = vars(_registration)["onnxscript_apis"]
+            for module, name in ((apis, listed), (_schemas, read)):
                 patch.setattr(module, name, cache(getattr(module, name)))
-        except (ImportError, AttributeError):
+        except (ImportError, AttributeError, KeyError):
             pass  # another torch, which takes its time
         yield
