@@ -16,7 +16,7 @@ from hypothesis import settings
 from tests.helpers.places import ROOT, SHARED_DATA, TESTS
 
 # No test depends on how fast the machine is, and a failure is there again on the next run.
-settings.register_profile("suite", deadline=None, max_examples=24, derandomize=True)
+settings.register_profile("suite", deadline=None, max_examples=18, derandomize=True)
 settings.load_profile("suite")
 
 

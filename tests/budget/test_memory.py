@@ -54,7 +54,7 @@ def peaks() -> dict[str, list[int]]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "MALLOC_MMAP_THRESHOLD_": str(1 << 17),  # what is freed goes back to the system at once
+        "MALLOC_MMAP_THRESHOLD_": str(1 << 19),  # what is freed goes back to the system at once
     }
     done = subprocess.run(
         [sys.executable, "-m", "tests.budget.memory_peaks"],

@@ -36,7 +36,7 @@ def nobody(points: object) -> None:
     """Confirms nothing."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def nodes() -> Iterator[Any]:
     """A cluster of two nodes with a core each, on this machine."""
     pytest.importorskip("ray", reason="needs pip install 'fgp-vnn[cluster]'")
@@ -83,7 +83,16 @@ def share(
 
 
 @pytest.mark.slow
-def test_actors_prove_what_one_process_does_and_all_of_it(nodes: Any) -> None:
+def test_actors_prove_all_of_it_judge_nothing_and_a_lost_node_costs_only_its_parts(
+    nodes: Any,
+) -> None:
+    """One test of all that needs the cluster, so that no two processes start one each."""
+    prove_what_one_process_does()
+    have_a_counterexample_judged_here()
+    lose_a_node(nodes)
+
+
+def prove_what_one_process_does() -> None:
     search = by_inputs(nearly(0.05, 6), lambda points: None, Budget.of(LIMIT, None))
     working = share(search)
     assert search.outcome().status == "unsat"
@@ -91,8 +100,7 @@ def test_actors_prove_what_one_process_does_and_all_of_it(nodes: Any) -> None:
     assert search.handed_out == 0 and search.closed == pytest.approx(1)
 
 
-@pytest.mark.slow
-def test_a_counterexample_of_an_actor_is_judged_here(nodes: Any) -> None:
+def have_a_counterexample_judged_here() -> None:
     query = nearly(-0.02)
     exact, refusals = exact_confirm(query), iter(range(3))
     search = by_inputs(
@@ -104,8 +112,7 @@ def test_a_counterexample_of_an_actor_is_judged_here(nodes: Any) -> None:
     assert search.outcome().status == "sat"
 
 
-@pytest.mark.slow
-def test_a_lost_node_costs_only_its_parts(nodes: Any) -> None:
+def lose_a_node(nodes: Any) -> None:
     """The second node is taken away while it works; the search ends on the first one."""
     search = by_neurons(nearly(0.05, 6), lambda points: None, Budget.of(LIMIT, None))
     other, lost = nodes.list_all_nodes()[-1], list[float]()

@@ -30,6 +30,7 @@ VARIANTS = 6  # every engine gets one of every second case
 # are multiplied, the second how all else is computed, and neither sees the other. The best that the
 # processor has is what all other tests run with.
 MACHINES = [("COMPATIBLE", "", 2), ("AVX2", "default", 1)]
+PARTS = 3  # of the cases: each machine decides one, and the last is decided by other tests
 SWITCHES = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "OMP_NUM_THREADS")
 
 
@@ -52,21 +53,21 @@ def exact_radii() -> str:
     "number", range(len(MACHINES)), ids=lambda n: "-".join(map(str, MACHINES[n]))
 )
 def test_every_machine_decides_alike(number: int) -> None:
-    """Each case is decided by one of them."""
+    """Each decides another part of the cases."""
     switches = dict(zip(SWITCHES, map(str, MACHINES[number]), strict=True))
     environment = {k: v for k, v in os.environ.items() if k not in SWITCHES}
     environment |= {name: value for name, value in switches.items() if value}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     command = [sys.executable, "-m", "tests.engine.decisions"]
     run = subprocess.run(
-        [*command, exact_radii(), str(number), str(len(MACHINES))],
+        [*command, exact_radii(), str(number), str(PARTS)],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
     said = json.loads(run.stdout)
-    assert said == {name: expected(name) for name in said} and len(said) > 18
+    assert said == {name: expected(name) for name in said} and len(said) > 12
 
 
 def shaken(query: Query, seed: int) -> Query:

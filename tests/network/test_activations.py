@@ -29,7 +29,7 @@ NAMES = sorted(curves())
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_lines_hold_in_high_precision(name: str, dtype: torch.dtype) -> None:
-    lower, upper = intervals(name, 2000, 7)  # many more in scripts/evaluation/activation_lines.py
+    lower, upper = intervals(name, 1200, 7)  # many more in scripts/evaluation/activation_lines.py
     bad, undecided = violations(curves()[name], name, lower.to(dtype), upper.to(dtype))
     assert not bad
     assert undecided < 20 or np.finfo(np.longdouble).eps == np.finfo(np.float64).eps

@@ -40,7 +40,7 @@ SECOND = {
 def test_ranges_hold_in_high_precision(curve: object, width: float) -> None:
     bend = bend_of(curve)  # type: ignore[arg-type]
     assert bend is not None
-    random, count = generator(1), 300
+    random, count = generator(1), 200
     lower = 8 * torch.rand(count, generator=random, dtype=torch.float64) - 4
     lower[::10] = 40 * lower[::10]
     upper = lower + width * torch.rand(count, generator=random, dtype=torch.float64)

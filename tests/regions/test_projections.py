@@ -142,7 +142,7 @@ def test_multipliers_that_overflow_are_no_distance(
 
 
 @pytest.mark.parametrize("norm", ["linf", "l1"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_nearest_point_in_other_norms_is_never_nearer_than_it_is(norm: str, seed: int) -> None:
     spaces = _random_spaces(seed)
     zero = torch.zeros(4, dtype=torch.float64)

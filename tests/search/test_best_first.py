@@ -89,7 +89,7 @@ def test_closed_and_waiting_bundles_cover_the_domain_at_any_time(batch: int, ste
     assert (search.closed == pytest.approx(1)) == (not len(search.frontier))
 
 
-@pytest.mark.parametrize(("batch", "steps"), [(1, 4), (6, 1), (6, 1000), (256, 1), (256, 1000)])
+@pytest.mark.parametrize(("batch", "steps"), [(1, 4), (6, 1), (32, 1000), (256, 1), (256, 1000)])
 def test_bundles_that_are_bounded_once_more_beside_halves_are_not_lost(
     batch: int, steps: int
 ) -> None:

@@ -60,7 +60,7 @@ def test_no_box_with_a_counterexample_is_decided_and_most_others_are(
     shape: tuple[int, ...],
 ) -> None:
     decided, free = 0, 0
-    for seed in range(8 if len(shape) > 1 else 5):
+    for seed in range(8 if len(shape) > 1 else 3):
         query = _query(seed, lift=-0.3, shape=shape)
         lower, upper = _parts(24, seed)
         turns = BoxNeurons(query, lambda points: None, UNLIMITED, Strategy(), 16.0)

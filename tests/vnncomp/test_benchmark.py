@@ -205,7 +205,13 @@ def test_the_oracle_finds_the_maximum_of_a_tiny_network(seed: int, tmp_path: Pat
     network, query = tmp_path / "tiny.onnx", tmp_path / "tiny.vnnlib"
     _write_network(network, layers)
     chain, steps = read_chain(network), np.linspace(-1, 1, 201)
-    best = max(float(chain.pre_activations(np.array([a, b]))[-1][0]) for a in steps for b in steps)
+    grid = np.stack(np.meshgrid(steps, steps), -1).reshape(-1, 2)
+    y = grid
+    for weight, bias in layers:
+        y = (grid if y is grid else np.maximum(y, 0)) @ weight.T + bias
+    at = int(y.argmax())
+    best = float(chain.pre_activations(grid[at])[-1][0])
+    assert best == pytest.approx(float(y[at, 0]), abs=1e-4)
     lipschitz = math.prod(float(np.abs(weight).sum(1).max()) for weight, _ in chain.layers)
     _write_query(query, threshold=best - 1e-3)
     assert decide(network, query) == "sat"
