@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial, reduce
 from math import prod
 from typing import Any
@@ -17,9 +17,12 @@ from torch.fx import GraphModule
 
 from fgp_vnn.base.rounding import rounded_down
 from fgp_vnn.network.maps.batched import Batched, NoRuleError
+from fgp_vnn.network.maps.kinds import kinds, mark_again
 from fgp_vnn.network.maps.losses import Losses
 from fgp_vnn.network.maps.patches import PatchMap
 from fgp_vnn.network.model import AffineMap, Combination, Lost
+
+_MARKS = "marks"  # of the modules, in a pickled map
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +142,16 @@ class Operator(AffineMap):
             return self._apply(self.module, *points), points
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the trace, which no other process can read."""
-        return {name: value for name, value in self.__dict__.items() if name != "_traced"}
+        """The fields alone: elsewhere a graph is traced anew, and what was remembered of it here
+        would name other nodes."""
+        state = {part.name: getattr(self, part.name) for part in fields(self)}
+        return state | {_MARKS: [kinds(module) for module in (self.module, self.absolute)]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        marks = state.pop(_MARKS)
+        self.__dict__.update(state)
+        for module, found in zip((self.module, self.absolute), marks, strict=True):
+            mark_again(module, found)
 
     def select(self, outputs: Tensor) -> Combination:
         eye = torch.eye(self.outputs, dtype=self.bias.dtype, device=self.bias.device)
