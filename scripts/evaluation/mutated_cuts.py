@@ -96,6 +96,12 @@ CUTS: tuple[Change, ...] = (
         "(value + moved.sum(-1) - gone).to(single)",
     ),
     (
+        "neurons bounded over caps whatever they cost",
+        _CLIPPED_NEURONS,
+        "< part * losses.sum(-1, keepdim=True)",
+        "< 1e9 * losses.sum(-1, keepdim=True)",
+    ),
+    (
         "bounds of bundles in float32 that are not rounded outwards",
         _CLIPPED_NEURONS,
         "tuple(rounded_down(side, dtype) for side in bounds.lower)",

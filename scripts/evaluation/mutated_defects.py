@@ -44,9 +44,22 @@ _UNREAD = tested(
     "transform/test_inputs::an_input_whose_weight_was_rounded_to_0_counts_as_read",
     "transform/test_inputs::a_network_without_unread_inputs_computes_the_same",
 )
+_SENT = tested("network/maps/operator.py", "network/test_moved_operators")
 _PAIRS = tested("transform/opposites.py", "base/test_rounding_pairs")
 
 DEFECTS: tuple[Change, ...] = (
+    (
+        "an operator that is sent with what was remembered of its graph",
+        _SENT,
+        "{part.name: getattr(self, part.name) for part in fields(self)}",
+        "dict(self.__dict__)",
+    ),
+    (
+        "an operator that is sent without the kinds of its modules",
+        _SENT,
+        "mark_again(module, found)",
+        "mark_again(module, {})",
+    ),
     (
         "unread inputs: a weight that was rounded to 0 counts as not read",
         _UNREAD,
