@@ -17,10 +17,11 @@ from fgp_vnn.api.models import Model, load_model
 from fgp_vnn.api.written import note_of, onnx_of
 from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.base.robustness import Floats
-from fgp_vnn.network import LoadedNetwork, Network, Runtime, load_network
+from fgp_vnn.network import LoadedNetwork, Network, load_network
 from fgp_vnn.network.model import Combination
 from fgp_vnn.network.onnx.normalise import Normalised, normalised
 from fgp_vnn.network.onnx.opaque import Opaque
+from fgp_vnn.network.onnx.runtime import Program
 from fgp_vnn.property.conditions import Space
 from fgp_vnn.transform.increasing import without_end
 
@@ -95,7 +96,7 @@ def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
     return replace(load_network(normalised(onnx_of(model), *values)), note=note_of(model))
 
 
-class _FloatProgram(Runtime):
+class _FloatProgram(Program):
     """The network itself in float32, to confirm points where there is no other program."""
 
     def __init__(self, network: Network) -> None:
@@ -107,10 +108,10 @@ class _FloatProgram(Runtime):
         return result
 
 
-class _WithThreshold(Runtime):
+class _WithThreshold(Program):
     """A program with the threshold in front of its one output."""
 
-    def __init__(self, inner: Runtime, threshold: float) -> None:
+    def __init__(self, inner: Program, threshold: float) -> None:
         self._inner, self._first = inner, np.full(1, threshold, dtype=np.float32)
 
     def run(self, x: Floats) -> Floats:

@@ -31,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--benchmark",
         type=Path,
-        default=BENCHMARK,
-        help="another folder with a ground_truth.csv (the bundled one)",
+        help="another folder with a ground_truth.csv (default: the bundled one)",
     )
     add(
         "--files",
@@ -46,9 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return 0, or 1 if a verdict contradicts the ground truth."""
     if args.files is not None:
+        if args.benchmark is not None:
+            raise InputError("--files writes the bundled examples: leave out --benchmark")
         print(f"{args.files}: {', '.join(write_examples(args.files, BENCHMARK))}")
         return 0
-    folder: Path = args.benchmark
+    folder: Path = args.benchmark or BENCHMARK
     waiting = read_instances(folder)
     console = Terminal()
     started = time.monotonic()

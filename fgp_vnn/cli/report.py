@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.cli.arguments import add_rules
 
 EXAMPLE = "fgp-vnn report runs/mnist_fc --open"
@@ -22,6 +23,10 @@ def run(args: argparse.Namespace) -> int:
     """Write the page and print its path; return 0."""
     from fgp_vnn.report.run_page import write_report
 
+    if args.folder.is_file():
+        raise InputError(
+            f"{args.folder}: a file; give the folder that bench or compare has written"
+        )
     page = write_report(args.folder, ours=args.ours, year=args.rules)
     print(page)
     if args.open:

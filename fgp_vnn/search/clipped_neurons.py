@@ -64,11 +64,11 @@ def clip_neurons(
     bounds, caps = outwards(before, clipping.network), _caps(setting, clipping.domain, bounded, at)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
-    # A device that is not asked bounds as many of each layer.
+    # On a device that is not asked which neurons these are, every layer gets the same number.
     each = max(1, most // (len(losses) - 1))
     counts: list[float] = [min(each, loss.shape[-1]) for loss in losses]
     if setting.ascent.looks:
-        least = _least_costly(whole, most, clipping.numbers.costly)
+        least = _threshold(whole, most, clipping.numbers.costly)
         counts = read(*(((loss > 0) & (loss >= least)).sum(-1).amax() for loss in losses))
     known = bounds.first(1)
     lowers, uppers = list(bounds.lower), list(bounds.upper)
@@ -137,7 +137,7 @@ def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
     return (-coefficient[at].clamp(max=0) * intercept).squeeze(-2).nan_to_num()
 
 
-def _least_costly(losses: Tensor, most: int, part: float) -> Tensor:
+def _threshold(losses: Tensor, most: int, part: float) -> Tensor:
     """The loss [at, 1] of the last neuron that is bounded, if these are the ones that cost most of
     [at, neurons]: as many as make up this part of the sum, and at most so many."""
     highest = losses.topk(min(most, losses.shape[-1]), -1).values

@@ -139,6 +139,8 @@ CASES: list[Row] = [
         "Conv", "x", b.random(3, 4, 3, 3), auto_pad="SAME_UPPER")),
     ("conv padded the same, strided", ODD, (11,), lambda b: b.op(
         "Conv", "x", b.random(3, 4, 3, 2), auto_pad="SAME_LOWER", strides=[2, 2])),
+    ("conv with an unnamed bias", IMAGE, (11,), lambda b: b.op(
+        "Conv", "x", b.random(3, 4, 2, 2), "")),
     ("conv padded never", IMAGE, (11,), lambda b: b.op(
         "Conv", "x", b.random(3, 4, 3, 3), auto_pad="VALID")),
     ("conv by channel", IMAGE, (11,), lambda b: b.op(
@@ -236,6 +238,12 @@ CASES: list[Row] = [
     ("max pool 1d", LINE, (11,), lambda b: b.op("MaxPool", "x", kernel_shape=[3], strides=[3])),
     ("global max pool", (1, 2, 3, 4), (8, 13), lambda b: b.op("GlobalMaxPool", "x")),
     ("leaky relu", VECTOR, (8, 13, 16), lambda b: b.op("LeakyRelu", "x", alpha=0.1)),
+    ("mean of leaky relu", IMAGE, (11,), lambda b: b.op(
+        "GlobalAveragePool", b.op("LeakyRelu", "x"))),
+    ("sum of abs", VECTOR, (11,), lambda b: b.op("ReduceSum", b.op("Abs", "x"), axes=[1])),
+    ("squares over no axes", VECTOR, (18,), lambda b: b.op(
+        "ReduceSumSquare", "x", noop_with_empty_axes=1)),
+    ("l1 norm", VECTOR, (11,), lambda b: b.op("ReduceL1", "x", axes=[1])),
     ("leaky relu default", VECTOR, (13,), lambda b: b.op("LeakyRelu", "x")),
     ("prelu", IMAGE, (8, 9, 16), lambda b: b.op("PRelu", "x", b.random(4, 1, 1))),
     ("prelu with one slope", VECTOR, (9, 16), lambda b: b.op("PRelu", "x", b.const([1.7]))),

@@ -46,12 +46,13 @@ def test_operator_that_was_used_here_gives_the_same_in_another_process() -> None
     """By the same rules for its modules, and so with as many operations."""
     b = Builder((1, 2, 5, 4))
     end = b.op("Conv", "x", b.random(3, 2, 2, 2), b.random(3))
+    end = b.op("AveragePool", end, kernel_shape=[2, 2])  # a sum that has no weights
     operator = load_network(b.model(b.op("Relu", end)), dense_entries=0).network.layers[0]
     assert isinstance(operator, Operator) and operator.patches is not None
-    x, row = torch.linspace(-1, 1, 40, dtype=torch.float64), torch.ones(36, dtype=torch.float64)
+    x, row = torch.linspace(-1, 1, 40, dtype=torch.float64), torch.ones(18, dtype=torch.float64)
 
     def results(of: Operator) -> list[torch.Tensor]:
-        return [of([x]), of.magnitude([x.abs()]), *of.adjoint(row)]
+        return [of([x]), of.magnitude([x.abs()]), *of.lost([x.abs()]), *of.adjoint(row)]
 
     here, sent = results(operator), unpacked(packed(operator))
     assert all(torch.equal(one, other) for one, other in zip(here, results(sent), strict=True))

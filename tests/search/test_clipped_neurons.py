@@ -61,7 +61,7 @@ def clipped(setting: Setting, bundles: Bundles, most: int) -> tuple[BoundedBundl
 
 
 def clipping(setting: Setting, most: int) -> Clipping:
-    """So many neurons of each bundle."""
+    """So many neurons of each bundle, shared among the layers behind the first."""
     return Clipping.of(setting, Neurons(clipped=most, costly=1.0))
 
 
@@ -138,19 +138,45 @@ def visited(goal: Decide, bundles: Bundles) -> Visited:
     return goal.visit(Batch(bundles, level, torch.ones_like(level), goal.first(count)))
 
 
-def test_neurons_are_bounded_until_they_make_up_a_part_of_the_cost() -> None:
-    """Of several parts and limits: as many as any of the bundles needs, and no more."""
-    counted = {0.3: 0, 0.8: 0, 1.0: 0}
-    for seed in range(4):
+@pytest.mark.parametrize("costly", [0.3, 0.8, 1.0])
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_neurons_are_bounded_until_they_make_up_a_part_of_the_cost(
+    most: int, costly: float
+) -> None:
+    """In a single bundle exactly those that cost most, of which it takes so many."""
+    fewer = 0
+    for seed in range(6):
         _, setting, bundles = example("linf", seed, 0.6)
-        for part in counted:
-            found = visited(decide(setting, clipped=1000, costly=part), bundles)
-            before = torch.cat(found.bounded.bounds.upper, -1)
-            counted[part] += int((found.held["upper"] < before - 1e-6).sum())
-            few = visited(decide(setting, clipped=1, costly=part), bundles)
-            changed = (few.held["upper"] < torch.cat(few.bounded.bounds.upper, -1) - 1e-6).sum(-1)
-            assert int(changed.amax()) <= len(setting.widths) - 1  # one of each layer but the first
-    assert 0 < 1.2 * counted[0.3] < counted[0.8] and 1.1 * counted[0.8] < counted[1.0]
+        bundles = bundles.at(torch.tensor([0]))
+        found = visited(decide(setting, clipped=most, costly=costly), bundles)
+        changed = found.held["upper"] < torch.cat(found.bounded.bounds.upper, -1) - 1e-6
+        changed = changed | (found.held["lower"] > torch.cat(found.bounded.bounds.lower, -1) + 1e-6)
+        cost = _costs(found.bounded)[0]
+        order = cost.argsort(descending=True)
+        before = cost[order].cumsum(0) - cost[order]
+        wanted = int((before < costly * cost.sum() * (1 - 1e-12)).sum())
+        chosen = order[: min(wanted, most)]
+        assert not bool(changed[0, [j for j in range(len(cost)) if j not in chosen]].any())
+        fewer += len(cost) - len(chosen)
+        assert bool(changed[0, chosen].any()) or not bool(changed.any())
+    assert fewer > 0
+
+
+def _costs(bounded: BoundedBundles) -> Tensor:
+    """What the chord of each neuron [bundles, neurons] behind the first layer costs the bound."""
+    parts = [torch.zeros_like(bounded.bounds.lower[0])]
+    for layer in range(1, len(bounded.bounds.lower)):
+        chord = _chord(bounded.bounds.lower[layer], bounded.bounds.upper[layer])
+        parts.append(-bounded.result.coefficients[layer + 1].squeeze(-2).clamp(max=0) * chord)
+    return torch.cat(parts, -1)
+
+
+def test_on_a_device_that_is_not_asked_the_limit_holds_for_all_layers_together() -> None:
+    _, setting, bundles = example("linf", 1, 0.6)  # three layers, no looks
+    bounded, lower, upper = clipped(setting, bundles, 4)
+    before = [torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper)]
+    changed = (lower > before[0]) | (upper < before[1])
+    assert 0 < int(changed.sum(-1).amax()) <= 4
 
 
 def test_a_bundle_is_bounded_once_more_where_that_promises_enough() -> None:

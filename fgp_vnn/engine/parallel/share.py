@@ -26,7 +26,7 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
     """
     numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
     watched = _watched(search, forecast, numbers.tell)
-    shared = problem.staff is not None or (problem.jobs > 1 and can_fork())
+    may_share = problem.staff is not None or (problem.jobs > 1 and can_fork())
 
     def enough() -> bool:
         return watched() or forecast.left().bounds > numbers.worse * near
@@ -35,7 +35,7 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
         with ExitStack() as stack:
             crew = None
             while True:
-                if shared and crew is None:
+                if may_share and crew is None:
                     search.run(_until_ripe(search, numbers, enough))
                     crew = _hired(problem, search, stack)
                 if crew is not None:
@@ -56,7 +56,7 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
 
 
 def _hired(problem: Problem, search: Divisible, stack: ExitStack) -> Crew | None:
-    """Processes for a search that has not ended before they pay."""
+    """A crew for a search that is still open; None if it has ended or no process can start."""
     if len(search.frontier) < 2 or search.found is not None or search.enough():
         return None
     try:

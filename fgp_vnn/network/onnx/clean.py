@@ -45,6 +45,9 @@ def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
     the graph is to stay whole."""
     fold(graph)
     graph.prune()
+    for node in graph.nodes:
+        while node.input and not node.input[-1]:  # left out, which a file may also say by no name
+            del node.input[-1]
     softmax = None if whole else _cut_softmax(graph)
     write_by_rules(graph, _RULES)
     graph.opset = min(graph.opset, _NEWEST)
@@ -67,8 +70,6 @@ def _cast(w: Writer) -> str | None:
 def _reduced(w: Writer) -> str:
     """A reduction with its axes in the form that onnx2torch reads up to opset 17."""
     axes, keep = axes_of(w.graph, w.node), w.given.get("keepdims", 1)
-    if not axes:
-        return w.operands[0]
     return w.reduced(w.node.op_type, w.operands[0], axes, keep=keep, output=w.target)
 
 

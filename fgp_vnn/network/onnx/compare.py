@@ -18,7 +18,7 @@ from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.activations.base import RELU, Activation
 from fgp_vnn.network.model import AffineMap, Network
 from fgp_vnn.network.onnx.roundings import LARGEST, UNIT, Loss
-from fgp_vnn.network.onnx.runtime import Floats, Runtime
+from fgp_vnn.network.onnx.runtime import Floats, Program
 from fgp_vnn.strategy import Loading
 
 _SCALES = (1.0, 1000.0)  # of inputs on either side of 0
@@ -75,7 +75,7 @@ def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
 
 def check_against_runtime(
     reading: Reading,
-    runtime: Runtime,
+    runtime: Program,
     inside: Mapping[str, Floats],
     x: Floats,
     how: Loading,

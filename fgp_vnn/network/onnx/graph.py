@@ -147,7 +147,10 @@ class Graph:
             for i, name in enumerate(node.input):
                 node.input[i] = same.get(name, name)
             if node.op_type == "Identity" or (node.op_type == "Relu" and node.input[0] in active):
-                same[node.output[0]] = node.input[0]
+                (original,), (copy,) = node.input, node.output
+                same[copy] = original
+                if copy in self.shapes and original not in self.constants:
+                    self.shapes.setdefault(original, self.shapes[copy])
                 continue
             kept.append(node)
             if node.op_type == "Relu":

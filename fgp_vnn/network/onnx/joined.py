@@ -16,7 +16,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError
 from fgp_vnn.network.onnx.clean import raise_opset
 from fgp_vnn.network.onnx.edits import Edit, renamed
 from fgp_vnn.network.onnx.graph import inputs_of
-from fgp_vnn.network.onnx.runtime import Floats, Runtime
+from fgp_vnn.network.onnx.runtime import Floats, Program
 
 _STEM = "joint_"
 
@@ -63,19 +63,16 @@ def joined(parts: Sequence[Part], inputs: int, passed: Sequence[int]) -> ModelPr
     return helper.make_model(graph, opset_imports=sets, ir_version=version)
 
 
-class JointRuntime(Runtime):
+class JointRuntime(Program):
     """The networks' own files at their entries of one input, each by onnxruntime."""
 
-    def __init__(self, parts: Sequence[tuple[Runtime, Sequence[int]]], passed: Sequence[int]):
+    def __init__(self, parts: Sequence[tuple[Program, Sequence[int]]], passed: Sequence[int]):
         self._parts = [(runtime, np.asarray(places)) for runtime, places in parts]
         self._passed = np.asarray(passed, dtype=np.int64)
 
     def run(self, x: Floats) -> Floats:
         results = [runtime.run(x[places]) for runtime, places in self._parts]
         return np.concatenate([*results, x[self._passed]])
-
-    def run_many(self, x: Floats) -> Floats:
-        return np.stack([self.run(row) for row in x])
 
 
 def _names(graph: GraphProto, prefix: str, name: str) -> Mapping[str, str]:

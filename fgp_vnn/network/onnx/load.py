@@ -32,7 +32,7 @@ from fgp_vnn.network.onnx.normal_form import normal_form
 from fgp_vnn.network.onnx.read import check_precision, read_graph
 from fgp_vnn.network.onnx.rewrite import REWRITTEN, rewrite
 from fgp_vnn.network.onnx.roundings import losses_of
-from fgp_vnn.network.onnx.runtime import Floats, Runtime, open_inside
+from fgp_vnn.network.onnx.runtime import Floats, Program, Runtime, open_inside
 from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
 
@@ -47,7 +47,7 @@ class LoadedNetwork:
     """A network in normal form beside the program it came from."""
 
     network: Network  # float64, on the CPU
-    runtime: Runtime
+    runtime: Program
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     operators: Mapping[str, int]  # how often the file has each

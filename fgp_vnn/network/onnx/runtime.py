@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -15,7 +16,19 @@ from fgp_vnn.base.program import open_program
 Floats = npt.NDArray[np.float32]
 
 
-class Runtime:
+class Program(ABC):
+    """What confirms counterexamples: the original network, in float32."""
+
+    @abstractmethod
+    def run(self, x: Floats) -> Floats:
+        """The outputs [outputs] at one input x [inputs]."""
+
+    def run_many(self, x: Floats) -> Floats:
+        """The outputs [batch, outputs] at x [batch, inputs]."""
+        return np.stack([self.run(row) for row in x])
+
+
+class Runtime(Program):
     """onnxruntime on the CPU, in float32, on the bytes of the file."""
 
     def __init__(self, data: bytes, input_shape: tuple[int, ...]) -> None:
@@ -26,7 +39,6 @@ class Runtime:
         self._batches = bool(input_shape) and input_shape[0] == 1 and not isinstance(first, int)
 
     def run(self, x: Floats) -> Floats:
-        """The outputs [outputs] at one input x [inputs]."""
         return self._run(x.reshape(self._shape)).reshape(-1)
 
     def output_shape(self) -> tuple[int, ...]:
@@ -34,9 +46,7 @@ class Runtime:
         return self._run(np.zeros(self._shape, np.float32)).shape
 
     def run_many(self, x: Floats) -> Floats:
-        """The outputs [batch, outputs] at x [batch, inputs].
-
-        A network with an open batch dimension is run once for all; the last bits may then differ
+        """A network with an open batch dimension is run once for all; the last bits may then differ
         from those of `run`, which is what the competition's judge computes.
         """
         if self._batches and len(x) > 1:
@@ -47,7 +57,7 @@ class Runtime:
             except UnsupportedError:
                 pass
             self._batches = False  # a literal [1, n] inside the graph
-        return np.stack([self.run(row) for row in x])
+        return super().run_many(x)
 
     def _run(self, x: Any) -> Floats:
         return _results(self._program, self._input, x)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
+from operator import index as whole
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,9 @@ class Writer:
         return output
 
     def _constant(self, value: Any) -> str:
-        whole = isinstance(value, list | tuple)
-        return self.graph.constant(np.asarray(value, dtype=np.int64) if whole else value)
+        if isinstance(value, list | tuple):
+            value = np.asarray([whole(number) for number in value], dtype=np.int64)
+        return self.graph.constant(value)
 
     def shape(self, name: str) -> Shape:
         return self.graph.shape(name)
@@ -105,7 +107,10 @@ class Writer:
     def reduced(
         self, kind: str, x: str, axes: list[int], *, keep: int = 1, output: str = ""
     ) -> str:
-        """A mean, a sum or the like over axes, which stay with one entry each if they are kept."""
+        """A mean, a sum or the like over axes, which stay with one entry each if they are kept; x
+        itself over none."""
+        if not axes:
+            return x
         sizes = enumerate(self.shape(x))
         shape = tuple(1 if i in axes else n for i, n in sizes if keep or i not in axes)
         if kind == "ReduceSum" and self.graph.opset >= 13:
@@ -134,8 +139,9 @@ class Writer:
         return np.arange(prod(self.shape(name))).reshape(self.shape(name))
 
 
-# The name of what takes the place of a node's first output; None: the node may stay. A rule that
-# keeps that name, so that the tensor can be found in the file again, writes all outputs itself.
+# Returns the name of what takes the place of the node's first output; None: the node may stay. One
+# that returns `w.target` has written every output of the node under its own name, so that the
+# tensors can be found in the file again.
 Rule = Callable[[Writer], str | None]
 
 
