@@ -281,10 +281,10 @@ class Neurons:
     most_hopeless: int | None = None  # the same if hardly any is closed [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
     # Neurons of an open bundle that are bounded over what its linear bound leaves: those that cost
-    # the bound most, until they make up this part of what all of them cost, and at most so many.
-    # With 8 of them | these numbers three of oval21 take 1679 | 713, 513 | 336, 704 | 324 bundles
-    # in as many seconds; img9931 is open after 720 s | takes 156 s.
-    costly: float = 0.8
+    # it most, until they make up this part of what all cost, and at most so many. With 8 of them |
+    # these numbers one of oval21 is open after 720 s | takes 157 s of two processes, and 1204 of
+    # relusplitter has its lowest level at -0.018 | -0.029 after 66 s; with 0.8, 157 s and slower.
+    costly: float = 0.5
     clipped: int = 128
     # Part of what a bundle lacks that their narrower bounds have to promise, for it to be bounded
     # once more before it is split. With infinity | 0.3 two of oval21 take 645 | 436, 198 | 60

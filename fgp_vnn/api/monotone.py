@@ -64,7 +64,7 @@ def monotonicity(
     slack = read_number(tolerance, "tolerance")
     if not slack >= 0:
         raise InputError(f"the tolerance is {tolerance}; it must be at least 0")
-    _check_number(entry, count, "the monotone input", "inputs")
+    _check_number(entry, count, "entry", "inputs")
     counted = range(results) if outputs is None else np.atleast_1d(np.asarray(outputs)).tolist()
     for number in counted:
         _check_number(number, results, "output", "outputs")

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--benchmark",
         type=Path,
-        help="another folder with a ground_truth.csv (default: the bundled one)",
+        help="another folder with a ground_truth.csv (the bundled one)",
     )
     add(
         "--files",

@@ -238,12 +238,12 @@ CASES: list[Row] = [
     ("max pool 1d", LINE, (11,), lambda b: b.op("MaxPool", "x", kernel_shape=[3], strides=[3])),
     ("global max pool", (1, 2, 3, 4), (8, 13), lambda b: b.op("GlobalMaxPool", "x")),
     ("leaky relu", VECTOR, (8, 13, 16), lambda b: b.op("LeakyRelu", "x", alpha=0.1)),
-    ("mean of leaky relu", IMAGE, (11,), lambda b: b.op(
+    ("leaky relu, its mean", IMAGE, (11,), lambda b: b.op(
         "GlobalAveragePool", b.op("LeakyRelu", "x"))),
     ("sum of abs", VECTOR, (11,), lambda b: b.op("ReduceSum", b.op("Abs", "x"), axes=[1])),
-    ("squares over no axes", VECTOR, (18,), lambda b: b.op(
+    ("reduce sum of squares over no axes", VECTOR, (18,), lambda b: b.op(
         "ReduceSumSquare", "x", noop_with_empty_axes=1)),
-    ("l1 norm", VECTOR, (11,), lambda b: b.op("ReduceL1", "x", axes=[1])),
+    ("reduce l1", VECTOR, (11,), lambda b: b.op("ReduceL1", "x", axes=[1])),
     ("leaky relu default", VECTOR, (13,), lambda b: b.op("LeakyRelu", "x")),
     ("prelu", IMAGE, (8, 9, 16), lambda b: b.op("PRelu", "x", b.random(4, 1, 1))),
     ("prelu with one slope", VECTOR, (9, 16), lambda b: b.op("PRelu", "x", b.const([1.7]))),
