@@ -282,13 +282,11 @@ class Neurons:
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
     # Neurons of an open bundle that are bounded over what its linear bound leaves: those that cost
     # it most, until they make up this part of what all cost, and at most so many. With 8 of them |
-    # these numbers one of oval21 is open after 720 s | takes 157 s of two processes, and 1204 of
-    # relusplitter has its lowest level at -0.018 | -0.029 after 66 s; with 0.8, 157 s and slower.
+    # these one of oval21 is open after 720 s | takes 157 s; relusplitter's 1204 loses about 10 %.
     costly: float = 0.5
     clipped: int = 128
     # Part of what a bundle lacks that their narrower bounds have to promise, for it to be bounded
-    # once more before it is split. With infinity | 0.3 two of oval21 take 645 | 436, 198 | 60
-    # bundles and 1.8 | 1.5, 2.2 | 1.5 seconds.
+    # once more before it is split. With infinity | 0.3 one of oval21 takes 198 | 60 bundles.
     again: float = 0.3
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
