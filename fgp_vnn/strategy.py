@@ -282,7 +282,7 @@ class Neurons:
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
     # Neurons of an open bundle that are bounded over what its linear bound leaves: those that cost
     # it most, until they make up this part of what all cost, and at most so many. With 8 of them |
-    # these one of oval21 is open after 720 s | takes 157 s; relusplitter's 1204 loses about 10 %.
+    # these one of oval21 is open after 565 s | takes 157 s; relusplitter's 1204 loses about 10 %.
     costly: float = 0.5
     clipped: int = 128
     # Part of what a bundle lacks that their narrower bounds have to promise, for it to be bounded
