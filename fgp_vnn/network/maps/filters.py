@@ -61,14 +61,15 @@ def convolution_matrix(module: nn.Module, shape: tuple[int, ...]) -> Tensor | No
     places = _places(before, last, shape)  # [channels, outputs of a channel, kernel]
     channels, results, _ = places.shape
     weight = last.weight.detach()  # [filters, channels of a group, ...]
-    matrix = weight.new_zeros(len(weight), results, inputs + 1)
+    matrix = weight.new_zeros(len(weight), results, inputs)
     of_group = len(weight) // last.groups
     for g, group in enumerate(torch.split(places, channels // last.groups)):
         rows = slice(g * of_group, (g + 1) * of_group)
-        index = group.transpose(0, 1).reshape(1, results, -1).expand(of_group, -1, -1)
-        values = weight[rows].reshape(of_group, 1, -1).expand_as(index)
-        matrix[rows].scatter_(2, index, values)
-    return matrix.reshape(-1, inputs + 1)[:, 1:].contiguous()  # the padding's column is dropped
+        index = group.transpose(0, 1).reshape(1, results, -1)
+        values = weight[rows].reshape(of_group, 1, -1).where(index > 0, 0.0)  # 0 on the padding
+        index = (index - 1).clamp_(min=0).expand_as(values)
+        matrix[rows].scatter_add_(2, index, values)  # nothing but such a 0 meets another entry
+    return matrix.reshape(-1, inputs)
 
 
 def _places(before: list[Any], convolution: Any, shape: tuple[int, ...]) -> Tensor:
