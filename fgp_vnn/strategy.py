@@ -280,14 +280,15 @@ class Neurons:
     most: int | None = None  # bundles after which the search gives up [v 1.00 1.02]
     most_hopeless: int | None = None  # the same if hardly any is closed [v 1.03 0.91]
     hardly: float = 0.8  # part of the leaves that is still open where hardly any is closed [-]
-    # Neurons of an open bundle that are bounded over what its linear bound leaves: those that cost
-    # it most, until they make up this part of what all cost, and at most so many. With 8 of them |
-    # these one of oval21 is open after 565 s | takes 157 s; relusplitter's 1204 loses about 10 %.
-    costly: float = 0.5
-    clipped: int = 128
+    # Which neurons of an open bundle are bounded over what its linear bound leaves: those that cost
+    # it most, with the numbers of `search/clip_bundles`.
+    costly: float = 0.5  # part of the cost of all neurons that theirs makes up
+    clipped: int = 128  # neurons at most
+    thorough: tuple[float, int] = (0.9, 256)  # other such numbers, for where they gain more
+    trial: tuple[int, int] = (512, 128)  # clipped bundles before both are tried, and on how many
+    worth: float = 1.33  # factor by which the others have to gain more than the usual ones
     # Part of what a bundle lacks that their narrower bounds have to promise, for it to be bounded
-    # once more before it is split. With infinity | 0.3 one of oval21 takes 198 | 60 bundles.
-    again: float = 0.3
+    again: float = 0.3  # once more; with infinity | 0.3 one of oval21 takes 198 | 60 bundles
     near: float = 0.05  # part of its bound's range that such a bundle lacks at most [-]
     short_share: float = 0.25  # of the time, at most, for the first, short search [v 1.04 0.99]
 

@@ -30,13 +30,14 @@ from fgp_vnn.regions.settle import Effort, why_open
 from fgp_vnn.search.best_first import Batch, BestFirst, Goal, Held, Keep, Visited, forget
 from fgp_vnn.search.bundles import Bundles, Setting, bound, rounding_of, set_out
 from fgp_vnn.search.choice import choose
-from fgp_vnn.search.clipped_neurons import Clipping, clip_neurons, near, promised
+from fgp_vnn.search.clip_bundles import BundleClipper
+from fgp_vnn.search.clipped_neurons import Clipping, promised
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.search.frontier import Frontier
 from fgp_vnn.search.leaves import decide_regions, leaf_effort
 from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.rebound import empty_ones
-from fgp_vnn.search.waiting_bounds import first_bounds, waiting_bounds, with_waiting
+from fgp_vnn.search.waiting_bounds import first_bounds, with_waiting
 from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 
@@ -48,7 +49,7 @@ class Decide(Goal):
     confirm: Confirm
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
-    clipping: Clipping | None = None  # bounds neurons of open bundles over what their bounds leave
+    clipper: BundleClipper | None = None  # narrows bounds of hidden neurons
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
     unsettled: int = 0
@@ -62,7 +63,7 @@ class Decide(Goal):
 
     def first(self, count: int) -> Held:
         """What is remembered of so many bundles to begin with: their bounds, if these change."""
-        return first_bounds(self.setting.bounds, count) if self.clipping else {}
+        return first_bounds(self.setting.bounds, count) if self.clipper else {}
 
     def visit(self, batch: Batch) -> Visited:
         query, local = self.setting.query, self._local(batch.held)
@@ -76,40 +77,24 @@ class Decide(Goal):
         least = bounded.result.least.squeeze(-1)
         closed = empty | positive(least)
         visited = Visited(bounded, least, closed, {})
-        return self._clip(visited, self.clipping) if self.clipping else visited
+        return self.clipper.clip(self.setting, visited) if self.clipper else visited
 
     def _local(self, held: Held) -> Setting:
         """The setting of bundles that have bounds of their own."""
-        return with_waiting(self.setting, held) if self.clipping else self.setting
-
-    def _clip(self, visited: Visited, clipping: Clipping) -> Visited:
-        """The same with bounds for the halves of open bundles; those that turn out to hold no
-        counterexample are closed."""
-        bounded, level, closed, _ = visited
-        bounds = bounded.bounds
-        lower, upper = (torch.cat(side, -1) for side in (bounds.lower, bounds.upper))
-        at = torch.arange(len(closed), device=closed.device)
-        if self.setting.ascent.looks:
-            at = at[~closed & near(self.setting, bounded, clipping.numbers.near)]
-        if len(at):
-            low, high = clip_neurons(self.setting, clipping, bounded, at)
-            closed = closed.index_copy(0, at, closed[at] | (low > high).any(-1))
-            lower = lower.index_copy(0, at, low)
-            upper = upper.index_copy(0, at, torch.maximum(low, high))
-        return Visited(bounded, level, closed, waiting_bounds(lower, upper))
+        return with_waiting(self.setting, held) if self.clipper else self.setting
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
         """The neuron to split by the clipped bounds, or -1 to bound once more. Where all neurons
         have become stable, any of them: one half is empty, and the other is bounded once more."""
-        clipping = self.clipping
-        if clipping is None:
+        if self.clipper is None:
             return super().choose(visited, at)
+        numbers = self.clipper.clipping.numbers
         bounds = self._local(visited.held).bounds
         rest, neuron = torch.arange(len(at), device=at.device), torch.full_like(at, -1)
         if self._repeats:
             rise = promised(visited.bounded, bounds, at)
             lacks = -visited.level[at].clamp(max=0)
-            rest = torch.nonzero(~(rise > clipping.numbers.again * lacks)).flatten()
+            rest = torch.nonzero(~(rise > numbers.again * lacks)).flatten()
             at = at[rest]
         if len(at):
             crossing = torch.cat(bounds.unstable(), -1)
@@ -121,8 +106,8 @@ class Decide(Goal):
     @property
     def _repeats(self) -> bool:
         """Whether bundles may be bounded once more; not on a GPU, which asking would stall."""
-        clipping = self.clipping
-        return clipping is not None and self.setting.ascent.looks and clipping.repeats
+        clipper = self.clipper
+        return clipper is not None and self.setting.ascent.looks and clipper.clipping.repeats
 
     def done(self, batch: Batch) -> Tensor | None:
         """None is ever closed while it waits; a mask in place of None allows a neuron of -1."""
@@ -198,9 +183,9 @@ class NeuronSplits(Divisible):
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
         # A certificate cannot hold bounds that are true at counterexamples only.
         some = some and neurons.clipped > 0 and network.piecewise_linear
-        clipping = Clipping.of(setting, neurons) if some else None
+        clipper = BundleClipper(Clipping.of(setting, neurons)) if some else None
         rounding = rounding_of(setting)
-        goal = Decide(setting, confirm, effort, slopes.regions, clipping, rounding)
+        goal = Decide(setting, confirm, effort, slopes.regions, clipper, rounding)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
         if not network.piecewise_linear:  # of which a step may take long, with time up in between
             fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))
@@ -250,6 +235,7 @@ class NeuronSplits(Divisible):
         setting = replace(self.goal.setting, budget=budget)
         goal = replace(self.goal, setting=setting, confirm=confirm, found=None, gaps=[])
         goal.unsettled = goal.leaves = goal.lps = 0
+        goal.clipper = goal.clipper and replace(goal.clipper)
         search = BestFirst(goal, Frontier(budget.waiting), self.batch)
         fresh = NeuronSplits(goal, search, self.neurons)
         fresh.part = part

@@ -13,10 +13,10 @@ _CAPS = tested(
 _MULTIPLIERS = tested("domain/multipliers.py", "domain/test_multipliers")
 _LEFT = tested("domain/caps.py", "domain/test_multipliers")
 _CLIPPED_NEURONS = tested("search/clipped_neurons.py", "search/test_clipped_neurons")
+_COMPARED = tested("search/clip_bundles.py", "search/test_clip_bundles")
 _RECAST = tested("domain/caps.py", "domain/test_caps")
-_WAITING = tested(
-    "search/neurons.py",
-    "search/test_clipped_neurons::bounds_that_wait_with_their_bundle_are_rounded_outwards",
+_CLOSING = tested(
+    "search/clip_bundles.py",
     "search/test_clipped_neurons::a_search_that_clips_never_proves_what_an_exact_oracle_refutes",
 )
 _HELD = tested(
@@ -122,8 +122,8 @@ CUTS: tuple[Change, ...] = (
     (
         "bundles bounded once more where nothing is gained",
         _GAINS,
-        "~(rise > clipping.numbers.again * lacks)",
-        "~(rise >= clipping.numbers.again * lacks)",
+        "~(rise > numbers.again * lacks)",
+        "~(rise >= numbers.again * lacks)",
     ),
     (
         "bounds of other bundles beside halves",
@@ -133,10 +133,31 @@ CUTS: tuple[Change, ...] = (
     ),
     (
         "bundles closed by bounds that do not contradict each other",
-        _WAITING,
+        _CLOSING,
         "(low > high).any(-1))",
         "(low > high - 0.5).any(-1))",
     ),
+    (
+        "a gain beyond what is lacking",
+        _COMPARED,
+        "torch.minimum(promised(before.bounded, bounds, at), lacks)",
+        "promised(before.bounded, bounds, at)",
+    ),
+    (
+        "nothing gained by closing",
+        _COMPARED,
+        "(after.closed[at], lacks, rise)",
+        "(after.closed[at], 0, rise)",
+    ),
+    ("early gains weigh as much", _COMPARED, "self.gains[1] / 2 + more", "self.gains[1] + more"),
+    (
+        "the second clipping forgets the first",
+        _COMPARED,
+        "with_waiting(setting, held).bounds)",
+        "now.bounded.bounds)",
+    ),
+    ("the lesser gain chosen", _COMPARED, "more > self", "more < self"),
+    ("tried for ever", _COMPARED, "self.tried += len(at)", "self.tried += 0"),
     (
         "levels measured in the wrong norm",
         _CAPS,

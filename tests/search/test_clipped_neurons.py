@@ -13,6 +13,7 @@ from fgp_vnn.budget.budget import UNLIMITED
 from fgp_vnn.query import Query
 from fgp_vnn.search.best_first import Batch, Visited
 from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, bound, halves, set_out
+from fgp_vnn.search.clip_bundles import BundleClipper
 from fgp_vnn.search.clipped_neurons import (
     Clipping,
     clip_neurons,
@@ -129,7 +130,7 @@ def decide(setting: Setting, **numbers: float) -> Decide:
     setting = replace(setting, ascent=replace(setting.ascent, looks=True))
     effort = leaf_effort(Strategy().projections, False)
     chosen = Clipping.of(setting, replace(Neurons(again=torch.inf, near=1e9), **numbers))  # type: ignore[arg-type]
-    return Decide(setting, lambda points: None, effort, Slopes().regions, chosen)
+    return Decide(setting, lambda points: None, effort, Slopes().regions, BundleClipper(chosen))
 
 
 def visited(goal: Decide, bundles: Bundles) -> Visited:
@@ -212,7 +213,7 @@ def test_a_bundle_that_lacks_nothing_is_split_and_not_bounded_for_ever() -> None
 def test_a_search_that_clips_never_proves_what_an_exact_oracle_refutes(looks: bool) -> None:
     """Counterexamples are not confirmed, so that only wrong proofs could end the search early. With
     looks, bundles are bounded once more whenever that promises anything."""
-    neurons = Neurons(clipped=8, near=1e9, most=60, again=0.0)
+    neurons = Neurons(clipped=8, near=1e9, most=60, again=0.0, trial=(10, 128), worth=1.0)
     how = Strategy(neurons=neurons, slopes=Slopes(bundles=Ascent(steps=2, looks=looks)))
     counts = {"sat": 0, "unsat": 0}
     for seed in range(24):
@@ -250,9 +251,7 @@ def test_what_rounding_may_have_added_is_taken_off_a_linear_bound() -> None:
 
 def test_bounds_that_wait_with_their_bundle_are_rounded_outwards() -> None:
     _, setting, _ = example("linf", 0)
-    effort = leaf_effort(Strategy().projections, False)
-    goal = Decide(setting, lambda points: None, effort, Slopes().regions, clipping(setting, 4))
-    held = goal.first(3)
+    held = decide(setting).first(3)
     assert held["lower"].dtype == torch.float32
     lower, upper = (torch.cat(s, -1) for s in (setting.bounds.lower, setting.bounds.upper))
     assert bool((held["lower"].double() <= lower).all())
