@@ -6,6 +6,7 @@ process, because what an earlier test has freed would be used again unseen.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import re
@@ -68,7 +69,7 @@ def sharpen(budget: Budget) -> None:
 
 
 def split(budget: Budget) -> None:
-    query = query_of(20, 700, 700, 4)
+    query = query_of(20, 400, 400, 4)
     many = replace(QUICK, neurons=Neurons(candidates=1, batch=512, most=600))
     search_neurons(query, loose(query), nothing, budget, many)
 
@@ -131,6 +132,7 @@ PARTS: dict[str, Callable[[Budget], None]] = {
 
 def peak(part: Callable[[Budget], None], budget: Budget) -> int:
     """Bytes by which the process grew at most."""
+    ctypes.CDLL(None).malloc_trim(0)  # what an earlier part has freed is not used again unseen
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is held now
     before = _status("VmRSS")
     part(budget)

@@ -58,6 +58,7 @@ def test_every_machine_decides_alike(number: int) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in SWITCHES}
     environment |= {name: value for name, value in switches.items() if value}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    environment["OMP_WAIT_POLICY"] = "PASSIVE"  # threads without work leave the cores to others
     command = [sys.executable, "-m", "tests.engine.decisions"]
     run = subprocess.run(
         [*command, exact_radii(), str(number), str(PARTS)],

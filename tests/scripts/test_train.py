@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +16,28 @@ from numpy.typing import NDArray
 from train import BUNDLED, main
 from training.architectures import build, input_shape
 from training.ball import NORMS, Ball
-from training.data import load_dataset, split
+from training.data import Dataset, load_dataset, split
 from training.export import to_onnx
 from training.fit import Recipe, train
 from training.linear import affine_forms, interval_bounds, samples_at_once
 from training.methods import METHODS, Goal, attack, mmr
 
-DIGITS = load_dataset("digits")
 ARCHITECTURES = ["6x2", "conv_small", "conv_deep", "conv_paper", "conv_2-3-5", "resnet_2-2-3-5"]
 
 
+@cache
+def digits() -> Dataset:
+    """Not loaded with this file: each worker would import scikit-learn."""
+    return load_dataset("digits")
+
+
 def inputs(architecture: str, count: int) -> torch.Tensor:
-    return DIGITS.test_x[:count].reshape(-1, *input_shape(architecture, DIGITS.shape))
+    return digits().test_x[:count].reshape(-1, *input_shape(architecture, digits().shape))
 
 
 def fresh(architecture: str) -> torch.nn.Sequential:
     torch.manual_seed(0)
-    return build(architecture, DIGITS.shape, DIGITS.classes)
+    return build(architecture, digits().shape, digits().classes)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +46,8 @@ def fresh(architecture: str) -> torch.nn.Sequential:
     + [(name, "conv_small") for name in METHODS if name != "standard"],
 )
 def test_a_trained_network_is_the_same_in_onnxruntime(method: str, architecture: str) -> None:
-    model = train(Recipe(architecture, method, epochs=1), DIGITS)
-    shape = input_shape(architecture, DIGITS.shape)
+    model = train(Recipe(architecture, method, epochs=1), digits())
+    shape = input_shape(architecture, digits().shape)
     exported = to_onnx(model, shape, name="test").SerializeToString()
     session = onnxruntime.InferenceSession(exported, providers=["CPUExecutionProvider"])
     assert session.get_inputs()[0].shape == [1, *shape]
@@ -54,7 +60,7 @@ def test_a_trained_network_is_the_same_in_onnxruntime(method: str, architecture:
 def test_a_seed_decides_the_network(method: str) -> None:
     first, again, other = (
         to_onnx(
-            train(Recipe("6x2", method, epochs=2, seed=seed), DIGITS), (64,), name="n"
+            train(Recipe("6x2", method, epochs=2, seed=seed), digits()), (64,), name="n"
         ).SerializeToString()
         for seed in (1, 1, 2)
     )
@@ -66,13 +72,13 @@ def test_training_leaves_the_random_numbers_of_the_caller_alone() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    train(Recipe("4x1", "pgd", epochs=1), DIGITS)
+    train(Recipe("4x1", "pgd", epochs=1), digits())
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_training_learns() -> None:
-    model = train(Recipe("16x2", "standard", epochs=15), DIGITS)
-    right = model(DIGITS.test_x.flatten(1)).argmax(1) == DIGITS.test_y
+    model = train(Recipe("16x2", "standard", epochs=15), digits())
+    right = model(digits().test_x.flatten(1)).argmax(1) == digits().test_y
     assert right.float().mean() > 0.7
 
 
@@ -115,7 +121,7 @@ def test_a_residual_network_of_tinyimagenet_s_size_has_as_many_neurons() -> None
 @pytest.mark.parametrize("architecture", ["6x2", "conv_2-3-5"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_attack_stays_in_the_ball_and_in_the_image(norm: str, architecture: str) -> None:
-    x, y = inputs(architecture, 50), DIGITS.test_y[:50]
+    x, y = inputs(architecture, 50), digits().test_y[:50]
     model, ball = fresh(architecture), Ball(norm, 0.05)
     point = attack(model, x, y, ball)
     step = (point - x).flatten(1)
@@ -138,7 +144,7 @@ def test_the_distance_to_a_hyperplane_is_where_the_ball_touches_it(norm: str) ->
 
 def test_the_margin_loss_of_a_batch_is_the_mean_of_its_parts() -> None:
     """So that a batch may be taken in parts that fit into memory."""
-    x, y = inputs("conv_2-3-5", 7), DIGITS.test_y[:7]
+    x, y = inputs("conv_2-3-5", 7), digits().test_y[:7]
     model, goal = fresh("conv_2-3-5"), Goal(Ball("l2", 0.4), 0.05, 0.5)
     whole, first, rest = (
         mmr(model, x[s], y[s], goal, 0.7) for s in (slice(7), slice(3), slice(3, 7))
@@ -156,7 +162,7 @@ def test_fewer_samples_are_taken_at_once_of_larger_images() -> None:
 
 def test_the_l1_weight_makes_weights_smaller() -> None:
     plain, sparse = (
-        train(Recipe("6x2", "standard", epochs=3, l1=l1), DIGITS) for l1 in (0.0, 1e-2)
+        train(Recipe("6x2", "standard", epochs=3, l1=l1), digits()) for l1 in (0.0, 1e-2)
     )
     size = [sum(float(p.detach().abs().sum()) for p in m.parameters()) for m in (plain, sparse)]
     assert size[1] < 0.8 * size[0]
@@ -166,9 +172,10 @@ def test_the_regularisers_do_what_they_are_for() -> None:
     """MMR moves region boundaries away; the stability loss leaves fewer unstable neurons."""
     x = inputs("16x2", 100)
     plain, margin, stable = (
-        train(Recipe("16x2", method, epochs=6), DIGITS) for method in ("standard", "mmr", "stable")
+        train(Recipe("16x2", method, epochs=6), digits())
+        for method in ("standard", "mmr", "stable")
     )
-    euclidean = train(Recipe("16x2", "mmr", epochs=6, norm="l2", epsilon=0.4), DIGITS)
+    euclidean = train(Recipe("16x2", "mmr", epochs=6, norm="l2", epsilon=0.4), digits())
 
     @torch.no_grad()
     def nearest(model: torch.nn.Sequential, norm: str = "linf") -> float:
@@ -247,7 +254,7 @@ def test_bytes_are_pixels_and_other_numbers_keep_their_range() -> None:
     grey = split(np.full((10, 6, 6), 255, dtype=np.uint8), np.arange(10) % 2)
     assert grey.shape == (1, 6, 6) and float(grey.train_x.max()) == 1 and grey.range == (0, 1)
     assert split(np.linspace(-2, 3, 20).reshape(10, 2), np.arange(10)).range[0] == -2
-    assert DIGITS.range == (0, 1)
+    assert digits().range == (0, 1)
 
 
 def test_a_convolution_needs_images() -> None:
