@@ -18,15 +18,15 @@ from fgp_vnn.network.maps.affine import Lost as Lost
 from fgp_vnn.network.maps.affine import charged
 from fgp_vnn.network.maps.matrix import Compressed, compressed
 
-_KEPT = 1 << 20  # entries of a map's matrices up to which they are kept in other forms as well
+_KEPT = 1 << 20  # matrix entries of a map up to which other forms of its matrices are cached
 
 
 @dataclass(frozen=True, eq=False)
 class Dense(AffineMap):
     """An affine map stored as one matrix per source.
 
-    Where an entry was computed, as the sum of several terms, `terms` holds the sums of their
-    absolute values: a matrix per source, then those of the bias.
+    If entries were computed as sums of several terms, `terms` holds the sums of the terms' absolute
+    values: one matrix per source, then a vector for the bias.
     """
 
     sources: tuple[int, ...]
@@ -37,7 +37,7 @@ class Dense(AffineMap):
 
     @property
     def operations(self) -> int:
-        """A product, sums over columns, sources and the bias, and the rounding of each weight."""
+        """Roundings of a term: a product, sums over columns, sources and bias, and the weight's."""
         once = sum(weight.shape[1] for weight in self.weights) + len(self.weights) + 3
         return once if self.terms is None else 2 * once
 
@@ -49,7 +49,7 @@ class Dense(AffineMap):
 
     @property
     def _absolute(self) -> tuple[Tensor, ...]:
-        """|W| per source, kept where that takes little memory."""
+        """|W| per source, cached if it is small."""
         return self._kept_absolute if self._few else tuple(w.abs() for w in self.weights)
 
     @property
@@ -61,7 +61,7 @@ class Dense(AffineMap):
         return tuple(weight.abs() for weight in self.weights)
 
     def lost(self, values: Sequence[Tensor]) -> Lost:
-        """Two operations for each entry of a row, or of a column."""
+        """Count two operations for each entry of a row (forward) or of a column (backward)."""
         read = 1 + values[0].sum(-1, keepdim=True)
         for value in values[1:]:
             read = read + value.sum(-1, keepdim=True)
@@ -69,10 +69,10 @@ class Dense(AffineMap):
         return Lost(2 * entries + read, (2 * self.outputs + 2) * read)
 
     def charge(self, values: Sequence[Tensor], share: float, times: float = 1.0) -> Charge:
-        """The same by one product, with matrices that are kept where they take little memory.
+        """Compute the charge by one product per source with cached matrices, if these are small.
 
-        Their entries have two roundings. What products with them lose is not scaled by the share:
-        (24/7 + 24/7) t in the theorem's proof, which is still less than 8 t.
+        The entries of these matrices have two roundings. Underflow in the products with them is not
+        scaled by the share: (24/7 + 24/7) t in the theorem's proof, which is still less than 8 t.
         """
         if not self._few:
             return super().charge(values, share, times)
@@ -119,15 +119,15 @@ class Dense(AffineMap):
 
     @cached_property
     def _joined(self) -> Tensor | None:
-        """The matrices of several sources side by side, where that takes little memory: rows
-        are pulled back by one product."""
+        """The matrices of several sources side by side, to pull rows back by one product; None for
+        a single source and for large or sparse matrices."""
         if len(self.weights) < 2 or not self._few or any(c is not None for c in self._compressed):
             return None
         return torch.cat(self.weights, 1)
 
     @cached_property
     def _compressed(self) -> tuple[Compressed | None, ...]:
-        """The matrices in which most entries are zero, in a form that leaves these out."""
+        """The sparse form of each matrix whose entries are mostly zero; None for the others."""
         return tuple(compressed(weight) for weight in self.weights)
 
     def rows_at(self, outputs: Tensor) -> tuple[Tensor, ...]:
@@ -168,14 +168,14 @@ class Combination(AffineMap):
 
     @property
     def operations(self) -> int:
-        """Those of the inner map, a product, sums, the offset, and the rounding of each number."""
+        """Roundings of a term: the inner map's, a product, sums, the offset and the constants'."""
         return self.inner.operations + self.rows.shape[1] + 4
 
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
         return self.inner.magnitude(values) @ self.rows.abs().T + self.offset.abs()
 
     def lost(self, values: Sequence[Tensor]) -> Lost:
-        """What the inner map loses, times the rows, and what the products with them lose."""
+        """The loss of the inner map times |rows|, plus the loss of the products with the rows."""
         inner = self.inner.lost(values)
         sizes, defect = self.inner.magnitude(values), self.inner.defect
         read = 1 + (sizes if defect is None else sizes + defect).sum(-1, keepdim=True)
@@ -202,7 +202,7 @@ class Combination(AffineMap):
 class Network:
     """z_k = F_k(x, a_1, ..., a_{k-1}), a_k = f_k(z_k), y = F_out(x, a_1, ..., a_K).
 
-    Each layer has one activation f_k; all are ReLUs where none are given.
+    Each layer has one activation f_k; without `activations`, all are ReLUs.
     """
 
     layers: tuple[AffineMap, ...]  # F_1, ..., F_K
@@ -218,17 +218,17 @@ class Network:
 
     @property
     def piecewise_linear(self) -> bool:
-        """Whether all activations are ReLUs: only then is it affine in each region."""
+        """Whether all activations are ReLUs: only then is the network affine in each region."""
         return all(f is RELU for f in self.activations)
 
     @property
     def smooth(self) -> str:
-        """The names of the activations that are no ReLUs."""
+        """The names of the activations other than ReLU, separated by commas."""
         return ", ".join(sorted({f.name for f in self.activations if f is not RELU}))
 
     @property
     def value_widths(self) -> tuple[int, ...]:
-        """How many values each layer passes on."""
+        """The number of values that each layer's activation returns."""
         return tuple(f.outputs(n) for f, n in zip(self.activations, self.widths, strict=True))
 
     def __repr__(self) -> str:

@@ -1,1 +1,1 @@
-"""Activations: what stands between two affine maps of a network."""
+"""Activation functions, applied between the affine maps of a network."""

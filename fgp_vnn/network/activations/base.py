@@ -1,11 +1,12 @@
-"""What the verifier has to know of an activation.
+"""The interface of an activation function.
 
-An activation turns the results z of one map into the values a that later maps read, neuron by
-neuron; a product reads two neurons for each value. Bounds need nothing of it but a `Fan`: over any
-intervals of z, three lines below and three above, all proved. Whatever lies between two lines that
-hold, weighed by alpha in [0, 1], holds too, so that slopes can be chosen by gradient ascent.
+An activation maps the results z of one affine map to the values a that later maps read, neuron by
+neuron; a product reads two neurons for each value. Bounds only need its `Fan`: three lower and
+three upper lines, proved over given intervals of z. A convex combination of two valid lines, with
+weight alpha in [0, 1], is valid too, so slopes can be chosen by gradient ascent.
 
-ReLU has exact regions and kernels of its own; `Network.piecewise_linear` says where only it occurs.
+ReLU has exact regions and kernels of its own; `Network.piecewise_linear` is true if every
+activation is a ReLU.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from torch import Tensor
 
 
 class Fan(NamedTuple):
-    """Lines around an activation over intervals: slope . z + offset, with the range of its values.
+    """Lower and upper lines slope . z + offset of an activation over intervals, and its range.
 
-    A slope has one entry for each operand of a value: [3, batch, operands * n], offsets have
-    [3, batch, n]. All are numbers of the precision asked for, and hold as they are written.
+    Slopes are [3, batch, operands * n], one entry for each operand of a value; offsets are
+    [3, batch, n]. All are in the requested precision, and valid without further rounding.
     """
 
-    low: Tensor  # slopes of the lines below
-    floor: Tensor  # their offsets
-    high: Tensor  # slopes of the lines above
-    ceiling: Tensor  # their offsets
+    low: Tensor  # slopes of the lower lines
+    floor: Tensor  # offsets of the lower lines
+    high: Tensor  # slopes of the upper lines
+    ceiling: Tensor  # offsets of the upper lines
     least: Tensor  # [batch, n] lower bounds of the values
-    greatest: Tensor  # [batch, n] upper bounds
+    greatest: Tensor  # [batch, n] upper bounds of the values
 
 
 def or_flat(fan: Fan, operands: int = 1) -> Fan:
-    """Where a line has no offset, the flat one at the least or greatest value in its place."""
+    """Replace each line whose offset is not finite by the constant `least` or `greatest`."""
     none, top = ~fan.floor.isfinite(), ~fan.ceiling.isfinite()
     return fan._replace(
         low=fan.low.masked_fill(torch.cat([none] * operands, -1), 0.0),
@@ -48,15 +49,15 @@ class Activation(ABC):
     """A function applied to all neurons of a layer."""
 
     name: str
-    operands: ClassVar[int] = 1  # neurons that a value reads; if it is one, the one of its number
+    operands: ClassVar[int] = 1  # neurons per value; with one, value i reads neuron i
 
     def outputs(self, width: int) -> int:
-        """How many values it makes of so many neurons."""
+        """The number of values for a layer of `width` neurons."""
         return width
 
     @abstractmethod
     def value(self, z: Tensor) -> Tensor:
-        """The values [..., n] at z [..., width], in the precision of z: not rounded outwards."""
+        """The values [..., n] at z [..., width], in the precision of z, not rounded outwards."""
 
     @abstractmethod
     def pull(self, z: Tensor, rows: Tensor) -> Tensor:
@@ -64,7 +65,7 @@ class Activation(ABC):
 
     @abstractmethod
     def push(self, z: Tensor, moves: Tensor) -> Tensor:
-        """How far the values move, to first order, where z moves by moves [..., width]."""
+        """First-order change of the values [..., n] when z changes by moves [..., width]."""
 
     @abstractmethod
     def fan(self, lower: Tensor, upper: Tensor) -> Fan:
@@ -75,7 +76,7 @@ class Activation(ABC):
         return z
 
     def gather(self, parts: Tensor, width: int) -> Tensor:
-        """The transpose of `expand`: what is given to operands, added up for each neuron."""
+        """The transpose of `expand`: the operands' parts summed for each neuron [..., width]."""
         return parts
 
     def to(self, device: torch.device | str) -> Activation:

@@ -1,10 +1,10 @@
-"""Second derivatives of activations over intervals, proved, for expansions to second order.
+"""Proved ranges of activations' second derivatives over intervals, for second-order expansions.
 
-Errors in eps = 2^-52 of 1, as in `curve`. With s off by at most 3 (see `sigmoids`), s (1 - s) (1 -
-2 s) has a derivative below 1 in s and five operations: below 16. With t off by 4, -2 t (1 - t^2)
-has a derivative of at most 4 and four operations: below 32. A place s or t that is off by as much
-may lie on the wrong side of an extremum: these are looked for with room. exp: 4 of itself. Those
-of sin and cos are minus themselves, whose ranges `waves` has.
+Errors are absolute, in eps = 2^-52 as in `curve`. With s off by at most 3 (see `sigmoids`),
+s (1 - s) (1 - 2 s) has a derivative below 1 in s and five operations: below 16. With t off by 4,
+-2 t (1 - t^2) has a derivative of at most 4 and four operations: below 32. A computed s or t may
+lie on the wrong side of an extremum, so the test for an extremum has a margin. exp: 4 of itself.
+The second derivatives of sin and cos are -sin and -cos, whose ranges come from `waves`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fgp_vnn.network.activations.powers import EXP
 from fgp_vnn.network.activations.sigmoids import SIGMOID, TANH, sigmoid
 from fgp_vnn.network.activations.waves import COS, SIN
 
-_ROOM = 1e-12  # around the place of an extremum
+_ROOM = 1e-12  # margin around an extremum
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +32,11 @@ class Bend:
 
     of: Curve
     range: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # over lower <= z <= upper
-    slope_size: Function = one  # 16 eps of it bound the error of the computed derivative
+    slope_size: Function = one  # the computed f' is off by at most 16 eps times this
 
 
 def bend_of(activation: Activation) -> Bend | None:
-    """What is known of an activation's second derivative, if anything is."""
+    """The second derivative of an activation; None if it is not known here."""
     return _BENDS.get(activation.name) if isinstance(activation, Curve) else None
 
 
@@ -54,8 +54,8 @@ def _exp_range(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _s_shaped(curve: Curve, value: Function, second: Function, place: float, top: float) -> Bend:
-    """A second derivative that is `second` of the increasing function's value, with its greatest
-    value `top` where that is `place`, and its least, -top, at the place mirrored in f(0)."""
+    """The second derivative of an increasing function f with f'' = second(f): its maximum `top` is
+    at f = place, and its minimum -top at f = 2 f(0) - place."""
     middle = float(value(torch.zeros((), dtype=torch.float64)))
 
     def span(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:

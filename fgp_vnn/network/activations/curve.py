@@ -1,22 +1,23 @@
-"""Functions of one variable, in pieces that are convex or concave: lines that are proved.
+"""Proved lower and upper lines of functions of one variable with convex and concave pieces.
 
 Let f be convex on [a, b], and s any slope. For every t in [a, b], f(z) >= f(t) + f'(t) (z - t), so
-that f(z) - s z is at least the lesser of f(t) - s t + (f'(t) - s) (e - t) at the two ends e: a
-valid offset of a line below with slope s, whatever t is, and the best one where f'(t) = s. If f is
-concave, f(z) - s z is least at an end. The least over all pieces holds for the whole interval. The
-lines above f are those below -f, mirrored. So slopes need no proof, and are read off a few values
-of f; only offsets are proved.
+f(z) - s z is at least the smaller value of f(t) - s t + (f'(t) - s) (e - t) at the two ends e. This
+is a valid offset of a lower line with slope s for any t, and the best one if f'(t) = s. If f is
+concave, f(z) - s z has its minimum at an end. The minimum over all pieces holds for the whole
+interval. The upper lines of f are the lower lines of -f, negated. So slopes need no proof, and are
+estimated from a few values of f; only offsets are proved.
 
 *Rounding.* Offsets are computed in float64. exp, expm1, log, log1p, tanh, erf, sin, cos and atan
-are taken to be within 4 units in the last place: the libraries that torch calls document at most
+are assumed to be within 4 units in the last place: the libraries that torch calls document at most
 1 (SLEEF's u10 functions, MKL's VML in its high accuracy mode) or 2 (glibc, CUDA). A unit is at most
-eps = 2^-52 of the result. Each piece says how many eps its computed value and derivative may be
-off, and of which size: counts are derived beside each formula, from 4 for each of these functions,
-1/2 for each operation (we count 1), and how far an argument that is off moves the result. What an
-offset adds up in at most 8 operations is off by 8 eps of the sizes of its terms, and by underflow.
+eps = 2^-52 of the result. "n of y" means an error of at most n eps |y|. Each piece states the
+errors of its computed value and derivative in this form. The counts n are derived beside each
+formula: 4 for each of these functions, 1/2 for each operation (counted as 1), and the effect of an
+argument's error on the result. An offset takes at most 8 operations: its error is 8 of the sizes of
+its terms, plus underflow.
 
-An inflection point that is no float64 is known up to `blur`. In between curvature may have the
-wrong sign, which moves f - s z by at most (|f'| + |s|) times the blur, twice.
+An inflection point that is not a float64 is known up to `blur`. Within the blur, the curvature may
+have the wrong sign, which changes f - s z by at most (|f'| + |s|) times the blur, twice.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from fgp_vnn.base.rounding import above, below, rounded_down, unit
 from fgp_vnn.network.activations.base import Activation, Fan, or_flat
 
 EPS, LOST = unit(torch.float64).eps, unit(torch.float64).lost
-_BISECTIONS = 16  # for the point of a convex piece with a given slope
-_POINTS = 9  # at which a function is looked at to choose slopes
+_BISECTIONS = 16  # to find the point of a convex piece with a given slope
+_POINTS = 9  # samples of a function, to choose slopes
 
 Function = Callable[[Tensor], Tensor]
 
 
 def one(z: Tensor) -> Tensor:
-    """1, as the size of an error."""
+    """1 for each entry: the size of an absolute error."""
     return torch.ones_like(z)
 
 
@@ -50,7 +51,7 @@ class Piece:
     `size` and `slope_size` times `count` eps bound the errors of `value` and `slope`.
     """
 
-    curvature: float | Tensor  # at least 0: convex; below 0: concave; linear ones are both
+    curvature: float | Tensor  # > 0: convex; < 0: concave; 0: linear, which is both
     value: Function
     slope: Function
     count: float  # of eps
@@ -59,7 +60,7 @@ class Piece:
     start: float | Tensor = -inf
     end: float | Tensor = inf
     blur: float | Tensor = 0.0  # how far start and end may be off
-    touch: Function | None = None  # the place with a given slope, roughly; clamped to the piece
+    touch: Function | None = None  # approximate point with a given slope; clamped to the piece
 
 
 def relative(
@@ -77,15 +78,15 @@ def relative(
 
 @dataclass(frozen=True, eq=False)
 class Curve(Activation):
-    """A function with finitely many pieces, or with those that an interval meets."""
+    """A function given by its pieces, or by a function that returns the pieces of intervals."""
 
     name: str
     function: Function  # in any precision
-    derivative: Function  # for attacks: a straight-through one where it is flat
+    derivative: Function  # for attacks; a straight-through estimate where the function is flat
     pieces: Sequence[Piece] | Callable[[Tensor, Tensor], Sequence[Piece]]
     range: tuple[float, float] = (-inf, inf)  # of all its values
     domain: tuple[float, float] = (-inf, inf)  # outside of which it has no bounds
-    reads: float = -inf  # its argument is known to be at least this, whatever its bounds say
+    reads: float = -inf  # known lower bound on the argument, whatever its computed bounds are
     key: tuple[object, ...] = ()  # its parameters, to tell two curves of one name apart
 
     def __eq__(self, other: object) -> bool:
@@ -106,11 +107,11 @@ class Curve(Activation):
     def fan(self, lower: Tensor, upper: Tensor) -> Fan:
         dtype = lower.dtype
         lower, upper = (end.double().clamp(min=self.reads) for end in (lower, upper))
-        upper = torch.maximum(lower, upper)  # an empty bundle
+        upper = torch.maximum(lower, upper)  # lower > upper in an empty bundle
         sides = []
         for sign in (1, -1):
             slopes = self._slopes(lower, upper, sign).to(dtype)
-            # The last line is flat: its offset is the least value.
+            # The last line is flat: its offset is a lower bound of the values.
             flat = torch.cat([slopes, torch.zeros_like(slopes[:1])])
             offsets = self.offset(lower, upper, flat.double(), sign)
             offsets[-1].clamp_(min=self.range[0] if sign > 0 else -self.range[1])
@@ -120,7 +121,7 @@ class Curve(Activation):
         return or_flat(Fan(low, floor, high, ceiling, below(least), above(greatest)))
 
     def offset(self, lower: Tensor, upper: Tensor, slope: Tensor, sign: int = 1) -> Tensor:
-        """Proved c with slope z + c <= sign f(z) over [lower, upper], for each slope [k, ...]."""
+        """Offset c, proved: slope z + c <= sign f(z) over [lower, upper], per slope [k, ...]."""
         pieces = self.pieces(lower, upper) if callable(self.pieces) else self.pieces
         result = torch.full_like(slope, inf)
         for piece in pieces:
@@ -132,10 +133,10 @@ class Curve(Activation):
         return torch.where(inside, below(result), -inf)
 
     def _slopes(self, lower: Tensor, upper: Tensor, sign: int) -> Tensor:
-        """Slopes [3, ...] of the convex hull of a few values: at its ends and in the middle."""
+        """Slopes [3, ...] of the convex hull below sampled values: at its ends and middle."""
         share = torch.linspace(0, 1, _POINTS, dtype=torch.float64, device=lower.device)
         share = share.reshape(-1, *(1 for _ in lower.shape))
-        # No width overflows, and that of a point is no 0.
+        # The width does not overflow, and is positive even for a single point.
         width = (upper / 2 - lower / 2).clamp(min=1e-300, max=1e300)
         values = sign * self.function(lower + 2 * width * share)
         from_start = ((values[1:] - values[:1]) / share[1:]).amin(0)
@@ -146,7 +147,7 @@ class Curve(Activation):
         heights = (left + chords.view(len(left), -1, *lower.shape) * (0.5 - before)).flatten(0, 1)
         middle = chords.gather(0, heights.argmin(0, keepdim=True)).squeeze(0)
         slopes = torch.stack([from_start, middle, to_end]) / (2 * width)
-        steep = 1e100  # so that nothing that slopes are multiplied by overflows
+        steep = 1e100  # products with slopes up to this size do not overflow
         return slopes.nan_to_num(0.0, 0.0, 0.0).clamp(-steep, steep)
 
 
@@ -172,7 +173,7 @@ def _at_end(piece: Piece, end: Tensor, slope: Tensor, sign: int) -> Tensor:
 
 
 def _by_tangent(piece: Piece, a: Tensor, b: Tensor, slope: Tensor, sign: int) -> Tensor:
-    """The lesser end of the tangent at the place where f has that slope, or near it."""
+    """The same bound on a convex piece, from the tangent at a point with roughly this slope."""
     low, high = a.expand_as(slope), b.expand_as(slope)
     if piece.touch is not None:
         t = torch.minimum(torch.maximum(piece.touch(sign * slope).nan_to_num(0.0), low), high)

@@ -1,14 +1,16 @@
 """Functions like ReLU: SiLU, GELU, Softplus, Elu, Selu, Celu, HardSwish.
 
-Errors in eps, with s and its 3 of `sigmoids`. SiLU z s: 4 of |z|; of its derivative s (1 + z (1 -
-s)) the inner product is off by 5 |z|: with all, at most 12 of 1 + |z|. GELU z (1 + erf(x)) / 2 with
-x = z / c: x is off by 1 of itself, which moves erf by x erf'(x) < 1, so that with erf's 4 and three
-operations it is off by 8 of |z|; the derivative's second term has exp(-x^2), off by 4 + 3 x^2 of
-itself, where x^3 exp(-x^2) < 1, and z / c = x: below 24 of 1. Softplus log1p(exp(-|z|)) + max(z,
-0): 4 + 4 + 1 of 1 + |z|. expm1 and exp: 4, their argument is off by 1 of itself, which moves them
-by less than 1, and with two products 8, of the factor.
+Errors are written as in `curve`, and s = sigmoid(z) is off by 3 (see `sigmoids`). SiLU z s: 4 of
+|z|; in its derivative s (1 + z (1 - s)) the inner product is off by 5 of |z|: in total, at most 12
+of 1 + |z|. GELU z (1 + erf(x)) / 2 with x = z / c: x is off by 1 of itself, which changes erf by
+x erf'(x) < 1; with erf's 4 and three operations, GELU is off by 8 of |z|. The second term of its
+derivative has exp(-x^2), off by 4 + 3 x^2 of itself, where x^3 exp(-x^2) < 1 and z / c = x: below
+24 of 1. Softplus log1p(exp(-|z|)) + max(z, 0): 4 + 4 + 1 of 1 + |z|. expm1 and exp: 4; their
+argument is off by 1 of itself, which changes them by less than 1; with two products: 8 of the
+factor.
 
-The curvature of SiLU is that of 2 - z tanh(z / 2), which falls in |z|; that of GELU of c^2 - z^2.
+The curvature of SiLU has the sign of 2 - z tanh(z / 2), which decreases in |z|; that of GELU has
+the sign of c^2 - z^2.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def _square_size(z: Tensor) -> Tensor:
 
 
 def _bump(value: Function, slope: Function, ends: tuple[float, float]) -> Sequence[Piece]:
-    """Concave, convex between two inflection points that are known to the last digit, concave."""
+    """Pieces of a function that is convex between two inflection points, which are known to the
+    last digit, and concave outside."""
     left, right = ends
     blur = 4 * EPS * max(-left, right)
 
@@ -108,7 +111,7 @@ def elu(alpha: float, scale: float = 1.0, stretch: float = 1.0, name: str = "Elu
         ),
         Piece(0, lambda z: scale * z, lambda z: scale * one(z), 4, torch.abs, one, start=0.0),
     )
-    # expm1 is above -1, and what the product with a factor rounds is a part of the bound.
+    # expm1 > -1; the bound includes the rounding of the product with the factor.
     least = -factor * (1 + 4 * EPS)
     return Curve(name, function, slope, pieces, (least, inf), key=(alpha, scale, stretch))
 

@@ -1,11 +1,12 @@
-"""Sinh, Cosh, Tan and the inverses of these and of the sine: Asinh, Acosh, Atanh, Asin, Acos.
+"""Sinh, Cosh, Tan, and the inverse functions Asinh, Acosh, Atanh, Asin, Acos.
 
-Errors in eps: 4 for each function itself. The derivative of sinh is cosh and the other way round: 4
-of itself. That of tan is 1 + tan^2: 2 * 4 and two operations, below 16 of itself. Those of the
-inverses are 1 / r, or minus that, with r = sqrt(1 + z^2), sqrt((z - 1) (z + 1)), (1 - z) (1 + z),
-or the root of that: sums of positive numbers, or products of differences that are rounded once, at
-most five operations: below 8 of itself. Where a derivative is infinite, at an end of the domain,
-there is no tangent; on one of its two sides the function is concave there, and the ends suffice.
+Errors are written as in `curve`: 4 of itself for each function. The derivative of sinh is cosh and
+vice versa: 4 of itself. That of tan is 1 + tan^2: 2 * 4 and two operations, below 16 of itself. The
+derivatives of the inverses are 1 / r or -1 / r, with r = sqrt(1 + z^2), sqrt((z - 1) (z + 1)),
+(1 - z) (1 + z), or the square root of the last: sums of positive numbers, or products of
+differences that are rounded once, at most five operations: below 8 of itself. If a derivative is
+infinite at an end of the domain, there is no tangent; for lower or for upper lines the function is
+concave there, and the values at the ends suffice.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _STEEP = 1.57  # tan has one branch up to here
 
 
 def _turning(name: str, value: Function, slope: Function, right: float, end: float = inf) -> Curve:
-    """A function with one curvature on the right of 0 and the other on the left, up to +-end."""
+    """A function on [-end, end] whose curvature has the sign `right` for z > 0 and the opposite one
+    for z < 0."""
     pieces = (
         relative(-right, value, slope, 16, (-inf, 0.0)),
         relative(right, value, slope, 16, (0.0, inf)),

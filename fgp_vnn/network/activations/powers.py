@@ -1,11 +1,12 @@
 """Exp, Log, Sqrt, Reciprocal and powers.
 
-Errors in eps. exp: 4 of itself, for the derivative too. log: 4 of itself; 1/z: 1. sqrt is rounded
-correctly: 1, and half its reciprocal: 3. z^n for a whole n >= 2 by repeated products: 2 n of
-itself, its derivative n z^(n-1): 2 n. Any other power is exp(p log z): the exponent is off by 5 |p
-log z|, which moves the result by as much of itself, and exp by 4: 6 + 5 |p log z| of itself, for
-the derivative with p - 1 in place of p, and one product. A positive derivative of infinity, as that
-of sqrt at 0, gives no tangent there; the others do.
+Errors are written as in `curve`. exp, which is its own derivative: 4 of itself. log: 4 of itself;
+its derivative 1/z: 1. sqrt is rounded correctly: 1; its derivative, half its reciprocal: 3. z^n for
+an integer n >= 2 by repeated products: 2 n of itself; its derivative n z^(n-1): 2 n. Any other
+power is exp(p log z): the exponent is off by 5 of |p log z|, which changes the result by
+5 |p log z| of itself, and exp adds 4: 6 + 5 |p log z| of itself. Its derivative has p - 1 in place
+of p, and one more product. A derivative of +infinity, such as that of sqrt at 0, gives no tangent
+there; other points do.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from fgp_vnn.network.activations.curve import Curve, Piece, relative
 
-_LEAST = 1e-300  # the least argument of what has no value, or no derivative, at 0
+_LEAST = 1e-300  # smallest argument of functions without a value or derivative at 0
 _RIGHT, _LEFT = (0.0, inf), (-inf, 0.0)
 
 
@@ -42,8 +43,8 @@ EXP = Curve("Exp", torch.exp, torch.exp, (_EXP,), (0.0, inf))
 SQUARE = Curve("Square", torch.square, _twice, (_SQUARE,), (0.0, inf))
 LOG = Curve("Log", torch.log, torch.reciprocal, (_LOG,), domain=(_LEAST, inf))
 SQRT = Curve("Sqrt", torch.sqrt, _sqrt_slope, (_SQRT,), (0.0, inf), (0.0, inf))
-# Both pieces end at 0, where one of them is concave on either side of the function: its value there
-# is infinite, its offset no number, and an interval with 0 in it has no bounds.
+# Both pieces end at 0. One of them is concave for lower lines, the other for upper lines: its value
+# at the end 0 is infinite, so its offset is not finite, and an interval with 0 in it has no bounds.
 RECIPROCAL = Curve(
     "Reciprocal",
     torch.reciprocal,
@@ -54,12 +55,13 @@ RECIPROCAL = Curve(
     ),
 )
 
-# Of a sum of 1 and of exponentials, as in a softmax: no bounds of these make it less than 1.
+# The reciprocal of 1 plus exponentials, as in a softmax: whatever their bounds, it reads >= 1.
 OF_ONE_OR_MORE = replace(RECIPROCAL, range=(0.0, 1.0), reads=1.0, key=("of one or more",))
 
 
 def power(exponent: float) -> Curve:
-    """z to a constant power: anywhere for whole exponents of at least 1, else for z > 0 only."""
+    """z to a constant power: for all z if the exponent is an integer from 1 to 64, for z != 0 if it
+    is -1, else for z > 0."""
     if exponent == 2:
         return SQUARE
     if exponent == 0.5:
@@ -72,8 +74,8 @@ def power(exponent: float) -> Curve:
 
 
 def exponential(base: float) -> Curve:
-    """A positive number, other than 1, to the power of z: exp(z log base). The exponent is off by 2
-    of itself, which moves the result by as much of itself."""
+    """base^z = exp(z log base), for a positive base other than 1. The exponent is off by 2 of
+    itself, which changes the result by 2 |z log base| of itself."""
     rate = log(base)
 
     def value(z: Tensor) -> Tensor:

@@ -1,13 +1,13 @@
-"""Products of two neurons, between McCormick's planes.
+"""Products of two neurons, bounded by McCormick's planes.
 
-u v - p u - q v is bilinear, so that over a box of u and v it is least at one of the four corners,
-whatever p and q are: that is the offset of a plane below with these slopes, exact but for the
-rounding of three products and three sums, 8 eps of their sizes. The best planes below have (p, q) =
-(least v, least u) or (greatest v, greatest u), those above (greatest v, least u) or (least v,
-greatest u). Squares, (u + v)^2 / 4 - (u - v)^2 / 4, would be looser: with radii r and s of u and v,
-the middle plane is off by at most 2 r s and squares by ((r + s)^2 + 4 r s) / 4 or more, the same
-only where r = s; and squares need two neurons with bounds of their own for each product where
-planes need bounds of each factor once, whatever the number of products that it is in.
+u v - p u - q v is bilinear, so its minimum over a box of u and v is at one of the four corners, for
+any p and q. This minimum is the offset of a lower plane with slopes p and q, exact but for the
+rounding of three products and three sums, 8 eps of their sizes. The best lower planes have (p, q) =
+(min v, min u) or (max v, max u), the best upper planes (max v, min u) or (min v, max u). Squares,
+(u + v)^2 / 4 - (u - v)^2 / 4, would be looser: with radii r and s of u and v, the middle plane is
+off by at most 2 r s, and squares by at least ((r + s)^2 + 4 r s) / 4, which is the same only if
+r = s. Squares also need two more neurons with bounds for each product, while planes need the bounds
+of each factor once, no matter how many products it occurs in.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fgp_vnn.network.activations.curve import EPS, LOST
 class Product(Activation):
     """a_t = z[left_t] z[right_t]."""
 
-    left: Tensor  # [n] numbers of neurons
+    left: Tensor  # [n] indices of neurons
     right: Tensor  # [n]
     name: str = "Mul"
     operands: ClassVar[int] = 2
@@ -84,7 +84,7 @@ class Product(Activation):
 
 
 def middle(lower: Tensor, upper: Tensor, dtype: torch.dtype) -> Tensor:
-    """The slopes of the planes in the middle: half of the sum, rounded to a precision once."""
+    """The slopes of the middle planes: (lower + upper) / 2, rounded to `dtype` once."""
     return (lower.double() / 2 + upper.double() / 2).to(dtype)
 
 

@@ -1,11 +1,12 @@
-"""S-shaped functions: convex up to 0, concave from there on, bounded.
+"""S-shaped functions: bounded, convex for z <= 0 and concave for z >= 0.
 
-Errors in eps. sigmoid = 1 / (1 + exp(-z)): exp is off by 4 of itself, which moves the quotient by
-at most 4 s (1 - s) <= 1, and there are two operations: 3, at most 8. Its derivative s (1 - s) has
-twice that and three operations: at most 10 of 1. tanh is a library function: 4; 1 - t^2 moves by
-2 * 4 and two operations. erf: 4; of 2/sqrt(pi) exp(-z^2), z^2 is off by 1 of itself, which moves
-the exponential by z^2 exp(-z^2) < 1, and with exp's 4 and three operations that is below 10 of 1.2.
-atan: 4; 1 / (1 + z^2) has three operations. softsign z / (1 + |z|): 2, its derivative 5.
+Errors are written as in `curve`. sigmoid = 1 / (1 + exp(-z)): exp is off by 4 of itself, which
+changes the quotient by at most 4 s (1 - s) <= 1, and there are two operations: 3, at most 8. Its
+derivative s (1 - s) has twice that and three operations: at most 10 of 1. tanh is a library
+function: 4; its derivative 1 - t^2 has 2 * 4 and two operations. erf: 4; in its derivative
+2/sqrt(pi) exp(-z^2), z^2 is off by 1 of itself, which changes the exponential by z^2 exp(-z^2) < 1;
+with exp's 4 and three operations this is below 10 of 1.2. atan: 4; its derivative 1 / (1 + z^2) has
+three operations. softsign z / (1 + |z|): 2, its derivative 5.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def _sigmoid_place(d: Tensor) -> Tensor:
 def _s_shaped(
     name: str, value: Function, slope: Function, place: Function, ends: tuple[float, float]
 ) -> Curve:
-    """The slope has the same values on both sides of 0; `place` is the one on the right of 0 with
-    a given slope."""
+    """A curve whose slope is the same at z and -z; `place` returns the point z >= 0 with a given
+    slope."""
     pieces = (
         Piece(1, value, slope, _COUNT, end=0.0, touch=lambda d: -place(d)),
         Piece(-1, value, slope, _COUNT, start=0.0, touch=place),
@@ -75,4 +76,4 @@ ATAN = _s_shaped(
     lambda d: (1 / d - 1).clamp(min=0).sqrt(),
     (-1.5707963267948968, 1.5707963267948968),  # the nearest float64 above pi / 2
 )
-S_SHAPED = (SIGMOID, TANH, ERF, SOFTSIGN, ATAN)  # strictly increasing, all of them
+S_SHAPED = (SIGMOID, TANH, ERF, SOFTSIGN, ATAN)  # all strictly increasing

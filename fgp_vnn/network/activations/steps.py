@@ -1,8 +1,8 @@
 """Functions with jumps: Sign, Floor, Ceil, Round, and others in flat pieces.
 
-A piece is closed: at a jump both neighbours' values count, so that whatever the function is there,
-between the two, is covered. Floor, Ceil and Round have a piece for each whole number; what bounds
-them is z - 1 <= floor z <= z, ceil z = -floor(-z), |round z - z| <= 1/2, and monotony.
+Pieces are closed intervals: at a jump the values of both neighbours count, so any value of the
+function between them is covered. Floor, Ceil and Round would have a piece for each integer; they
+are bounded by z - 1 <= floor z <= z, ceil z = -floor(-z), |round z - z| <= 1/2, and monotonicity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _flat(level: float, start: float, end: float) -> Piece:
 
 
 def step(equal: bool) -> Curve:
-    """1 above 0, and at 0 if equality counts; 0 elsewhere."""
+    """The step function: 1 for z > 0, and for z = 0 if `equal`; 0 elsewhere."""
 
     def value(z: Tensor) -> Tensor:
         return ((z >= 0) if equal else (z > 0)).to(z.dtype)
@@ -32,8 +32,8 @@ def step(equal: bool) -> Curve:
     return Curve("Step", value, one, pieces, (0.0, 1.0), key=(equal,))
 
 
-SCORES = 1e36  # up to which a score is a small number beside the least one of float32
-# A number as it is, without bounds where it is too large for what reads it.
+SCORES = 1e36  # scores up to this size are small compared with the most negative float32
+# The identity; it has no bounds outside +-SCORES, where masks in a softmax are not understood.
 WITHIN = Curve(
     "Within", torch.clone, one, (Piece(0, torch.clone, one, 0),), domain=(-SCORES, SCORES)
 )
@@ -60,14 +60,14 @@ class Rounded(Activation):
         return moves
 
     def fan(self, lower: Tensor, upper: Tensor) -> Fan:
-        """The flat line, that of slope 1, and half of each."""
+        """The flat line, the line of slope 1, and their average."""
         dtype, lower, upper = lower.dtype, lower.double(), upper.double()
         least, greatest = self.value(lower), self.value(torch.maximum(lower, upper))
         half = torch.full_like(least, 0.5)
         slopes = torch.stack([torch.zeros_like(half), half, torch.ones_like(half)])
         known = least.isfinite() & greatest.isfinite()
         slopes = torch.where(known, slopes, 0.0).to(dtype)
-        # A whole number, or a half: sums of it with 1 or 1/2 are exact up to 2^52 and rounded here.
+        # Sums of integers or halves with 1 or 1/2 are exact up to 2^52; below, rounding is added.
         down = torch.stack([least, least / 2 - self.below / 2, torch.full_like(half, -self.below)])
         up = torch.stack(
             [greatest, greatest / 2 + self.above / 2, torch.full_like(half, self.above)]

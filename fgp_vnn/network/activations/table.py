@@ -1,7 +1,8 @@
-"""The activations by their ONNX operators.
+"""The activation functions by ONNX operator name.
 
-To add one: write its pieces in a file of its family, with the error of its formulas, and its name
-here. `scripts/evaluation/activation_lines.py` checks it on a million intervals in high precision.
+To add one, write its pieces in the file of its family, with the errors of its formulas, and add its
+name here. `scripts/evaluation/activation_lines.py` checks it on a million intervals in high
+precision.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Attributes = dict[str, Any]
 
 
 def _attribute(given: Attributes, name: str, default: float) -> float:
-    """An attribute, which a file holds in float32."""
+    """An attribute of a node, with its default rounded to float32 as in a file."""
     return float(given.get(name, np.float32(default)))
 
 

@@ -1,8 +1,8 @@
 """Sin and Cos: an interval of less than one period meets at most four of their arches.
 
-Errors in eps: 4 for both, of 1. The ends of the arches are multiples k of pi, or of pi and a half
-more: the computed product is off by 2 eps of itself, its `blur`. Where |z| is large, or the
-interval long, only the range is known.
+Errors are written as in `curve`: 4 of 1 for both. The arches of sin end at k pi, those of cos at
+(k - 1/2) pi. The computed end is off by 2 of itself, which `blur` covers. For large |z| or long
+intervals, only the range is known.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from torch import Tensor
 
 from fgp_vnn.network.activations.curve import EPS, Curve, Function, Piece, one
 
-_LARGEST = 1e6  # up to which arches are told apart
+_LARGEST = 1e6  # bound on |z| up to which arches are used
 
 
 def _arches(
     value: Function, slope: Function, shift: float
 ) -> Callable[[Tensor, Tensor], Sequence[Piece]]:
-    """The arch between (k + shift) pi and (k + 1 + shift) pi is concave where k is even."""
+    """Pieces of a wave, concave from (k + shift) pi to (k + 1 + shift) pi for even k."""
 
     def pieces(lower: Tensor, upper: Tensor) -> Sequence[Piece]:
         known = (lower > -_LARGEST) & (upper < _LARGEST) & (upper - lower < 2 * pi)
@@ -31,7 +31,7 @@ def _arches(
             start, end = ((k + i + shift) * pi for i in (0, 1))
             blur = 8 * EPS * (k.abs() + 2) * pi
             curvature = torch.where(torch.remainder(k, 2) == 0, -1.0, 1.0)
-            # Of what is not known, one piece that gives no bound but the range.
+            # If not known, no arch applies but the last piece, whose NaN leaves only the range.
             start = torch.where(known, start, torch.inf)
             found.append(Piece(curvature, value, slope, 8, one, one, start, end, blur, None))
         nothing = torch.full_like(lower, torch.nan)

@@ -1,4 +1,4 @@
-"""What every affine map of a network can do."""
+"""The interface of an affine map of a network."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from fgp_vnn.base.rounding import unit
 
 
 class Lost(NamedTuple):
-    """Upper bound on what underflow takes from the results of a map, in units of `Unit.lost`."""
+    """Upper bound on the underflow error of a map's results, in units of `Unit.lost`."""
 
-    forward: Tensor  # [..., outputs or 1] from each result
-    backward: Tensor  # [..., 1] from a row's value, besides |row| . forward, when it is pulled back
+    forward: Tensor  # [..., outputs or 1] error of each result
+    backward: Tensor  # [..., 1] error of a row that is pulled back, in addition to |row| . forward
 
 
 class Charge(NamedTuple):
     """Upper bound on the rounding error of a map, by the theorem in `base.rounding`."""
 
-    terms: Tensor  # [..., outputs] to each result
-    floor: Tensor  # [..., 1] to a row's value when it is pulled back, besides |row| . terms
+    terms: Tensor  # [..., outputs] error of each result
+    floor: Tensor  # [..., 1] error of a row that is pulled back, in addition to |row| . terms
 
 
 def charged(
     sizes: tuple[Tensor, ...], defect: Tensor | None, share: float, times: float
 ) -> tuple[Tensor, ...]:
-    """What `AffineMap.charge` multiplies the values of each source by, [outputs + 1, n_s], and what
-    it adds, [outputs + 1], for the sizes of the matrices and of the bias; the floor comes last."""
+    """Matrices [outputs + 1, n_s], one per source, and a constant [outputs + 1]: `AffineMap.charge`
+    as an affine function of the values. `sizes` are |W| of each source and |bias|; the last row is
+    the floor."""
     *matrices, offset = sizes
     lost, outputs = unit(offset.dtype).lost, len(offset)
     entries = 1 + sum(matrix.shape[1] for matrix in matrices)
@@ -46,13 +47,13 @@ def charged(
 class AffineMap(ABC):
     """An affine map from some of (x, a_1, ..., a_K) to one vector.
 
-    `sources` names what it reads: 0 is the network's input x, k the k-th ReLU layer's output a_k.
-    All vectors are flat, in C order; any number of batch dimensions may stand in front.
+    `sources` lists what it reads: 0 is the network's input x, k the output a_k of the k-th layer.
+    All vectors are flat, in C order; any number of batch dimensions may precede.
     """
 
     sources: tuple[int, ...]
     bias: Tensor  # [outputs]
-    defect: Tensor | None = None  # [outputs] how far it may be, over the domain, from the map meant
+    defect: Tensor | None = None  # [outputs] bound on |this map - intended map| over the domain
 
     @property
     def outputs(self) -> int:
@@ -62,28 +63,28 @@ class AffineMap(ABC):
     @property
     @abstractmethod
     def operations(self) -> int:
-        """A bound on the roundings that any one term of a result passes through, that of the map's
-        own constants to their precision included; together with the outputs, when pulled back."""
+        """Upper bound on the roundings of one term of a result, including the rounding of the map's
+        constants to their precision; for rows that are pulled back, add `outputs`."""
 
     @abstractmethod
     def magnitude(self, values: Sequence[Tensor]) -> Tensor:
-        """Upper bound on |W| values + |bias|, the sizes of all terms together, for values >= 0."""
+        """Upper bound on |W| values + |bias|, the sum of all terms' sizes, for values >= 0."""
 
     @abstractmethod
     def lost(self, values: Sequence[Tensor]) -> Lost:
-        """What underflow takes, for sources of at most these values >= 0.
+        """Upper bound on the underflow error, for sources of at most these sizes (values >= 0).
 
-        An operation loses one unit, and one more for each number of size 1 that it multiplies by
-        a constant, which is off by that much. A coefficient that is off moves a row's value by
-        as much times what it is the coefficient of.
+        An operation loses one unit, and |x| units more if it multiplies x by a constant, because
+        the constant may be off by one unit. An error in a coefficient changes a row's value by that
+        error times the value that the coefficient multiplies.
         """
 
     def charge(self, values: Sequence[Tensor], share: float, times: float = 1.0) -> Charge:
-        """That share of all terms' sizes, and `times` what underflow takes, for sources of at most
-        these values >= 0; the defect is a part of it.
+        """Upper bound on the rounding error, for sources of at most these sizes (values >= 0):
+        `share` times all terms' sizes, `times` the underflow error, and the defect.
 
-        `share` is that of `operations` and at least two more roundings. A row is weighed by the
-        terms twice at most, each of them with what they lose by that.
+        `share` covers `operations` and at least two more roundings. A row is multiplied by the
+        terms at most twice; the floor includes the underflow of these products.
         """
         gone, lost = self.lost(values), unit(self.bias.dtype).lost
         terms = share * self.magnitude(values) + lost * (times * gone.forward + 8)
@@ -93,9 +94,9 @@ class AffineMap(ABC):
         return Charge(terms, lost * (gone.backward + weighed))
 
     def spread(self, radii: Sequence[Tensor]) -> Tensor:
-        """|W| radii: how far the results move when the sources move by up to radii >= 0.
+        """|W| radii: the largest change of the results when the sources change by up to radii >= 0.
 
-        As a difference it is off by 2 `operations` roundings of the magnitude of 0, the bias.
+        Computed as a difference, it is off by 2 `operations` roundings of magnitude(0) = |bias|.
         """
         return self.magnitude(radii) - self.magnitude([torch.zeros_like(r) for r in radii])
 
@@ -108,13 +109,13 @@ class AffineMap(ABC):
         """Pull rows [..., outputs] back; gives one [..., n_s] per source."""
 
     def rows_at(self, outputs: Tensor) -> tuple[Tensor, ...]:
-        """The matrix rows of the outputs numbered [batch, m]; one [batch, m, n_s] per source."""
+        """The matrix rows of outputs with indices [batch, m]; one [batch, m, n_s] per source."""
         units = self.bias.new_zeros(*outputs.shape, self.outputs)
         return self.adjoint(units.scatter(-1, outputs.unsqueeze(-1), 1))
 
     @abstractmethod
     def select(self, outputs: Tensor) -> AffineMap:
-        """The map to some of the outputs only, numbered [m]."""
+        """The map restricted to the outputs with these indices [m]."""
 
     @abstractmethod
     def to(self, device: torch.device | str, dtype: torch.dtype) -> AffineMap:

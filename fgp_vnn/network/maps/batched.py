@@ -1,8 +1,8 @@
-"""Batches of vectors through a torch graph of convolutions, forward and back.
+"""Apply a torch graph of convolutions, or its adjoint, to batches of vectors.
 
-`torch.vmap` and `torch.autograd` do it for any graph, but they import much, run slower, and the
-way back would first go forward. Here each of a few operators has a rule of its own; a graph with
-any other one in it is refused, and left to them.
+`torch.vmap` and `torch.autograd` do this for any graph, but they import much, run slower, and need
+a forward pass before the backward pass. Here a few operators have rules of their own; a graph with
+any other operator is refused, and left to torch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NoRuleError(Exception):
 
 
 def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
-    """Rows [batch, ...] of a convolution's result, as rows of what it reads."""
+    """Apply the adjoint of a convolution to rows [batch, ...]; `shape` is that of its input."""
     result: Tensor = torch.ops.aten.convolution_backward(
         rows,
         rows.new_empty(1).expand(len(rows), *shape[1:]),  # only its shape is read
@@ -47,20 +47,20 @@ def _pull_convolved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
 
 
 def pads(module: Any) -> list[int]:
-    """How many zeros a padding adds: before and after, of the last dimension first."""
+    """The number of zeros that a padding adds before and after each dimension, last one first."""
     return list(module.padding if hasattr(module, "padding") else module.pads)
 
 
 def is_padding(step: Any) -> bool:
-    """Whether a step adds zeros around what it reads."""
+    """Whether a step pads its input with zeros."""
     if isinstance(step, nn.ConstantPad1d | nn.ConstantPad2d | nn.ConstantPad3d):
         return bool(step.value == 0)
-    # What onnx2torch makes of a Pad whose widths are constant.
+    # onnx2torch's module for a Pad with constant widths.
     return hasattr(step, "pads") and step.mode == "constant" and step.constant_value == 0
 
 
 def pull_pooled(module: nn.AvgPool2d, rows: Tensor, shape: Shape) -> Tensor:
-    """Rows [batch, ...] of an average's result, as rows of what it reads."""
+    """Apply the adjoint of average pooling to rows [batch, ...]; `shape` is that of its input."""
     result: Tensor = torch.ops.aten.avg_pool2d_backward(
         rows,
         rows.new_empty(1).expand(len(rows), *shape[1:]),  # only its shape is read
@@ -80,14 +80,14 @@ def pair(sizes: int | Sequence[int]) -> list[int]:
 
 
 def pull_scaled(module: Any, rows: Tensor, shape: Shape) -> Tensor:
-    """Of a normalisation by constants, whose mean and offset the linear part does not have."""
+    """Apply the adjoint of a batch normalisation, whose linear part has no mean and no offset."""
     scale = module.weight / (module.running_var + module.eps).sqrt()
     result: Tensor = rows * scale.reshape(1, -1, *[1] * (len(shape) - 2))
     return result
 
 
 def _pull_padded(module: Any, rows: Tensor, shape: Shape) -> Tensor:
-    return nn.functional.pad(rows, [-width for width in pads(module)])  # which cuts it off
+    return nn.functional.pad(rows, [-width for width in pads(module)])  # negative widths crop
 
 
 def _pull_moved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
@@ -95,8 +95,8 @@ def _pull_moved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
 
 
 def _rule(step: nn.Module) -> Callable[[Any, Tensor, Shape], Tensor] | None:
-    """How rows of what a step gives become rows of what it reads, of a shape but for the batch;
-    None if that is not known here."""
+    """The adjoint of a step, as a function of the step, rows and the shape of the step's input
+    (without its batch size); None if there is no rule for the step."""
     if isinstance(step, _CONVOLUTIONS):
         return _pull_convolved if amid_zeros(step) else None
     if isinstance(step, _NORMS):
@@ -108,10 +108,10 @@ def _rule(step: nn.Module) -> Callable[[Any, Tensor, Shape], Tensor] | None:
 
 
 class Batched:
-    """A linear graph whose tensors all have a leading dimension of 1 that can be a batch."""
+    """A linear graph whose tensors all have a leading dimension of 1 that can hold a batch."""
 
     def __init__(self, module: fx.GraphModule, shapes: Sequence[Shape], like: Tensor) -> None:
-        """`shapes` are those of the sources; raises NoRuleError for what is not known here."""
+        """`shapes` are those of the sources; raises NoRuleError if an operator has no rule."""
         if not _all_known(module):
             raise NoRuleError
         recorder = _Recorder(module)
@@ -134,12 +134,12 @@ class Batched:
         return found
 
     def push(self, values: Sequence[Tensor]) -> Tensor:
-        """One value [batch, n_s] per source to [batch, outputs]."""
+        """Apply the graph to one value [batch, n_s] per source; returns [batch, outputs]."""
         found: Tensor = _Forward(self.module, self.shapes).run(*values)
         return found.reshape(len(found), -1)
 
     def pull(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Rows [batch, outputs] to one [batch, n_s] per source."""
+        """Apply the adjoint to rows [batch, outputs]; returns one [batch, n_s] per source."""
 
         def through(node: fx.Node, rows: Tensor) -> Tensor:
             for step, shape in reversed(self.steps[node]):
@@ -156,8 +156,8 @@ class Batched:
         )
 
     def walk_back(self, rows: Any, through: Callable[[fx.Node, Any], Any]) -> list[Any]:
-        """Rows of the result as rows of each source, None of one that is not read; `through` takes
-        them through a node that reads one tensor."""
+        """Pull rows of the result back to each source; None for a source that is not read.
+        `through` pulls rows back through a node that reads one tensor."""
         waiting: dict[fx.Node, Any] = {self.end: rows}
         found: list[Any] = []
 
@@ -179,7 +179,7 @@ class Batched:
 
 
 class _Forward(fx.Interpreter):
-    """Runs a graph on batches: a shape that the file gives holds but for the batch."""
+    """Runs a graph on batches: shapes from the file hold for all dimensions but the batch."""
 
     def __init__(self, module: fx.GraphModule, shapes: dict[fx.Node, Shape]) -> None:
         super().__init__(module)
@@ -205,7 +205,7 @@ def _all_known(module: fx.GraphModule) -> bool:
 
 
 def amid_zeros(convolution: Any) -> bool:
-    """Whether a convolution pads with zeros, and says with how many."""
+    """Whether a convolution pads with zeros, by explicit widths."""
     return isinstance(convolution.padding, tuple) and convolution.padding_mode == "zeros"
 
 
@@ -214,7 +214,7 @@ def _steps(module: nn.Module) -> list[nn.Module]:
 
 
 class _Recorder(fx.Interpreter):
-    """Runs a graph once, notes all shapes, and whether some of them do not allow for a batch.
+    """Runs a graph once; records all shapes, and whether any of them rules out a batch.
 
     (Raising inside of an interpreter would make torch import its compiler.)
     """

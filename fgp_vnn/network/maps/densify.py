@@ -1,4 +1,4 @@
-"""The matrices of a map that is given as a program."""
+"""The dense matrices of an affine map that is given as a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK_ENTRIES = 4_000_000
 
 
 def as_dense(operator: Operator) -> Dense:
-    """The matrices of an operator, and of its terms where an entry is made of several."""
+    """The matrices of an operator, with `terms` unless every entry is one term without rounding."""
     weights = _matrices(operator, operator.linear)
     copied = Dense(operator.sources, weights, operator.bias)
     if operator.exact and all(bool((part <= 1).all()) for part in _sizes(operator.counting())):
@@ -31,7 +31,7 @@ def as_dense(operator: Operator) -> Dense:
 
 
 def _sizes(operator: Operator) -> tuple[Tensor, ...]:
-    """The sums of the terms' absolute values: a matrix per source, then those of the bias."""
+    """Sums of the terms' absolute values: one matrix per source, then a vector for the bias."""
     offset = operator.magnitude([operator.bias.new_zeros(prod(s)) for s in operator.shapes])
     return *_matrices(operator, lambda values: operator.magnitude(values) - offset), offset
 
@@ -39,7 +39,8 @@ def _sizes(operator: Operator) -> tuple[Tensor, ...]:
 def _matrices(
     operator: Operator, apply: Callable[[Sequence[Tensor]], Tensor]
 ) -> tuple[Tensor, ...]:
-    """A matrix [outputs, n_s] per source, column by column: exact copies of single weights."""
+    """One matrix [outputs, n_s] per source, by applying the map to each unit vector; an entry that
+    is a single weight is copied exactly."""
     weights = []
     sizes = [prod(shape) for shape in operator.shapes]
     for which, size in enumerate(sizes):

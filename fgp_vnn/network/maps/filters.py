@@ -1,4 +1,4 @@
-"""The matrices of convolutions and their sums, written down from their weights."""
+"""The dense matrices of convolutions and of their sums, filled in directly from the weights."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def filter_matrices(
 ) -> dict[int, Tensor] | None:
     """The matrix [outputs, n_s] of each source of an affine map, every entry a single weight.
 
-    None unless the map is a sum of sources, each of them read once, through one convolution at
-    most. `stops` numbers the sources.
+    None unless the map is a sum of sources, each of them read once and through at most one
+    convolution. `stops` holds the number of each source.
     """
     found: dict[int, Tensor] = {}
     todo: list[tuple[fx.Node, Tensor | None]] = [(end, None)]
@@ -31,7 +31,7 @@ def filter_matrices(
             size = prod(node.meta["shape"])
             found[stops[node]] = torch.eye(size, dtype=torch.float64) if matrix is None else matrix
             continue
-        operands = [a for a in node.args if isinstance(a, fx.Node)]  # one that is read twice, twice
+        operands = [a for a in node.args if isinstance(a, fx.Node)]  # twice if it is read twice
         if kind(node) == "Conv" and matrix is None:
             target = module.get_submodule(str(node.target))
             matrix = convolution_matrix(target, operands[0].meta["shape"])
@@ -49,8 +49,8 @@ def filter_matrices(
 def convolution_matrix(module: nn.Module, shape: tuple[int, ...]) -> Tensor | None:
     """The matrix [outputs, inputs] of a module on one image of the shape [1, channels, ...].
 
-    Every entry is a copy of one weight: an input meets an output under one place of the filter at
-    most. None for what is no convolution padded with zeros.
+    Every entry is a copy of one weight: an input reaches an output through at most one position of
+    the filter. None unless the module is a convolution padded with zeros.
     """
     *before, last = module if isinstance(module, nn.Sequential) else [module]
     if not isinstance(last, nn.Conv1d | nn.Conv2d | nn.Conv3d) or not amid_zeros(last):
@@ -68,12 +68,13 @@ def convolution_matrix(module: nn.Module, shape: tuple[int, ...]) -> Tensor | No
         index = group.transpose(0, 1).reshape(1, results, -1)
         values = weight[rows].reshape(of_group, 1, -1).where(index > 0, 0.0)  # 0 on the padding
         index = (index - 1).clamp_(min=0).expand_as(values)
-        matrix[rows].scatter_add_(2, index, values)  # nothing but such a 0 meets another entry
+        matrix[rows].scatter_add_(2, index, values)  # only these zeros share an entry with others
     return matrix.reshape(-1, inputs)
 
 
 def _places(before: list[Any], convolution: Any, shape: tuple[int, ...]) -> Tensor:
-    """Which input each place of the filter lies on, counted from 1; 0 is padding."""
+    """The input at each position of the filter [channels, outputs of a channel, kernel], counted
+    from 1; 0 is padding."""
     numbers = torch.arange(1, prod(shape) + 1).reshape(shape)
     for step in before:
         numbers = nn.functional.pad(numbers, pads(step))

@@ -13,20 +13,20 @@ def mark(node: fx.Node, kind: str) -> None:
 
 
 def kind(node: fx.Node) -> str | None:
-    """The ONNX operator of a node; None for inputs, constants and what nobody has marked."""
+    """The ONNX operator of a node; None for inputs, constants and unmarked nodes."""
     found: str | None = node.meta.get(_KEY)
     return found
 
 
 def kinds(module: fx.GraphModule) -> dict[str, str]:
-    """The ONNX operators of a graph by the names of the modules that compute them: what a pickled
-    graph, which is traced anew, has to be marked with again."""
+    """The ONNX operators of a graph by the names of the modules that compute them. Unpickling
+    traces a graph anew, after which `mark_again` restores these marks."""
     calls = (node for node in module.graph.nodes if node.op == "call_module")
     return {str(node.target): found for node in calls if (found := kind(node)) is not None}
 
 
 def mark_again(module: fx.GraphModule, marks: dict[str, str]) -> None:
-    """Mark a graph that was traced anew with what `kinds` has said of it."""
+    """Mark a graph that was traced anew with the operators that `kinds` returned for it."""
     for node in module.graph.nodes:
         if node.op == "call_module" and str(node.target) in marks:
             mark(node, marks[str(node.target)])

@@ -1,8 +1,9 @@
-"""What underflow takes from a program on its way, forward and back.
+"""Bounds on the underflow error of a program, forward and backward.
 
-A node loses what its sources lost, times its own weights, one unit for each of its operations, and
-one for each number of size 1 that it multiplies by a constant. On the way back a coefficient that
-is off moves the result by as much times what it is the coefficient of.
+A node's error is that of its sources times its own weights, plus one unit for each of its
+operations, plus |x| units for each number x that it multiplies by a constant. In the backward pass,
+an error in a coefficient changes the result by that error times the value that the coefficient
+multiplies.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ _SUMS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "ReduceSum"}  # witho
 
 @dataclass(frozen=True)
 class Losses:
-    """What underflow takes from a program on values of 1, in units of what one operation loses."""
+    """Underflow error of a program on values of 1, in units of what one operation loses."""
 
-    forward: float  # from each result
-    backward: float  # from a row that is pulled back, besides |row| times `forward`
+    forward: float  # error of each result
+    backward: float  # error of a row that is pulled back, in addition to |row| times `forward`
     summed: int  # entries that sums without weights read
-    exact: bool  # an entry is one constant of the file, or the product of two
+    exact: bool  # a term of a matrix entry is one constant of the file, or the product of two
 
     @classmethod
     def of(cls, absolute: fx.GraphModule, values: Sequence[Tensor]) -> Losses:
-        """Of the program whose constants are replaced by their absolute values."""
+        """The losses of a program; `absolute` has the absolute values of its constants."""
         run = _Run(absolute)
         run.run(*values)
         exact = run.kinds.count("sum") <= 1 and len(run.kinds) <= 2 and "other" not in run.kinds
@@ -41,7 +42,7 @@ class Losses:
 
 
 class _Run(fx.Interpreter):
-    """Runs a graph twice side by side: on sizes, and on what they have lost."""
+    """Runs a graph on two kinds of tensors side by side: absolute values and their errors."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module, garbage_collect_values=False)
@@ -79,7 +80,7 @@ class _Run(fx.Interpreter):
         self.kinds += self._kind(node, len(read))
 
     def _kind(self, node: fx.Node, read: int) -> list[str]:
-        """How a node makes entries: of none, as sums or products of constants, or otherwise."""
+        """How a node computes matrix entries: [] if it moves them, else sum, product or other."""
         name = kind(node)
         if name in _MOVES:
             return []
@@ -92,11 +93,11 @@ class _Run(fx.Interpreter):
         return ["product"] if read == 1 and name == "Mul" else ["other"]
 
     def _is_matrix(self, node: fx.Node) -> bool:
-        """Whether a Gemm multiplies what it reads by one matrix, and does no more."""
+        """Whether a Gemm is one product with a matrix, which `convert` makes an nn.Linear."""
         return isinstance(self.module.get_submodule(str(node.target)), nn.Linear)
 
     def _divides_by_little(self, node: fx.Node) -> bool:
-        """Whether a divisor is so small that its own rounding is not relative to it."""
+        """Whether a divisor is subnormal or 0, so that its rounding error is not relative."""
         if kind(node) != "Div" or not isinstance(node.args[1], fx.Node):
             return False
         divisor = self.env[node.args[1]]
@@ -104,6 +105,6 @@ class _Run(fx.Interpreter):
 
 
 def _total(values: Any, measure: Any) -> float:
-    """A measure of a tensor, or of several together."""
+    """The sum of a measure over one tensor or several."""
     several = (values,) if isinstance(values, Tensor) else values
     return float(sum(float(measure(value)) for value in several))

@@ -1,7 +1,7 @@
-"""Sparse matrices: products with matrices in compressed rows.
+"""Products with sparse matrices in compressed rows (CSR).
 
-What is left of a convolution's rows reads a patch of the input only. A product with such a matrix
-in compressed form is several times faster on a CPU; it adds the same terms, fewer of them.
+A row of a convolution's matrix reads only a patch of the input. On a CPU, the product with such a
+matrix in compressed form is several times faster; it adds the same terms, without the zeros.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def compressed(matrix: Tensor) -> Compressed | None:
     if int(torch.count_nonzero(matrix)) > COMMON.sparse * matrix.numel():
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that compressed rows are new in torch
+        warnings.simplefilter("ignore", UserWarning)  # torch calls compressed rows a beta feature
         return Compressed(matrix.to_sparse_csr(), matrix.T.contiguous().to_sparse_csr())
 
 

@@ -1,5 +1,5 @@
-"""An affine map that stays a program: applied as it is, its adjoint by a rule for each module or
-else by reverse differentiation."""
+"""An affine map that stays a program; its adjoint comes from a rule for each module, or else from
+reverse-mode differentiation."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MARKS = "marks"  # of the modules, in a pickled map
 class Operator(AffineMap):
     """An affine map whose linear part is a torch module.
 
-    The module takes one tensor per source, without batch dimension and of the shape that the ONNX
-    file gives it, so that what the file says of shapes is literally true; `Batched` does the
-    batching, or `torch.vmap` where that has no rule for a module. It has no constants: it maps
-    zeros to zeros exactly. `absolute` is the same program on the absolute values of all constants,
-    offsets included.
+    The module takes one tensor per source, without a batch dimension and in the shape that it has
+    in the ONNX file, so that shapes written in the file stay valid. `Batched` does the batching, or
+    `torch.vmap` if `Batched` has no rule for a module. The module has no offsets: it maps zeros to
+    zeros exactly. `absolute` is the same program with the absolute values of all constants, offsets
+    included.
     """
 
     sources: tuple[int, ...]
@@ -45,9 +45,9 @@ class Operator(AffineMap):
 
     @cached_property
     def operations(self) -> int:
-        """Sums have at most as many terms as there are weights for an output or, on the way back,
-        for an input, or as a sum without weights reads; where a module has no rule of its own, as
-        a source has entries."""
+        """Roundings of a term. A sum has at most as many terms as there are weights per output (or
+        per input, when pulled back), or as a sum without weights reads; without a rule for each
+        module, also as many as the sources have entries."""
         tensors = self.module.state_dict().values()
         weights = [t for t in tensors if t.is_floating_point() and t.numel()]
         terms = sum(t.numel() // n for t in weights for n in (*t.shape[:2], *[1] * (not t.dim())))
@@ -60,19 +60,19 @@ class Operator(AffineMap):
         return self._run(self.absolute, self._batched_absolute, values)
 
     def lost(self, values: Sequence[Tensor]) -> Lost:
-        """What is lost for values of 1 grows no faster than the values."""
+        """The loss for values of 1, times the largest value: it grows no faster than the values."""
         most = reduce(torch.maximum, (value.amax(-1, keepdim=True) for value in values))
         most = most.clamp(min=1)
         return Lost(self._losses.forward * most, self._losses.backward * most)
 
     @property
     def exact(self) -> bool:
-        """Whether matrix entries of one term, computed from the file's float32 in float64, are not
-        rounded."""
+        """Whether matrix entries that consist of one term are computed without rounding, in float64
+        from the file's float32 numbers."""
         return self._losses.exact
 
     def counting(self) -> Operator:
-        """A map whose magnitude is a number of terms: those that are not 0, in place of their
+        """A copy whose `magnitude` counts the terms that are not 0, instead of adding up their
         absolute values."""
         return replace(self, absolute=_copied(self.absolute, _ones))
 
@@ -85,7 +85,7 @@ class Operator(AffineMap):
 
     @cached_property
     def patches(self) -> PatchMap | None:
-        """The way of patches back through the program, where all that it does is known there."""
+        """The backward pass of patches through the program; None if a step has no rule for it."""
         found = None if self._batched is None else PatchMap(self._batched)
         return found if found is not None and found.known() else None
 
@@ -133,8 +133,8 @@ class Operator(AffineMap):
 
     @cached_property
     def _traced(self) -> tuple[Tensor, list[Tensor]]:
-        """The result at a point, which does not matter, for the map is linear; reverse
-        differentiation starts from it as often as it is asked for."""
+        """The result at 0 and the sources there, from which reverse-mode differentiation starts
+        each time; the map is linear, so the point does not matter."""
         with torch.enable_grad():
             points = [
                 self.bias.new_zeros(shape).reshape(-1).requires_grad_() for shape in self.shapes
@@ -142,8 +142,8 @@ class Operator(AffineMap):
             return self._apply(self.module, *points), points
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: elsewhere a graph is traced anew, and what was remembered of it here
-        would name other nodes."""
+        """The fields without cached values: unpickling traces the graph anew, and cached values
+        would refer to the old nodes."""
         state = {part.name: getattr(self, part.name) for part in fields(self)}
         return state | {_MARKS: [kinds(module) for module in (self.module, self.absolute)]}
 
@@ -166,14 +166,14 @@ class Operator(AffineMap):
         return Operator(self.sources, module, absolute, self.shapes, bias, defect)
 
     def _apply(self, module: GraphModule, *values: Tensor) -> Tensor:
-        """One vector [n_s] per source to one vector [outputs]."""
+        """Apply a module to one vector [n_s] per source; returns a vector [outputs]."""
         shaped = (v.reshape(shape) for v, shape in zip(values, self.shapes, strict=True))
         result: Tensor = module(*shaped)
         return result.reshape(-1)
 
 
 def _ones(tensor: Tensor) -> Tensor:
-    """1 for each number that is not 0; whole numbers are places and shapes, and stay."""
+    """1 for each float that is not 0; integer tensors, which are indices and shapes, stay."""
     return tensor.ne(0).to(tensor.dtype) if tensor.is_floating_point() else tensor
 
 
@@ -183,8 +183,8 @@ def _moved(module: GraphModule, like: Tensor) -> GraphModule:
 
 
 def _copied(module: GraphModule, change: Callable[[Tensor], Tensor]) -> GraphModule:
-    """A copy of a module with other tensors, each of them made once, so that a large one does not
-    take memory twice."""
+    """A copy of a module with `change` applied to its tensors. Each new tensor is made once, so
+    that a large one does not take memory twice."""
     copies: dict[int, Tensor] = {}
     for tensor in (*module.parameters(), *module.buffers()):
         copy = change(tensor.detach())

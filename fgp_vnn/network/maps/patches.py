@@ -1,13 +1,13 @@
-"""Rows that are 0 outside a window, pulled back through convolutions.
+"""Pull rows that are 0 outside a window back through convolutions.
 
-A neuron of a convolution sees a patch of its source and not all of it, and so does its row of
-coefficients on the way back. Rows of neurons at different places have windows of the same size,
-each at its own place: `step * place + first`. One transposed convolution pulls all of them back.
+A neuron of a convolution depends only on a patch of its source, so its row of coefficients is 0
+outside a window. Rows of neurons at different places have windows of the same size, which begin at
+`step * place + first`. One transposed convolution pulls all of them back.
 
-Channels come last, so that on a CPU a product with each of a filter's matrices does it; these are
-added up in the window. Milliseconds of that | of torch's transposed convolution in float64, with 16
-channels and filters of 3 x 3: 2.5 | 8.5 for 4000 windows of 1 x 1, 6 | 17 for 2000 of 3 x 3, 4.5 |
-9.4 for 40 of 20 x 20.
+Channels come last, so that on a CPU one matrix product for each position of the filter suffices;
+the products are added up in the window. Milliseconds of this | of torch's transposed convolution in
+float64, with 16 channels and filters of 3 x 3: 2.5 | 8.5 for 4000 windows of 1 x 1, 6 | 17 for 2000
+of 3 x 3, 4.5 | 9.4 for 40 of 20 x 20.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Pair = tuple[int, int]
 
 
 class Patches(NamedTuple):
-    """Rows over a plane [channels, height, width], in a window for each place."""
+    """Rows over a plane [channels, height, width], stored as one window for each place."""
 
     rows: Tensor  # [places, rows, height, width, channels]
     step: Pair  # from one place to the next
@@ -45,7 +45,7 @@ class Patches(NamedTuple):
         return self.rows.shape[2], self.rows.shape[3]
 
     def __add__(self, other: Patches) -> Patches:  # type: ignore[override]
-        """The sum, in a window that holds both."""
+        """The sum, in the smallest window that contains both."""
         if self.step != other.step:
             raise AssertionError("two ways to one plane have the same step")
         ends = [
@@ -68,10 +68,10 @@ class Patches(NamedTuple):
 
 
 class Windows:
-    """Where windows lie in a plane [channels, height, width] whose border is widened by zeros."""
+    """The positions of windows in a plane [channels, height, width] that is padded with zeros."""
 
     def __init__(self, patch: Patches, plane: Shape, places: Tensor, target: Shape) -> None:
-        """`places` [places, 2] are those of a target plane [channels, height, width]."""
+        """`places` [places, 2] are positions in a target plane [channels, height, width]."""
         size = patch.size
         last = [
             s * (n - 1) + f for s, n, f in zip(patch.step, target[1:], patch.first, strict=True)
@@ -89,7 +89,8 @@ class Windows:
         self._index = start.unsqueeze(-1) + offset.reshape(-1)  # [places, entries of a window]
 
     def __call__(self, vector: Tensor) -> Tensor:
-        """The entries of a vector [..., n] over the plane, [places, 1, entries of a window]."""
+        """Each window's entries [places, 1, entries of a window] of a vector [..., n] over the
+        plane."""
         (top, left), (bottom, right) = self._before, self._after
         plane = nn.functional.pad(vector.reshape(self._plane), [left, right, top, bottom])
         return plane.reshape(-1)[self._index].unsqueeze(1)
@@ -119,7 +120,7 @@ def _convolved(module: Any, patch: Patches) -> Patches:
 
 
 def _by_matrices(rows: Tensor, weight: Tensor, stride: Pair, dilation: Pair) -> Tensor:
-    """Rows [n, height, width, channels] through the adjoint of a convolution."""
+    """Apply the adjoint of a convolution to rows [n, height, width, channels]."""
     count, *size, channels = rows.shape
     kernel = weight.shape[2:]
     spans = [(n - 1) * s + 1 for n, s in zip(size, stride, strict=True)]
@@ -160,7 +161,7 @@ def _moved(patch: Patches, rows: Tensor, stride: Any, padding: Any) -> Patches:
 
 
 def _rule(step: nn.Module) -> Callable[[Any, Patches], Patches] | None:
-    """How patches are pulled back through a step; None if it is not known here."""
+    """The function that pulls patches back through a step; None if there is no rule for it."""
     if isinstance(step, nn.Conv2d):
         return _convolved
     if isinstance(step, nn.BatchNorm2d):
@@ -171,7 +172,7 @@ def _rule(step: nn.Module) -> Callable[[Any, Patches], Patches] | None:
 
 
 class PatchMap:
-    """The way of patches back through a graph that `Batched` knows."""
+    """The backward pass of patches through a graph that `Batched` supports."""
 
     def __init__(self, batched: Batched) -> None:
         self._batched = batched
@@ -183,7 +184,7 @@ class PatchMap:
         return tuple(self._batched.shapes[node][1:] for node in ends)
 
     def known(self) -> bool:
-        """Whether all is planes, and all that is done to them has a rule."""
+        """Whether all tensors are planes, and all steps have rules."""
         if any(len(plane) != 3 for plane in self.planes):
             return False
         for node, steps in self._batched.steps.items():
@@ -196,14 +197,14 @@ class PatchMap:
         return True
 
     def pull(self, patch: Patches, places: Tensor) -> tuple[Patches | None, ...]:
-        """Patches over the result, as patches over each source; None over one that is not read."""
+        """Pull patches over the result back to each source; None for a source that is not read."""
 
         def through(node: fx.Node, patch: Patches) -> Patches:
             steps, inner = self._batched.steps[node], node.args[0] not in self._batched.sources
             for number, (step, shape) in reversed(list(enumerate(steps))):
                 rule = _rule(step)
                 patch = patch if rule is None else rule(step, patch)  # None is an Identity
-                # What lies outside of a source is left to its windows, which are 0 there.
+                # At a source, entries outside the plane may stay: `Windows` ignores them.
                 if number or inner:
                     patch = _cut(patch, places, shape[1:])
             return patch
@@ -212,7 +213,7 @@ class PatchMap:
 
 
 def _cut(patch: Patches, places: Tensor, plane: Shape) -> Patches:
-    """Zeros for what lies outside of a plane, where there is nothing to be weighed."""
+    """Set entries outside of a plane to 0: there is nothing there for them to multiply."""
     sides = []
     for axis in range(2):
         size = patch.size[axis]
