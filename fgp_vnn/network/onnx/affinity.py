@@ -1,8 +1,8 @@
-"""Which operators are affine in what depends on the input, and which constants are their offsets.
+"""Which operands of an operator it is affine in, and which constant operands are offsets.
 
-The normal form needs two facts of an operator, and no rule of its own for bounding it: in which
-operands it may vary, and which constant operands only add something, so that zeros in their place
-leave the linear part.
+The normal form needs only these two facts about an operator, and no rule for bounding it: which
+operands may depend on the input, and which constant operands are only added, so that zeros in their
+place leave the linear part.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _EVERY = frozenset(range(1 << 10))
 
 @dataclass(frozen=True)
 class _Rule:
-    """What may vary, and what is an offset where it is constant."""
+    """The operands that may depend on the input, and those that are offsets if constant."""
 
     varying: frozenset[int] = frozenset({0})
     offsets: frozenset[int] = frozenset()
-    factors: frozenset[int] = frozenset()  # constants that values are multiplied or padded by
-    product: bool = False  # of operands 0 and 1: only one of them may vary
+    factors: frozenset[int] = frozenset()  # constants that values are multiplied or padded with
+    product: bool = False  # operands 0 and 1 are multiplied: only one of them may vary
 
 
 _MOVE = _Rule()  # rearranges, repeats or sums entries of its first operand
@@ -85,7 +85,7 @@ def check_affine(graph: Graph) -> None:
 
 
 def linear_part(graph: Graph) -> Graph:
-    """The same graph with every offset set to zero: ReLU aside, linear in place of affine."""
+    """A copy of the graph with every offset set to 0, so that affine operators become linear."""
     variables = graph.variables()
 
     def edit(result: Graph, node: NodeProto, rule: _Rule) -> None:
@@ -97,9 +97,9 @@ def linear_part(graph: Graph) -> Graph:
 
 
 def absolute_part(graph: Graph) -> Graph:
-    """The same graph with every constant replaced by its absolute value, and no subtraction.
+    """A copy of the graph with the absolute value of every constant, and no subtraction.
 
-    On values >= 0 it adds up the absolute values of all terms that the graph adds up.
+    On values >= 0 it sums the absolute values of all terms that the graph sums.
     """
 
     def edit(result: Graph, node: NodeProto, rule: _Rule) -> None:
@@ -118,7 +118,7 @@ def absolute_part(graph: Graph) -> Graph:
 
 
 def _edited(graph: Graph, edit: Callable[[Graph, NodeProto, _Rule], None]) -> Graph:
-    """A copy of the graph whose affine nodes were edited."""
+    """A copy of the graph with `edit` applied to its affine nodes."""
     variables = graph.variables()
     result = replace(graph, nodes=[], constants=dict(graph.constants))
     for node in graph.nodes:

@@ -1,7 +1,7 @@
-"""A model with several inputs or outputs, or of open sizes, as one with one input and one output.
+"""Convert a model with several inputs or outputs, or open sizes, to one input and one output.
 
-Inputs that are chosen together become one vector, the others keep the values that they are given;
-outputs that are chosen together are written one behind the other.
+The chosen inputs are joined into one vector, and the other inputs become constants; the chosen
+outputs are concatenated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Example = Any  # an array, a tuple of one array for each input, or arrays by nam
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Which inputs vary, which outputs count, and an input of the right shape."""
+    """Which inputs vary, which outputs count, and an example input of the right shape."""
 
     inputs: Chosen | None = None
     outputs: Chosen | None = None
@@ -32,7 +32,7 @@ class Choice:
 
 
 def with_one_input_and_output(model: ModelProto, choice: Choice) -> ModelProto:
-    """The model with one input and one output; itself, if it is of that form already."""
+    """The model with one input and one output; the model itself if it already has that form."""
     inputs = inputs_of(model.graph)
     outputs = list(model.graph.output)
     varying = _picked(inputs, choice.inputs, "input")
@@ -52,7 +52,7 @@ def with_one_input_and_output(model: ModelProto, choice: Choice) -> ModelProto:
 
 
 def _picked(values: list[ValueInfoProto], names: Chosen | None, what: str) -> list[ValueInfoProto]:
-    """The values that are named, by name or number."""
+    """The values with these names or numbers; None picks the only one, and "all" picks all."""
     known = {value.name: value for value in values}
     listed = ", ".join(known) or "none"
     if names is None and len(values) != 1:
@@ -74,7 +74,7 @@ def _picked(values: list[ValueInfoProto], names: Chosen | None, what: str) -> li
 
 
 def _examples(inputs: list[ValueInfoProto], example: Example | None) -> dict[str, Any]:
-    """An array for each input that has one."""
+    """The given arrays by the names of the inputs."""
     if example is None:
         return {}
     if isinstance(example, Mapping):
@@ -97,7 +97,7 @@ def _open(value: ValueInfoProto) -> bool:
 
 
 def shape_of(value: ValueInfoProto, example: Any | None = None) -> tuple[int, ...]:
-    """The shape of one input; sizes that are open are those of the example, the batch is 1."""
+    """The shape of one input; open sizes are taken from the example, an open batch size is 1."""
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         if example is None:
@@ -120,7 +120,7 @@ def shape_of(value: ValueInfoProto, example: Any | None = None) -> tuple[int, ..
 
 
 def _keep_outputs(graph: GraphProto, counted: list[ValueInfoProto]) -> None:
-    """Keep these outputs only, one behind the other if they are several."""
+    """Keep only these outputs, concatenated if there are several."""
     edit, kept = Edit(graph), counted
     if len(counted) > 1:
         parts = [edit.put("Reshape", value.name, [1, -1]) for value in counted]
@@ -132,7 +132,7 @@ def _keep_outputs(graph: GraphProto, counted: list[ValueInfoProto]) -> None:
 
 
 def _prune(graph: GraphProto) -> None:
-    """Drop the nodes that no output needs, unless some hold graphs of their own."""
+    """Drop the nodes that no output needs, unless a node contains a subgraph."""
     if any(a.type in (a.GRAPH, a.GRAPHS) for node in graph.node for a in node.attribute):
         return
     kept = needed_nodes(list(graph.node), (value.name for value in graph.output))
@@ -159,7 +159,7 @@ def _fix_inputs(
 
 
 def _join_inputs(graph: GraphProto, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Let the inputs of these names vary, as one that holds them one behind the other."""
+    """Replace the graph's inputs by one: the concatenation of the inputs with these names."""
     kinds = {value.name: value.type.tensor_type.elem_type for value in inputs_of(graph)}
     constants = {tensor.name for tensor in graph.initializer}
     listed = [value for value in graph.input if value.name in constants]

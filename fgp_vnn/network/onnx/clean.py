@@ -1,7 +1,7 @@
-"""Clean-up of an ONNX graph: few operators, all of them with literal shapes.
+"""Reduce an ONNX graph to few operators, all with literal shapes.
 
-Every operator that only rearranges entries becomes one Gather with the indices that onnxruntime
-finds when it runs the operator on the numbers 0, 1, 2, ...
+Every operator that only rearranges entries becomes one Gather. Its indices are the result of
+running the operator in onnxruntime on the numbers 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fgp_vnn.network.onnx.interpolate import interpolated
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
 _OLDEST = 9  # below it onnx2torch has no converters for Flatten, Dropout, BatchNormalization
-_NEWEST = 17  # above it some operators that we keep take other operands
+_NEWEST = 17  # above it some of the operators that stay take other operands
 
 _REARRANGED = {
     "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Resize", "Slice",
@@ -33,7 +33,7 @@ CLEANED = frozenset({*RESHAPES, *_REARRANGED, "Cast", "Dropout"})
 
 
 def raise_opset(model: ModelProto) -> ModelProto:
-    """The model in operators that onnx2torch knows."""
+    """The model, converted to the oldest operator set that onnx2torch supports if it is older."""
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if not versions or max(versions) >= _OLDEST:
         return model
@@ -41,12 +41,12 @@ def raise_opset(model: ModelProto) -> ModelProto:
 
 
 def clean_graph(graph: Graph, *, whole: bool = False) -> str | None:
-    """Clean in place; returns the operator (Softmax or LogSoftmax) that was cut off the end, unless
-    the graph is to stay whole."""
+    """Clean in place; returns the operator (Softmax or LogSoftmax) that was removed from the end,
+    if any. None is removed with `whole`."""
     fold(graph)
     graph.prune()
     for node in graph.nodes:
-        while node.input and not node.input[-1]:  # left out, which a file may also say by no name
+        while node.input and not node.input[-1]:  # an omitted operand may have an empty name
             del node.input[-1]
     softmax = None if whole else _cut_softmax(graph)
     write_by_rules(graph, _RULES)
@@ -83,7 +83,7 @@ def _moved(w: Writer) -> str | None:
 
 
 def _pad(w: Writer) -> str:
-    """Padding with zeros, then the sum with what stands at the edges if that is not zero."""
+    """Padding with zeros, then the sum with the values at the edges if these are not zero."""
     x = w.operands[0]
     if w.given.get("mode", b"constant") != b"constant":
         return _rearranged(w)
@@ -96,7 +96,7 @@ def _pad(w: Writer) -> str:
 
 
 def _all_pads(w: Writer) -> list[int]:
-    """The pads of all axes: those in front, then those behind."""
+    """The pads of all axes: those before, then those after."""
     rank = len(w.shape(w.operands[0]))
     pads = w.given["pads"] if "pads" in w.given else w.constant(1).tolist()
     axes = [int(axis) % rank for axis in w.constant(3)] if w.has(3) else list(range(rank))
@@ -116,9 +116,10 @@ def _rearranged(w: Writer) -> str:
 
 
 def _indices(w: Writer) -> list[tuple[Array, str]]:
-    """Where each entry of a moving node's outputs comes from in its flat first operand."""
+    """For each output of a node that only moves entries, the indices of these entries in the flat
+    first operand, and the output's name."""
     run, numbers = prober(w.graph, w.node), 1 + w.numbers(w.operands[0])
-    # What a crop reads outside of the image is a constant.
+    # A crop that reads outside of the image inserts constants.
     if any(v.any() for v in run(0 * numbers)) or not all(v.all() for v in run(numbers)):
         raise w.refused("reads what is outside of its operand")
     names = [name for name in w.node.output if name]
@@ -141,8 +142,8 @@ _RULES: dict[str, Rule] = {
 
 
 def _cut_softmax(graph: Graph) -> str | None:
-    """Drop a softmax over all outputs at the end: it keeps their order. One that leaves entries out
-    stays: minus infinity, which its mask gives them, has no bounds without it."""
+    """Remove a final softmax over all outputs: it preserves their order. A softmax with a mask
+    stays: the mask adds minus infinity, which has no bounds without the softmax."""
     node = last_node(graph.nodes, graph.output)
     if node is None or node.op_type not in ("Softmax", "LogSoftmax"):
         return None
@@ -155,8 +156,8 @@ def _cut_softmax(graph: Graph) -> str | None:
 
 
 def softmax_sizes(graph: Graph, node: NodeProto) -> tuple[int, int, int]:
-    """How many entries lie before, along and behind the axes that a softmax runs over: one axis
-    since opset 13, all from one on before."""
+    """The number of entries before, along and after the axes of a softmax. These are one axis since
+    opset 13, and that axis with all after it in older opsets."""
     shape, new = graph.shape(node.input[0]), graph.opset >= 13
     axis = attributes(node).get("axis", -1 if new else 1) % len(shape)
     end = axis + 1 if new else len(shape)

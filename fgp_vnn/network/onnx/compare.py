@@ -1,8 +1,8 @@
 """Final check of a loaded network: its normal form against onnxruntime, at a few points.
 
-Each map is compared on its own, at what onnxruntime gives it to read, with the error that float32
-can make in it; then all of them together, with the errors that add up on the way. So nothing that
-one operator computes, however large, hides what another one does.
+Each map is compared on its own, at the values that onnxruntime computes for its sources, up to the
+error that float32 can make in it; then all maps together, up to the accumulated errors. So a large
+result of one operator, whose rounding error is large, cannot hide a mistake in another one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _EXPONENTIAL = 16  # roundings of an exponential and a logarithm
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A normal form, and what is known of the graph that it was made of."""
+    """A normal form, and facts about the graph that it was made from."""
 
     network: Network
-    ends: tuple[str, ...]  # the graph's tensor that each map ends in
-    losses: tuple[Loss, ...]  # what float32 may lose in each map
-    softmax: str | None  # the operator that was cut off the end
+    ends: tuple[str, ...]  # the graph's tensor that each map computes
+    losses: tuple[Loss, ...]  # the float32 error of each map
+    softmax: str | None  # the operator that was removed from the end
 
 
 def sample(inputs: int) -> Floats:
-    """Inputs [points, inputs] like images, and others that reach what lies far from 0."""
+    """Inputs [points, inputs]: one like an image, in [0, 1], and others around and far from 0."""
     random = np.random.default_rng(0)
     around = [scale * (2 * random.random((1, inputs)) - 1) for scale in _SCALES]
     return np.concatenate([random.random((1, inputs)), *around]).astype(np.float32)
@@ -45,10 +45,10 @@ def sample(inputs: int) -> Floats:
 def exercise(
     run: Callable[[Floats], list[Floats]], hidden: Sequence[int], x: Floats, how: Loading
 ) -> tuple[Floats, list[Floats]]:
-    """The points x [points, inputs] and more, and what `run` gives at them, [points, entries] each.
+    """The points x [points, inputs] and more, and the results of `run` there, [points, entries].
 
-    Points are added until enough entries of each of the `hidden` results, which ReLUs read, have
-    been on both sides of 0.
+    Points are added until enough entries of each of the `hidden` results, which activations read,
+    have been on both sides of 0, for at most `how.turns` turns.
     """
     values, random = run(x), np.random.default_rng(1)
     for turn in range(how.turns):
@@ -61,13 +61,13 @@ def exercise(
 
 
 def _on_both_sides(z: Floats) -> float:
-    """The share of the entries of z [points, entries] that are above 0 once, and below it once."""
+    """The share of z's entries [points, entries] that are > 0 at some point and < 0 at another."""
     return float(((z > 0).any(0) & (z < 0).any(0)).mean())
 
 
 def _mixed(random: np.random.Generator, x: Floats, size: float) -> Floats:
-    """Two points: one whose coordinates come from two points of x, such as corners of a box that is
-    asked about, and a random one of this size."""
+    """Two points: one that takes each coordinate from one of two points of x, which may be corners
+    of the property's box, and a random one of this size."""
     first, second = x[random.integers(len(x), size=2)]
     mixed = np.where(random.random(x.shape[1]) < 0.5, first, second)
     return np.stack([mixed, size * random.normal(size=x.shape[1])]).astype(np.float32)
@@ -81,9 +81,9 @@ def check_against_runtime(
     how: Loading,
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Refuse a network whose normal form does not compute at x what onnxruntime does.
+    """Refuse a network whose normal form differs from onnxruntime at x by more than rounding.
 
-    `inside` is what that has for some of the tensors inside, [points, entries] each. `watch` is
+    `inside` holds onnxruntime's values of some inner tensors, [points, entries] each. `watch` is
     called before each map.
     """
     network = reading.network
@@ -101,7 +101,7 @@ def check_against_runtime(
 
 
 def _numbered(reading: Reading, inside: Mapping[str, Floats]) -> dict[int, Tensor]:
-    """The tensors that maps end in, [points, outputs], by the numbers of these maps."""
+    """The known values [points, outputs] of maps' results in onnxruntime, by map number."""
     found = {}
     for k, (name, affine) in enumerate(zip(reading.ends, reading.network.maps, strict=True)):
         if name in inside:
@@ -121,16 +121,16 @@ def _check(
     result: Tensor,
     watch: Callable[[], None],
 ) -> None:
-    """Compare what the maps give with what was seen inside, and with the result.
+    """Compare the maps' results with onnxruntime's inner tensors, and with its outputs.
 
-    The first rows read what was seen, the second ones what the maps before them gave. A float32
-    program reads values that are off from ours by the errors of the maps before, and rounds what it
-    computes of them. A ReLU does not make an error larger; what another activation makes of it is
-    the range of its values around z.
+    The first half of the rows reads onnxruntime's inner tensors, the second half our own results of
+    the maps before. A float32 program reads values that differ from ours by the errors of earlier
+    maps, and rounds what it computes from them. A ReLU does not enlarge an error; the error after
+    another activation follows from the range of its values around z.
     """
     values = [torch.cat([x, x]).double()]  # [2 points, n_s] each
     errors = [torch.zeros_like(values[0])]
-    sound = torch.ones(2 * len(x), dtype=torch.bool)  # nothing may have overflowed before
+    sound = torch.ones(2 * len(x), dtype=torch.bool)  # rows in which nothing has overflowed
     first, second = slice(len(x)), slice(len(x), None)
     activations = (*reading.network.activations, RELU)
     for k, (affine, loss) in enumerate(zip(reading.network.maps, reading.losses, strict=True)):
@@ -154,9 +154,9 @@ def _check(
 def _activated(activation: Activation, z: Tensor, error: Tensor) -> tuple[Tensor, Tensor]:
     """Values of an activation, and a bound on the float32 error if z is off by a given error.
 
-    How well onnxruntime's own approximations of smooth functions agree with these is not
-    documented. Seen were differences of at most 2^-22 (1 + |a|), for 17 functions at 100,000 points
-    each; 2^-19 leaves room for other processors, and is far less than what another function has.
+    How closely onnxruntime approximates smooth functions is not documented. The observed
+    differences are at most 2^-22 (1 + |a|), for 17 functions at 100,000 points each; 2^-19 leaves
+    room for other processors, and is far below the difference to any other function.
     """
     a = activation.value(z)
     if activation is RELU:
@@ -169,12 +169,12 @@ def _activated(activation: Activation, z: Tensor, error: Tensor) -> tuple[Tensor
 def _evaluated(
     affine: AffineMap, loss: Loss, values: Sequence[Tensor], errors: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A map's results, the sums of their terms' sizes, and how far float32 may be from them."""
+    """A map's results, the sums of their terms' sizes, and bounds on their float32 errors."""
     read = [values[s] for s in affine.sources]
     sizes = [torch.cat([values[s].abs() + errors[s], values[s].abs()]) for s in affine.sources]
     z = affine(read)
     terms, without = affine.magnitude(sizes).chunk(2)
-    own = 4 * affine.operations * torch.finfo(z.dtype).eps * terms  # of this computation
+    own = 4 * affine.operations * torch.finfo(z.dtype).eps * terms  # rounding of our own
     return (
         z,
         terms,
@@ -193,7 +193,7 @@ def _refuse(ours: Tensor, seen: Tensor, error: Tensor, sound: Tensor, name: str)
 
 
 def _after(y: Tensor, error: Tensor, softmax: str | None) -> tuple[Tensor, Tensor]:
-    """The outputs behind a softmax, whose exponents are off by up to twice the largest error."""
+    """The outputs after the softmax, whose exponents are off by up to twice the largest error."""
     if softmax is None:
         return y, error
     factor = 2 * error.amax(1, keepdim=True) + (y.shape[1] + _EXPONENTIAL) * UNIT
@@ -202,4 +202,4 @@ def _after(y: Tensor, error: Tensor, softmax: str | None) -> tuple[Tensor, Tenso
         return result, factor + _EXPONENTIAL * UNIT * (y.abs().amax(1, keepdim=True) + result.abs())
     result = y.softmax(1)
     error = torch.expm1(factor) * result + torch.finfo(torch.float32).tiny
-    return result, error.nan_to_num(torch.inf)  # an infinite factor of 0 bounds nothing
+    return result, error.nan_to_num(torch.inf)  # infinity times 0 is no bound

@@ -1,8 +1,8 @@
-"""Comparisons, truth values and choices by them, written as steps.
+"""Rewrite comparisons, Boolean operators and choices (Where) as step functions.
 
 A condition becomes a number: 1 where it holds and 0 elsewhere. A choice between a and b by a
-condition c becomes b + c (a - b), unless it is a function of one tensor that `piecewise_choices`
-can write.
+condition c becomes b + c (a - b), unless `piecewise_choices` can write it as a function of one
+tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fgp_vnn.network.onnx.graph import Graph, attributes
 from fgp_vnn.network.onnx.piecewise_choices import COMPARISONS, PiecewiseChoices
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
-Makers = Mapping[str, NodeProto]  # the node that each tensor is the output of
+Makers = Mapping[str, NodeProto]  # the node that computes each tensor
 
 
 def write_conditions(graph: Graph) -> None:
@@ -63,17 +63,17 @@ def _or(w: Writer) -> str:
 
 
 def _both(w: Writer) -> str:
-    """How many of two conditions hold."""
+    """The number of the two conditions that hold."""
     return w.add(*(_number(w, name) for name in w.operands))
 
 
 def _never(w: Writer) -> str:
-    """IsInf and IsNaN, which hold for no real number."""
+    """False, for IsInf and IsNaN: these hold for no real number."""
     return w.graph.constant(np.zeros(w.shape(w.operands[0]), dtype=bool), "never")
 
 
 def _holds(w: Writer, makers: Makers) -> str:
-    """A condition as it is; of a number, whether it is not 0."""
+    """A cast to bool: a condition stays as it is, and a number becomes whether it is not 0."""
     name = w.operands[0]
     if _is_condition(name, makers):
         return name
@@ -94,13 +94,13 @@ CONDITIONAL = frozenset({*_RULES, "Where"})
 
 
 def _number(w: Writer, name: str) -> str | Any:
-    """A tensor, or a constant as floating-point numbers."""
+    """The name of a tensor, or the values of a constant in float64."""
     constant = w.graph.constants.get(name)
     return name if constant is None else constant.astype(np.float64)
 
 
 def _chosen(w: Writer, makers: Makers, choices: PiecewiseChoices) -> str:
-    """The output of a Where by a condition that depends on the input."""
+    """The output of a Where whose condition depends on the input."""
     condition, *names = w.operands
     if _never_holds(condition, makers) and w.shape(names[1]) == w.result_shape:
         return names[1]
@@ -116,7 +116,7 @@ def _chosen(w: Writer, makers: Makers, choices: PiecewiseChoices) -> str:
 
 
 def _is_condition(name: str, makers: Makers) -> bool:
-    """Whether a tensor holds truth values."""
+    """Whether a tensor holds Boolean values."""
     made = makers.get(name)
     if made is not None and made.op_type == "Cast":
         return bool(attributes(made)["to"] == TensorProto.BOOL)

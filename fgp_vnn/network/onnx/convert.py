@@ -1,7 +1,7 @@
-"""An ONNX graph as a torch.fx graph, by onnx2torch: the only module that knows of that package.
+"""Convert an ONNX graph to a torch.fx graph; the only module that uses onnx2torch.
 
-What leaves it is torch's own modules and, for each node, the ONNX operator that it computes. No
-rule elsewhere goes by a class of onnx2torch.
+Each node of the result is marked with the ONNX operator that it computes, so that no rule elsewhere
+depends on a class of onnx2torch.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from fgp_vnn.network.maps.kinds import mark
 from fgp_vnn.network.onnx.affinity import AFFINE
 from fgp_vnn.network.onnx.graph import Graph, attributes, label
 
-# What cleaning and rewriting leave of a network: each has its contract in the tests.
+# The operators that are left after cleaning and rewriting; the tests check each of them.
 CONVERTED = frozenset({"Relu", *AFFINE}) - {"Resize"}
 
 _PADS: dict[int, Any] = {1: nn.ConstantPad1d, 2: nn.ConstantPad2d, 3: nn.ConstantPad3d}
 
 
 def convert(graph: Graph) -> GraphModule:
-    """The torch.fx graph of a graph; each call_module node's target is the ONNX node's name.
+    """The torch.fx graph of an ONNX graph; a call_module node's target is the ONNX node's name.
 
-    The module is there to be taken apart: its graph is right, its `forward` is not compiled.
+    The module is meant to be taken apart: its graph is correct, but its `forward` is not compiled.
     """
     for node in graph.nodes:
         if node.op_type not in CONVERTED:
@@ -58,12 +58,12 @@ def convert(graph: Graph) -> GraphModule:
 
 
 def convert_whole(model: ModelProto) -> GraphModule:
-    """What onnx2torch makes of a model, as it is."""
+    """The module that onnx2torch makes from a model, unchanged."""
     with _without_torchvision():
         import onnx2torch
     try:
         with warnings.catch_warnings():
-            # Of results that might differ: loading compares them with onnxruntime's.
+            # It warns that results may differ; loading compares them with onnxruntime's.
             warnings.simplefilter("ignore")
             module: GraphModule = onnx2torch.convert(model)
     except Exception as error:  # onnx2torch raises whatever its converters meet
@@ -76,7 +76,7 @@ def convert_whole(model: ModelProto) -> GraphModule:
 
 
 class _Reshape(nn.Module):
-    """A reshape to a shape that is known: onnx2torch's reads it from a tensor at every call."""
+    """A reshape to a constant shape; that of onnx2torch reads the shape from a tensor each time."""
 
     def __init__(self, shape: list[int]) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class _Reshape(nn.Module):
 
 
 def _convolution(module: nn.Module, node: Any) -> nn.Module:
-    """A convolution, behind torch's own padding with zeros where it is padded unevenly."""
+    """The convolution's module; if it is padded unevenly, after torch's own padding with zeros."""
     if not isinstance(module, nn.Sequential):
         return module
     last = module[-1]
@@ -98,7 +98,7 @@ def _convolution(module: nn.Module, node: Any) -> nn.Module:
 
 
 def _is_linear(graph: Graph, node: NodeProto) -> bool:
-    """Whether a node is a Gemm that multiplies what it reads by a matrix and may add a vector."""
+    """Whether a node is a Gemm of its input with a constant matrix, plus at most a vector."""
     if node.op_type != "Gemm" or attributes(node).get("transA", 0):
         return False
     matrix, *offset = (graph.constants.get(name) for name in node.input[1:] if name)
@@ -106,7 +106,7 @@ def _is_linear(graph: Graph, node: NodeProto) -> bool:
 
 
 def _linear(graph: Graph, node: NodeProto) -> nn.Linear:
-    """The module of such a Gemm, on the graph's own constants where they have no factors."""
+    """The module of such a Gemm; it shares the graph's constants unless alpha or beta is not 1."""
     given = attributes(node)
     tensors = (torch.from_numpy(graph.constants[name]) for name in node.input[1:] if name)
     factors = [float(given.get(name, 1.0)) for name in ("alpha", "beta")]
@@ -121,8 +121,8 @@ def _linear(graph: Graph, node: NodeProto) -> nn.Linear:
 
 
 def _matrices(graph: Graph, linear: Container[str]) -> list[str]:
-    """The constants that only MatMul and these products read: they need not go through an ONNX
-    model, which would hold several copies of them, and no more than 2 GB."""
+    """The constants that only MatMul and the `linear` nodes read. They bypass the ONNX model, which
+    would hold several copies of them, and is limited to 2 GB."""
     others: set[str] = set()
     for node in graph.nodes:
         if node.op_type != "MatMul" and node.name not in linear:
@@ -133,7 +133,7 @@ def _matrices(graph: Graph, linear: Container[str]) -> list[str]:
 
 
 def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:
-    """Give the constants that were declared as inputs their values, in the module's graph."""
+    """Replace the inputs that stand for constants by these tensors, in the module's graph."""
     _, *places = (node for node in module.graph.nodes if node.op == "placeholder")
     for i, (place, tensor) in enumerate(zip(places, tensors, strict=True)):
         if place.users:
@@ -145,10 +145,10 @@ def _put_back(module: GraphModule, tensors: list[Tensor]) -> None:
 
 @contextmanager
 def _without_torchvision() -> Iterator[None]:
-    """Stand in for torchvision while onnx2torch is imported.
+    """Replace torchvision by a stub while onnx2torch is imported.
 
-    onnx2torch needs it for RoiAlign and NonMaxSuppression only; importing it takes long, and
-    fails where its build does not match torch's.
+    onnx2torch needs it for RoiAlign and NonMaxSuppression only; importing it is slow, and fails if
+    its build does not match torch's.
     """
     if "onnx2torch" in sys.modules:
         yield

@@ -1,4 +1,4 @@
-"""The torch graph of a network, cut at its activations into the parts that are affine."""
+"""Cut the torch graph of a network at its activations into affine parts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class AffinePart:
 
     end: fx.Node
     sources: tuple[int, ...]
-    inside: tuple[fx.Node, ...]  # what lies between, in order
+    inside: tuple[fx.Node, ...]  # the nodes from the sources to the end, in order
 
 
 class CutGraph:
-    """A torch graph, and where affine maps begin and end in it."""
+    """A torch graph, and the nodes where its affine maps begin and end."""
 
     def __init__(
         self,
@@ -31,21 +31,22 @@ class CutGraph:
         input_shape: tuple[int, ...],
         activations: Mapping[str, Activation],
     ) -> None:
-        """`activations` are those that nodes stand for, by the nodes' names."""
+        """`activations` are the activations that nodes stand for, by the nodes' names."""
         _note_shapes(module, input_shape)
         self.module = module
-        self.stops: dict[fx.Node, int] = {}  # where maps begin, by source number; 0 is the input
-        self.ends: list[fx.Node] = []  # what each activation is applied to, then the output
+        self.stops: dict[fx.Node, int] = {}  # where maps begin: source numbers; 0 is the input
+        self.ends: list[fx.Node] = []  # the operand of each activation, then the output
         self.activations: list[Activation] = []
         self._named = activations
-        self.varying: set[fx.Node] = set()  # what depends on the input
+        self.varying: set[fx.Node] = set()  # nodes that depend on the input
         self._known_twins: dict[fx.GraphModule, dict[fx.Node, fx.Node]] = {}
         for node in module.graph.nodes:
             self._place(node)
         self.shapes = {s: node.meta["shape"] for node, s in self.stops.items()}  # of the sources
 
     def _place(self, node: fx.Node) -> None:
-        """Cut at every activation; a ReLU of a ReLU, or what was met already, is that one again."""
+        """Cut at the node if it is an activation; a ReLU of a ReLU, or the same activation of the
+        same node again, shares the layer of the first."""
         if node.op == "placeholder":
             self.stops[node] = 0
         elif node.op == "call_module" and str(node.target) in self._named:
@@ -58,7 +59,7 @@ class CutGraph:
             self.ends.append(cast(fx.Node, node.args[0]))
 
     def _layer(self, end: fx.Node, activation: Activation) -> int:
-        """The number of the layer that applies an activation to what a node gives."""
+        """The number of the layer that applies an activation to a node's result."""
         before = self.stops.get(end, 0)
         if before and activation is RELU and self.activations[before - 1] is RELU:
             return before
@@ -70,7 +71,7 @@ class CutGraph:
         return len(self.ends)
 
     def cut(self, end: fx.Node) -> AffinePart:
-        """The map that ends in a node."""
+        """The affine part that ends in a node."""
         inside: set[fx.Node] = set()
         found: set[int] = set()
         todo = [end]
@@ -99,7 +100,7 @@ class CutGraph:
         return fx.GraphModule(module, graph)
 
     def at_zero(self, module: fx.GraphModule, cut: AffinePart) -> Tensor:
-        """What a map gives [outputs] if all that it reads is 0."""
+        """The result [outputs] of a map if all its sources are 0."""
         twins = self._twins(module)
         runner = fx.Interpreter(module)
         for node, s in self._sources(cut):

@@ -1,8 +1,9 @@
 """How far the float32 programs of an ONNX file can be from the network in real arithmetic.
 
-`roundings` says why; a ReLU flushes too: what it gives is off by up to 2^-126, which counts as an
-input's. Where a runtime folds constants into their neighbours, terms are rounded no
-more often than there, as long as the folded ones do not underflow.
+`roundings` derives the bounds. A ReLU may also flush its result, which is then off by up to 2^-126;
+this counts as an error of the next map's source. If a runtime folds constants into their
+neighbours, terms are rounded no more often than `roundings` counts, as long as the folded constants
+do not underflow.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fgp_vnn.network.onnx.normal_form import programs
 from fgp_vnn.network.onnx.read import read_graph
 from fgp_vnn.network.onnx.roundings import LARGEST, PRODUCTS, SUMS, Loss, deviations, losses_of
 
-LEAST = 1e-30  # of a factor that does not underflow when it is multiplied by another
+LEAST = 1e-30  # a factor above this does not underflow when it is multiplied by another
 
 _EXACT = {
     "Concat", "Constant", "Dropout", "Flatten", "Gather", "Identity", "Pad", "Relu", "Reshape",
@@ -34,15 +35,15 @@ _KINDS = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.B
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """For each map of a network, its terms, and what happens to each of them."""
+    """For each map of a network, a program that sums its terms' sizes, and its float32 losses."""
 
-    terms: tuple[Operator, ...]  # whose `magnitude` adds up what the file's operators add up
+    terms: tuple[Operator, ...]  # `magnitude` sums the terms that the file's operators sum
     losses: tuple[Loss, ...]
 
     def error(self, index: int, sizes: Sequence[Tensor]) -> Tensor:
-        """At most |fl(z) - z| [outputs] of map number `index`, for sources of at most these sizes.
+        """Upper bound on |fl(z) - z| [outputs] of map `index`, for sources of at most these sizes.
 
-        Raises UnsupportedError where a sum may overflow.
+        Raises UnsupportedError if a sum may overflow, or is too long to bound its error.
         """
         loss, program = self.losses[index], self.terms[index]
         terms = program.magnitude(sizes).reshape(-1)
@@ -57,7 +58,7 @@ class Deployment:
 
 
 def read_deployment(path: Path | str) -> Deployment:
-    """The roundings of an ONNX file; UnsupportedError names what the theorem does not cover."""
+    """The float32 errors of an ONNX file; refuses by name what the theorem does not cover."""
     model = raise_opset(parse_model(read_model(Path(path))))
     _check_written(model)
     graph = read_graph(model)
@@ -70,7 +71,7 @@ def read_deployment(path: Path | str) -> Deployment:
 
 
 def _check_factors(graph: Graph) -> None:
-    """Refuse a normalisation whose factors underflow where they are folded into others."""
+    """Refuse a normalisation whose factors may underflow when they are folded into others."""
     for node in graph.nodes:
         if node.op_type == "BatchNormalization":
             factor = abs(graph.constants[node.input[1]]) / deviations(graph, node)
@@ -79,7 +80,7 @@ def _check_factors(graph: Graph) -> None:
 
 
 def _check_written(model: ModelProto) -> None:
-    """Refuse operators and constants of the file that the theorem is not about."""
+    """Refuse operators and constants of the file that the theorem does not cover."""
     constant = {tensor.name for tensor in model.graph.initializer}
     given_as = [value.type.tensor_type.elem_type for value in model.graph.input]
     given_as += [tensor.data_type for tensor in model.graph.initializer]

@@ -14,7 +14,7 @@ from fgp_vnn.base.program import nodes_in
 
 
 class Edit:
-    """New nodes for a graph, in their order, under names that nothing in it has."""
+    """New nodes for a graph, in order, under names that are not used in it."""
 
     def __init__(self, graph: GraphProto) -> None:
         self._graph = graph
@@ -31,21 +31,21 @@ class Edit:
         output: str = "",
         **attribute: Any,
     ) -> str:
-        """The output of a new node; numbers among what it reads become constants."""
+        """Append a node and return its output's name; numbers as operands become constants."""
         names = [o if isinstance(o, str) else self.constant(o) for o in operands]
         output = output or self.fresh(kind.lower())
         self.nodes.append(helper.make_node(kind, names, [output], **attribute))
         return output
 
     def constant(self, values: Sequence[int] | NDArray[Any]) -> str:
-        """The name of an array, or of a list of whole numbers, that the graph now holds."""
+        """Add an array, or a list of integers, to the graph's constants; returns its name."""
         name = self.fresh("constant")
         array = values if isinstance(values, np.ndarray) else np.asarray(values, dtype=np.int64)
         self._graph.initializer.append(numpy_helper.from_array(array, name))
         return name
 
     def fresh(self, hint: str) -> str:
-        """A name that nothing in the graph has."""
+        """A name that is not used in the graph."""
         count = 0
         while (name := f"{hint}_{count}") in self._taken:
             count += 1
@@ -53,14 +53,14 @@ class Edit:
         return name
 
     def stem(self, hint: str) -> str:
-        """What no name in the graph begins with."""
+        """A prefix with which no name in the graph begins."""
         while any(name.startswith(hint) for name in self._taken):
             hint = f"_{hint}"
         return hint
 
 
 def renamed(node: NodeProto, names: Mapping[str, str], prefix: str) -> NodeProto:
-    """A copy of a node, in which tensors have the names given for them, if any are."""
+    """A copy of a node with its tensors renamed by `names`, and `prefix` before its own name."""
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         raise UnsupportedError(f"{node.op_type}: networks with branches cannot be copied")
     copy = NodeProto()

@@ -1,4 +1,4 @@
-"""Convolutions and pools whose padding torch does not have, in terms of those that it has."""
+"""Rewrite convolutions and pools whose padding torch does not support in terms of others."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from fgp_vnn.network.onnx.writer import Writer
 
 
 def padded(w: Writer, x: str, pads: list[int], output: str = "") -> str:
-    """A tensor amid zeros; `pads` are those in front of all axes, then those behind, negative ones
-    cut."""
+    """Pad a tensor with zeros; `pads` are the widths before all axes, then those after; negative
+    widths crop."""
     if w.graph.opset < 11:
         return w.put("Pad", x, output=output, pads=pads)
     return w.put("Pad", x, pads, output=output)
 
 
 def _uneven(w: Writer) -> bool:
-    """Whether more is added on one side of an axis than on the other."""
+    """Whether the padding before and after an axis differs."""
     pads = w.given.get("pads", [])
     return bool(pads[: len(pads) // 2] != pads[len(pads) // 2 :])
 
 
 def convolution(w: Writer) -> str | None:
-    """A convolution with automatic padding, written with the numbers that this stands for."""
+    """A convolution with automatic padding, rewritten with explicit pads; None for others."""
     if not automatic(w):
         return None
     starts, ends = padding(w, w.shape(w.operands[1])[2:])
@@ -34,7 +34,7 @@ def convolution(w: Writer) -> str | None:
 
 
 def average_pool(w: Writer) -> str | None:
-    """The sum of each window, divided by how many entries onnxruntime counts in it."""
+    """The sum of each window, divided by the number of entries that onnxruntime counts in it."""
     if not (automatic(w) or _uneven(w) or max(w.given.get("dilations", [1])) > 1):
         return None
     x, kernel = w.operands[0], w.given["kernel_shape"]
@@ -64,7 +64,7 @@ def average_pool(w: Writer) -> str | None:
 
 
 def transposed_convolution(w: Writer) -> str | None:
-    """The convolution without padding, then its edges cut off: that is what padding means here."""
+    """The convolution without padding, then its edges cropped: that is what padding means here."""
     if not (automatic(w) or _uneven(w) or "output_shape" in w.given):
         return None
     image, kernel = image_of(w), w.shape(w.operands[1])[2:]

@@ -1,4 +1,4 @@
-"""A torch module as the content of an ONNX file, by either of torch's exporters, in silence."""
+"""Export a torch module to ONNX in memory by either of torch's exporters, without their output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Exported:
         return [value.name for value in self._program.get_inputs()]
 
     def named(self, values: Sequence[Tensor]) -> dict[str, Any]:
-        """Values of the arguments by the names of the inputs."""
+        """The arguments' values by the names of the inputs."""
         if len(self.inputs) != len(values):
             raise UnsupportedError(
                 f"the exported network has {len(self.inputs)} inputs, the module {len(values)}"
@@ -49,15 +49,15 @@ class Exported:
         return {n: v.numpy() for n, v in zip(self.inputs, values, strict=True)}
 
     def run(self, values: Sequence[Tensor]) -> list[Any]:
-        """What onnxruntime gives for these values."""
+        """The outputs of onnxruntime for these values."""
         return [np.asarray(y) for y in self._program.run(None, self.named(values))]
 
 
 def export(module: nn.Module, arguments: Arguments) -> Exported:
     """The ONNX model of a module.
 
-    The exporter by tracing is quick and needs no other package, but it follows one way through the
-    code: where it doubts that there is no other, or fails, the one by torch.export has its turn.
+    The exporter that traces is quick and needs no other package, but it records only one path
+    through the code. If it warns that there may be others, or fails, torch.export is tried.
     """
     several = arguments.keywords or len(arguments.outputs) > 1
     flattened = _Flat(module, arguments) if several else module
@@ -71,7 +71,7 @@ def export(module: nn.Module, arguments: Arguments) -> Exported:
     except Exception as error:  # whatever tracing a module can raise
         reason = one_line(error)
     if find_spec("onnxscript") is not None:
-        # Whatever torch.export and onnxscript raise says less than the first reason, at length.
+        # The errors of torch.export and onnxscript are long, and say less than the first reason.
         with suppress(Exception):
             return Exported(_by_torch_export(flattened, values, names))
     layer = _failing(module, arguments)
@@ -80,7 +80,7 @@ def export(module: nn.Module, arguments: Arguments) -> Exported:
 
 
 class _Flat(nn.Module):
-    """A module with arguments by position and a tuple of tensors for a result."""
+    """A module that takes positional arguments and returns a tuple of tensors."""
 
     def __init__(self, module: nn.Module, arguments: Arguments) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class _Flat(nn.Module):
 
 
 def _traced(module: nn.Module, values: tuple[Tensor, ...], arguments: Arguments) -> bytes:
-    """The model by the exporter that traces; raises where its trace may be wrong."""
+    """Export by tracing; raises if the trace may be wrong."""
     content = io.BytesIO()
     names = arguments.keywords or [f"input_{i}" for i in range(len(values))]
     with silence() as heard:
@@ -112,7 +112,7 @@ def _traced(module: nn.Module, values: tuple[Tensor, ...], arguments: Arguments)
 
 
 def _by_torch_export(module: nn.Module, values: tuple[Tensor, ...], names: list[str]) -> bytes:
-    """The model by the exporter that proves that there is one way through the code."""
+    """Export by torch.export, which proves that there is only one path through the code."""
     several = names if len(names) > 1 else None
     with silence():
         program = torch.onnx.export(
@@ -142,14 +142,14 @@ def _failing(module: nn.Module, arguments: Arguments) -> str:
     for name, layer, given in seen:
         try:
             _traced(layer, given, Arguments(list(given), (), ("output",)))
-        except Exception:  # this is what is looked for
+        except Exception:  # this layer cannot be exported
             return f"{name!r} ({type(layer).__name__})"
     return ""
 
 
 @contextmanager
 def silence() -> Iterator[list[warnings.WarningMessage]]:
-    """Keep what exporters print, warn of and log from the user; the warnings are given back."""
+    """Hide what exporters print, warn and log from the user; yields the list of warnings."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()  # what was printed before is not the exporter's
@@ -170,7 +170,7 @@ def silence() -> Iterator[list[warnings.WarningMessage]]:
 
 @contextmanager
 def _closed_descriptors() -> Iterator[None]:
-    """Send to nowhere what torch prints past Python; its buffer is emptied before it ends."""
+    """Discard what torch prints from C++; its buffer is flushed before the streams are restored."""
     kept = {}
     for number in (1, 2):
         with suppress(OSError):  # it is closed already

@@ -1,9 +1,9 @@
-"""Inputs that are fixed, put in the place of operands that have to be constant.
+"""Replace operands that have to be constant by their values at fixed inputs.
 
 A product of two values that depend on the input is not piecewise linear, but a product with a mask
-that a property fixes is. Only operands that need it are replaced, and only by what is computed from
-the fixed inputs without rounding: what is moved, and sums and products of small whole numbers. So
-the graph that is left computes the same real function on the inputs with these values.
+that a property fixes is. Only operands that need it are replaced, and only by values that are
+computed from the fixed inputs without rounding: moved entries, and sums and products of small
+integers. So the new graph computes the same real function on inputs with these values.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from onnx import NodeProto
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.graph import Array, Graph, attributes, axes_of, label
 
-_WHOLE = 1 << 20  # up to which sums and products of whole numbers are exact in float32 as well
-# Operands of which one has to be constant, the first choice in front.
+_WHOLE = 1 << 20  # sums and products of integers up to this size are exact in float32 as well
+# Operands of which one has to be constant, in order of preference.
 _WANTED: Mapping[str, tuple[int, ...]] = {
     "Div": (1,),
     "Gemm": (1, 0),
@@ -36,11 +36,11 @@ _EXACT: Mapping[str, Callable[..., Array]] = {
 
 
 class _Known(NamedTuple):
-    """What is known of a tensor."""
+    """The known values of a tensor, and the fixed inputs that they depend on."""
 
     values: Array  # NaN where they are not known
-    inputs: Array  # the numbers of the inputs that they come from
-    each: bool  # whether these are one for each entry
+    inputs: Array  # the numbers of the inputs that the values come from
+    each: bool  # whether `inputs` has one number for each entry
 
     @property
     def whole(self) -> bool:
@@ -48,16 +48,16 @@ class _Known(NamedTuple):
         return not np.isnan(self.values).any()
 
     def moved(self, how: Callable[[Array], Array]) -> _Known:
-        """The same after entries have been moved."""
+        """The same after `how` has moved the entries."""
         inputs = how(self.inputs) if self.each else self.inputs
         return _Known(how(self.values), inputs, self.each)
 
 
 def bind_fixed(graph: Graph, fixed: Array) -> dict[int, float]:
-    """Replace operands that have to be constant by what they are for fixed inputs, in place.
+    """Replace operands that have to be constant by their values at fixed inputs, in place.
 
-    `fixed` [inputs] are the values of these inputs, NaN for an input that moves. Returns the inputs
-    that were used, with their values.
+    `fixed` [inputs] are the values of these inputs, NaN for an input that varies. Returns the
+    inputs that were used, with their values.
     """
     if fixed.size != prod(graph.input_shape):
         return {}
@@ -84,7 +84,7 @@ def bind_fixed(graph: Graph, fixed: Array) -> dict[int, float]:
 
 
 def _known(graph: Graph, node: NodeProto, known: Mapping[str, _Known]) -> _Known | None:
-    """What is known of a node's result; None: nothing."""
+    """The known values of a node's result; None if nothing is known."""
     given = attributes(node)
     first = known.get(node.input[0]) if node.input else None
     how = _movement(graph, node, given)
@@ -109,14 +109,14 @@ def _known(graph: Graph, node: NodeProto, known: Mapping[str, _Known]) -> _Known
 
 
 def _small(values: Array) -> bool:
-    """Whether all values are small whole numbers."""
+    """Whether all values are small integers."""
     return bool(((values == np.rint(values)) & (np.abs(values) <= _WHOLE)).all())
 
 
 def _movement(
     graph: Graph, node: NodeProto, given: dict[str, Any]
 ) -> Callable[[Array], Array] | None:
-    """How a node moves the entries of its first operand; None: it does more than that."""
+    """The function that moves the entries of a node's first operand; None if it does more."""
     if node.op_type == "Identity":
         return lambda array: array
     if node.op_type == "Transpose":

@@ -1,4 +1,4 @@
-"""What can be computed at loading time: shapes, and everything that follows from constants."""
+"""Compute what does not depend on the input at loading time: shapes, and nodes of constants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _program(
     wanted: Sequence[str],
     inputs: Sequence[ValueInfoProto] = (),
 ) -> Any:
-    """Nodes on the graph's constants, in float32 as in the file, run by onnxruntime."""
+    """An onnxruntime program of nodes and the constants they read, in float32 as in the file."""
     given = {value.name for value in inputs}
     read = {
         name: narrowed(graph.constants[name])
@@ -59,7 +59,7 @@ def prober(graph: Graph, node: NodeProto) -> Callable[[Array], list[Array]]:
 
 
 def _shape_of(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-    """A Shape or Size node of a tensor whose shape is known is a constant."""
+    """Replace a Shape or Size node of a tensor whose shape is known by a constant."""
     if node.op_type not in ("Shape", "Size") or node.input[0] not in graph.shapes:
         return None
     shape = graph.shapes[node.input[0]]
@@ -73,7 +73,7 @@ def _shape_of(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
 
 
 def _fold_constants(graph: Graph) -> bool:
-    """Compute all nodes that read nothing but constants; says whether there were any."""
+    """Compute all nodes that read only constants; returns whether there were any."""
     known = {"", *graph.constants}
     ready: list[NodeProto] = []
     for node in graph.nodes:

@@ -16,8 +16,8 @@ from fgp_vnn.base.errors import UnsupportedError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 RESHAPES = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
-_SMALL = 1000  # entries of a constant that may say something of shapes
-_MOST = 1 << 24  # entries of a tensor that depends on the input: float32 counts so far
+_SMALL = 1000  # entries of a constant that may determine shapes
+_MOST = 1 << 24  # entries of a tensor that depends on the input: float32 integers are exact so far
 
 
 @dataclass
@@ -43,14 +43,14 @@ class Graph:
             return tuple(self.constants[name].shape)
         if name not in self.shapes:
             for node in self.nodes:
-                if node.op_type in _IN_PARTS:  # whose results have no shapes either
+                if node.op_type in _IN_PARTS:  # the shapes of their results are not inferred
                     raise UnsupportedError(not_supported(node))
             raise UnsupportedError(f"the shape of tensor {name!r} cannot be told from the file")
         return self.shapes[name]
 
     def uniform(self, name: str, other: str) -> float | None:
-        """The number that all entries of a constant are, if it is broadcast to the shape of the
-        other tensor."""
+        """The value of all entries of a constant; None if they differ, or if the constant does not
+        broadcast to the shape of the other tensor."""
         array = self.constants.get(name)
         if array is None or not array.size or (array != array.flat[0]).any():
             return None
@@ -59,13 +59,13 @@ class Graph:
         return float(array.flat[0]) if fits else None
 
     def constant(self, array: Any, hint: str = "constant") -> str:
-        """Add a constant under a name that nothing else has, and return that name."""
+        """Add a constant under an unused name, and return that name."""
         name = self.fresh(hint)
         self.constants[name] = np.asarray(array)
         return name
 
     def fresh(self, hint: str) -> str:
-        """A tensor name that nothing else has."""
+        """An unused tensor name."""
         self._count += 1
         while (name := f"{hint}_{self._count}") in self.names:
             self._count += 1
@@ -96,9 +96,9 @@ class Graph:
         self.constants = {name: a for name, a in self.constants.items() if name in needed}
 
     def model(self, *, declared: Collection[str] = (), single: bool = False) -> ModelProto:
-        """The graph as an ONNX model in double precision, or in single as in the file, with the
-        constants that it reads; those in `declared`, whose values are not needed and would take
-        long to write out, become inputs behind the real one."""
+        """The graph as an ONNX model in double precision, or with `single` in float32 as in the
+        file, with the constants that it reads. Constants in `declared`, whose values are not needed
+        and slow to write, become further inputs."""
         kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
         read = {self.output, *(name for node in self.nodes for name in node.input)} - {*declared}
         constants = {n: a for n, a in self.constants.items() if n in read}
@@ -122,9 +122,9 @@ class Graph:
         )
 
     def infer_shapes(self) -> None:
-        """Fill `shapes` with what ONNX can tell without running the network.
+        """Fill `shapes` with the shapes that ONNX infers without running the network.
 
-        In single precision: the scales of a Resize are read in no other.
+        The model is in single precision, as the scales of a Resize have to be.
         """
         large = {name for name, array in self.constants.items() if array.size > _SMALL}
         model = self.model(declared=large, single=True)
@@ -139,7 +139,7 @@ class Graph:
                 self.shapes[value.name] = shape
 
     def skip_copies(self) -> None:
-        """Drop every Identity, and every Relu of a Relu: they give what they read."""
+        """Drop every Identity, and every Relu of a Relu: they return their operand."""
         same: dict[str, str] = {}
         active: set[str] = set()
         kept = []
@@ -159,7 +159,7 @@ class Graph:
         self.output = same.get(self.output, self.output)
 
     def replace(self, rule: Callable[[NodeProto], Iterable[NodeProto] | None]) -> None:
-        """Put what `rule` gives in the place of each node; None keeps the node."""
+        """Replace each node by the nodes that `rule` returns; None keeps the node."""
         result: list[NodeProto] = []
         for node in self.nodes:
             replacement = rule(node)
@@ -217,16 +217,16 @@ def make_node(kind: str, inputs: Sequence[str], output: str, **attribute: Any) -
 
 
 def label(node: NodeProto) -> str:
-    """A node as an error message names it."""
+    """The name of a node in error messages."""
     return f"operator {node.op_type} (node {node.name or node.output[0]!r})"
 
 
-# Operators of the newest files that an older opset writes in parts.
+# Operators of the newest opsets, which older ones write as several operators.
 _IN_PARTS = frozenset({"Attention", "GroupNormalization", "RMSNormalization", "RotaryEmbedding"})
 
 
 def not_supported(node: NodeProto) -> str:
-    """That an operator is not, and what can be done."""
+    """The message that an operator is not supported, and what the user can do."""
     if node.op_type in _IN_PARTS:
         return f"{label(node)} is not supported: export with opset_version=18, which writes it out"
     return f"{label(node)} is not supported; docs/howto/model.md lists those that are"

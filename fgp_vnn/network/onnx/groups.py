@@ -1,4 +1,4 @@
-"""Which entries a pooling or a reduction takes the maximum of."""
+"""The groups of entries over which a pooling or a reduction runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fgp_vnn.network.onnx.graph import Array, axes_of
 from fgp_vnn.network.onnx.windows import check_pool, extents, image_of, padding
 from fgp_vnn.network.onnx.writer import Writer
 
-ABSENT = -1  # in place of an index
+ABSENT = -1  # the index of a member outside of the image
 
 
 def reduction_groups(w: Writer) -> Array:
-    """Flat indices [members, results] of what a reduction runs over."""
+    """Flat indices [members, results] of the entries that each result of a reduction reads."""
     shape, axes = w.shape(w.operands[0]), axes_of(w.graph, w.node)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     numbers = w.numbers(w.operands[0]).transpose(*axes, *kept)

@@ -1,4 +1,4 @@
-"""Linear interpolation as a matrix for each axis, with the weights that onnxruntime takes."""
+"""Linear interpolation as a matrix for each axis, with the weights that onnxruntime uses."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from fgp_vnn.network.onnx.fold import prober
 from fgp_vnn.network.onnx.graph import Array
 from fgp_vnn.network.onnx.writer import Writer
 
-_LONGEST = 1024  # of an axis: as many images are interpolated to find its matrix
+_LONGEST = 1024  # longest axis: its matrix takes one interpolation for each of its entries
 
 
 def interpolated(w: Writer) -> str:
     """A linear Resize or Upsample as products along its axes, one after the other.
 
-    Each entry is a sum over the axes' entries, weighed by a product of one factor for each axis,
-    and the factors of an axis add up to 1.
+    Each result is a weighted sum of entries. A weight is a product of one factor for each axis, and
+    the factors of an axis add up to 1.
     """
     if w.given["mode"] != b"linear":
         raise w.refused("is supported in the modes nearest and linear only")
@@ -33,7 +33,7 @@ def interpolated(w: Writer) -> str:
 
 
 def _matrices(w: Writer) -> dict[int, Array]:
-    """The weights [before, after] of each axis that is not left as it is."""
+    """The weights [size before, size after] of each axis that changes."""
     shape = w.shape(w.operands[0])
     if max(shape) > _LONGEST:
         raise w.refused(f"interpolates more than {_LONGEST} places in a row")

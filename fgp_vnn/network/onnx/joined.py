@@ -1,7 +1,7 @@
-"""Several networks on shared inputs, as one network: what a property of all of them is about.
+"""Join several networks on shared inputs into one network, for a property of all of them.
 
-The input v holds all inputs that differ. Each network reads its own entries of it, and the outputs
-are those of all networks, one behind the other, with some entries of v behind them.
+The input v holds all distinct inputs, and each network reads its own entries of v. The output
+concatenates the outputs of all networks and some entries of v.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _STEM = "joint_"
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One of the networks, and where the entries of its input are."""
+    """One of the networks, and the positions of its input's entries in v."""
 
     name: str
     model: ModelProto  # with one input and one output
     shape: tuple[int, ...]  # of its input
     outputs: int
-    places: tuple[int, ...]  # [inputs] among the shared ones
+    places: tuple[int, ...]  # [inputs] positions in v
 
 
 def joined(parts: Sequence[Part], inputs: int, passed: Sequence[int]) -> ModelProto:
-    """The network v [1, inputs] -> [1, outputs of all parts and of `passed`]."""
+    """The network v [1, inputs] -> [1, outputs of all parts and the entries `passed` of v]."""
     graph = GraphProto(name="joint")
     edit, given, ends = Edit(graph), f"{_STEM}input", []
     models = [raise_opset(part.model) for part in parts]
@@ -64,7 +64,7 @@ def joined(parts: Sequence[Part], inputs: int, passed: Sequence[int]) -> ModelPr
 
 
 class JointRuntime(Program):
-    """The networks' own files at their entries of one input, each by onnxruntime."""
+    """Runs each network's own file in onnxruntime, on its entries of the shared input."""
 
     def __init__(self, parts: Sequence[tuple[Program, Sequence[int]]], passed: Sequence[int]):
         self._parts = [(runtime, np.asarray(places)) for runtime, places in parts]
@@ -86,7 +86,7 @@ def _names(graph: GraphProto, prefix: str, name: str) -> Mapping[str, str]:
 
 
 def _operator_sets(parts: Sequence[Part], models: Sequence[ModelProto]) -> list[OperatorSetIdProto]:
-    """The operator sets of all models, which have to be the same ones."""
+    """The operator sets of all models, which have to agree."""
     versions: dict[str, tuple[int, str]] = {}
     for part, model in zip(parts, models, strict=True):
         for entry in model.opset_import:
