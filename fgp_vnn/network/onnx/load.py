@@ -36,7 +36,7 @@ from fgp_vnn.network.onnx.runtime import Floats, Program, Runtime, open_inside
 from fgp_vnn.network.onnx.smooth import WRITTEN_OUT, write_out
 from fgp_vnn.strategy import Loading
 
-# Those that are understood, as docs/howto/model.md lists them.
+# The supported operators, as docs/howto/model.md lists them.
 OPERATORS = frozenset({"Relu", *AFFINE}) | CLEANED | REWRITTEN | WRITTEN_OUT | CONDITIONAL
 
 Doubles = NDArray[np.float64]
@@ -50,12 +50,12 @@ class LoadedNetwork:
     runtime: Program
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
-    operators: Mapping[str, int]  # how often the file has each
-    comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are kept
+    operators: Mapping[str, int]  # how often each occurs in the file
+    comparisons_only: bool  # a final softmax was dropped: only comparisons of outputs are valid
     threshold: float = 0.0  # a network with one output says yes above it
-    note: str = ""  # how the network differs from the model that was given, if it does
-    bound: Mapping[int, float] = field(default_factory=dict)  # inputs that are these constants
-    source: Path | bytes | None = None  # the ONNX that it is the network of
+    note: str = ""  # how the network differs from the given model, if it does
+    bound: Mapping[int, float] = field(default_factory=dict)  # inputs fixed at these constants
+    source: Path | bytes | None = None  # the ONNX file, or its content
 
     def __repr__(self) -> str:
         return f"Loaded{self.network!r}"
@@ -73,12 +73,12 @@ def load_network(
 ) -> LoadedNetwork:
     """Load an ONNX model from a file, plain or gzipped, or from memory; raises InputError only.
 
-    Affine maps of up to `dense_entries` matrix entries become `Dense`, larger ones `Operator`. What
-    they compute is compared with onnxruntime's results, also at the `points` [points, inputs], if
-    they are inputs of this network. `choice` says which inputs and outputs are meant where there
-    are several. With `fixed` values [inputs], NaN for an input that moves, operands that have to be
-    constant may depend on inputs that do not. A softmax at the end is dropped unless the network is
-    asked for as a `whole`. `watch` is called after each part of the work, and may raise.
+    Affine maps of up to `dense_entries` matrix entries become `Dense`, larger ones `Operator`.
+    Their results are compared with onnxruntime's at a few points, and at `points` [points, inputs]
+    if these have the right number of inputs. `choice` selects inputs and outputs if there are
+    several. With `fixed` values [inputs], NaN for an input that varies, operands that have to be
+    constant may depend on fixed inputs. A final softmax is dropped unless `whole` is set. `watch`
+    is called after each part of the work, and may raise.
     """
     if isinstance(source, str | Path):
         name, place, data = f"{source}: ", Path(source).absolute(), read_model(Path(source))
@@ -92,7 +92,7 @@ def load_network(
         return replace(loaded, source=place or data)
     except InputError as error:
         raise type(error)(f"{name}{error}") from error
-    except Exception as error:  # what third-party code raises on files that nobody foresaw
+    except Exception as error:  # a third-party error on an unforeseen file
         if ran_out_of_memory(error):
             raise OutOfMemoryError(error) from error
         reason = one_line(f"{type(error).__name__}: {error}")
@@ -128,7 +128,7 @@ def _load(
     reading = Reading(network, tuple(ends), tuple(lost[end] for end in ends), softmax)
     names = [name for name in dict.fromkeys(ends) if name in given.made]
     hidden = [k for k, name in enumerate(names) if name in ends[:-1]]
-    # A program of a large network takes much memory: this one is gone before the next is opened.
+    # The program of a large network takes much memory: this one is released before the next opens.
     how, inside = Loading(), [open_inside(chosen, given.outputs, names, graph.input_shape)]
 
     def run(x: Floats) -> list[Floats]:
@@ -154,14 +154,14 @@ def _load(
 
 
 def _check_finite(graph: Graph) -> None:
-    """Refuse minus infinity where no softmax leaves it out."""
+    """Refuse infinite constants that are not the mask of a softmax."""
     for name, array in graph.constants.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InputError(f"constant {name!r} has infinite values")
 
 
 class _Given(NamedTuple):
-    """What is kept of a model after its weights are released."""
+    """Facts about a model that are kept after its weights are released."""
 
     made: frozenset[str]  # the tensors that its nodes compute
     outputs: tuple[str, ...]
@@ -170,7 +170,7 @@ class _Given(NamedTuple):
 
 
 def _read(data: bytes, choice: Choice) -> tuple[bytes, Graph, _Given]:
-    """The bytes of the model that is chosen, its graph, and what else is kept of it."""
+    """The bytes of the chosen model, its graph, and other facts about it."""
     whole = parse(data)
     model = with_one_input_and_output(whole, choice)
     if model is not whole:
@@ -192,13 +192,13 @@ def _settled(x: Floats, bound: Mapping[int, float]) -> Floats:
 
 
 def _threshold(model: onnx.ModelProto) -> float:
-    """What separates yes from no where there is one output: 1/2 behind a sigmoid, else 0."""
+    """The threshold between no and yes of a single output: 1/2 after a sigmoid, else 0."""
     last = last_node(model.graph.node, model.graph.output[0].name)
     return 0.5 if last is not None and last.op_type.endswith("Sigmoid") else 0.0
 
 
 def parse(data: bytes) -> onnx.ModelProto:
-    """The model in the bytes of a file that needs no other."""
+    """Parse a model from bytes; refuses a model whose weights are in another file."""
     model: onnx.ModelProto = parse_model(data)
     if not model.graph.node and not model.graph.input:
         raise InputError("not an ONNX file: it holds no graph")

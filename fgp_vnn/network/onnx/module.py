@@ -1,4 +1,4 @@
-"""A torch module as a network: a copy of it, exported to ONNX in memory, and loaded."""
+"""Load a torch module as a network: copy it, export the copy to ONNX in memory, and load that."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fgp_vnn.network.onnx.export import Exported, export, silence
 from fgp_vnn.network.onnx.load import LoadedNetwork, load_network
 from fgp_vnn.network.onnx.runs import Arguments, arguments_of
 
-_SCALES = (1.0, 10.0)  # of inputs at which the exported program is compared with the module
-_TOLERANCE = 1e-3  # of the largest output: it is to find what is wrong, not what is rounded
+_SCALES = (1.0, 10.0)  # of the inputs at which the exported program is compared with the module
+_TOLERANCE = 1e-3  # of the largest output: to find mistakes, not rounding
 
 
 def load_module(
@@ -33,11 +33,11 @@ def load_module(
     inputs: Chosen | None = None,
     outputs: Chosen | None = None,
 ) -> LoadedNetwork:
-    """The network of a module in evaluation mode, in float32; the module is left as it is.
+    """The network of a module in evaluation mode, in float32; the module is not changed.
 
-    `x` is an input or a batch of them (a tuple, or a dict by the names of arguments, for a module
-    that takes several): it is needed where the first layer does not tell the shape of an input.
-    Counterexamples are confirmed on what was exported.
+    `x` is an input or a batch of inputs (a tuple, or a dict by the names of arguments, for a module
+    that takes several): it is needed if the first layer does not determine the shape of an input.
+    Counterexamples are confirmed on the exported model.
     """
     ready, note = _ready(module)
     arguments = arguments_of(ready, x if x is not None else _guess(ready))
@@ -49,8 +49,8 @@ def load_module(
 
 
 def export_module(module: nn.Module) -> bytes:
-    """The ONNX file of a module whose first layer tells the shape of an input, in evaluation mode
-    and in float32."""
+    """The ONNX file of a module in evaluation mode and in float32; the module's first layer has to
+    determine the shape of an input."""
     ready, _ = _ready(module)
     arguments = arguments_of(ready, _guess(ready))
     exported = export(ready, arguments)
@@ -59,13 +59,13 @@ def export_module(module: nn.Module) -> bytes:
 
 
 def weights_note(module: nn.Module) -> str:
-    """How the weights that are verified differ from the module's own, if they do."""
+    """How the verified weights differ from the module's own; empty if they do not."""
     return _ready(module)[1]
 
 
 def _ready(module: nn.Module) -> tuple[nn.Module, str]:
     """A copy for evaluation on the CPU in float32, and how its weights differ."""
-    module = getattr(module, "_orig_mod", module)  # what torch.compile was given
+    module = getattr(module, "_orig_mod", module)  # the original of torch.compile
     if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
         module = module.module
     tensors = [*module.parameters(), *module.buffers()]
@@ -76,7 +76,7 @@ def _ready(module: nn.Module) -> tuple[nn.Module, str]:
             copy = deepcopy(module, _computed(module)).to("cpu").float().eval()
     except OutOfMemoryError:
         raise
-    except Exception as error:  # whatever a layer cannot have copied
+    except Exception as error:  # some layers cannot be copied
         raise UnsupportedError(f"the torch module cannot be copied: {one_line(error)}") from error
     kinds = {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}
     if not kinds:
@@ -88,18 +88,18 @@ def _ready(module: nn.Module) -> tuple[nn.Module, str]:
 
 
 def _computed(module: nn.Module) -> dict[int, Any]:
-    """Copies of the tensors that layers keep and compute anew, as those of weight_norm do."""
+    """Copies, by id, of tensors that layers compute and store, as weight_norm does."""
     kept = [value for layer in module.modules() for value in vars(layer).values()]
     return {id(t): t.detach().clone() for t in kept if isinstance(t, Tensor) and not t.is_leaf}
 
 
 def _rounds(tensor: Tensor) -> bool:
-    """Whether float32 does not hold all of a tensor's values."""
+    """Whether a tensor has values that float32 cannot represent."""
     return tensor.dtype == torch.float64 and bool((tensor.float().double() != tensor).any())
 
 
 def _guess(module: nn.Module) -> Tensor:
-    """An input of a module whose first layer tells its shape."""
+    """An input for a module, if its first layer determines the shape."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear):
             return torch.zeros(1, layer.in_features)
@@ -112,7 +112,7 @@ def _guess(module: nn.Module) -> Tensor:
 
 
 def _compare(module: nn.Module, arguments: Arguments, exported: Exported) -> None:
-    """Refuse an exported program that does not compute what the module does."""
+    """Refuse an exported program whose outputs differ from the module's."""
     random = np.random.default_rng(0)
     for scale in (0.0, *_SCALES):
         values = [

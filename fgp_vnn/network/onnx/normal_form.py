@@ -24,8 +24,8 @@ from fgp_vnn.network.onnx.graph import Graph
 from fgp_vnn.network.onnx.products import PRODUCTS, RESHAPES, composed, factors_of, sizes
 from fgp_vnn.network.onnx.smooth import activation_of, stand_in
 
-_MOST_COLUMNS = 20_000  # of a matrix: a program is run once for each
-_PRODUCT_FACTOR = 25  # how much larger a matrix may be where the file has matrices too
+_MOST_COLUMNS = 20_000  # of a matrix: the program is run once for each column
+_PRODUCT_FACTOR = 25  # how much larger a matrix may be if the file has matrices too
 
 _ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub"}
 
@@ -33,7 +33,7 @@ _ELEMENTWISE = {"Add", "Div", "Mul", "Neg", "Sub"}
 def normal_form(
     graph: Graph, *, dense_entries: int, watch: Callable[[], None] = lambda: None
 ) -> tuple[Network, list[str]]:
-    """The network of a graph that `check_affine` has passed, and the tensors its maps end in.
+    """The network of a graph that `check_affine` accepts, and the tensors that its maps compute.
 
     Affine maps of up to `dense_entries` matrix entries are stored as matrices. `watch` is called
     before each of them.
@@ -50,18 +50,18 @@ def normal_form(
 
 
 def programs(graph: Graph) -> tuple[list[Operator], list[str]]:
-    """The same maps as those of `normal_form`, as the file's operators compute them, and the
-    tensors that they end in."""
+    """The maps of `normal_form` as programs of the file's operators, and the tensors that they
+    compute."""
     reader = _Reader(graph, 0)
     return [reader.operator(end) for end in reader.cuts.ends], reader.tensors()
 
 
 def _named(graph: Graph) -> tuple[Graph, dict[str, Activation]]:
-    """Give each node a name by which the torch graph's nodes are found again; and the activations
-    by these names, for which operators that have a torch module stand in.
+    """A copy of the graph whose nodes have the names that they will have in the torch graph, and
+    the activations by these names; operators that have a torch module stand in for activations.
 
-    The Identity at the end gives the output a node of its own: the converter takes all of the last
-    node's outputs, and needs a node even where the output is the input.
+    An Identity at the end gives the output a node of its own: the converter takes all outputs of
+    the last node, and needs a node even if the output is the input.
     """
     output = graph.fresh("output")
     end = NodeProto(op_type="Identity", input=[graph.output], output=[output])
@@ -76,7 +76,7 @@ def _named(graph: Graph) -> tuple[Graph, dict[str, Activation]]:
             copy = stand_in(node)
         copy.name = f"n{i}"
         nodes.append(copy)
-        # Each use of a constant has its own: in the linear part some are 0 and others are not.
+        # Each use of a constant has its own copy: in the linear part only some of them become 0.
         for j, name in enumerate(copy.input):
             if name in used:
                 copy.input[j] = result.constant(graph.constants[name])
@@ -95,9 +95,9 @@ class _Reader:
         self.cuts = CutGraph(convert(graph), graph.input_shape, activations)
 
     def tensors(self) -> list[str]:
-        """The graph's names of what maps end in."""
+        """The graph's names of the tensors that the maps compute."""
         made: dict[str, str] = {node.name: node.output[0] for node in self._graph.nodes}
-        last = self._graph.nodes[-1]  # the Identity at the end is not the graph's
+        last = self._graph.nodes[-1]  # the Identity that `_named` has added
         made[last.name] = last.input[0]
         found = []
         for end in self.cuts.ends:
@@ -116,7 +116,7 @@ class _Reader:
         return convert(absolute_part(self._graph))
 
     def affine_map(self, end: fx.Node) -> AffineMap:
-        """The map to a node: matrices if they are small enough, else a program."""
+        """The map that ends in a node: as matrices if they are small enough, else as a program."""
         cut = self.cuts.cut(end)
         bias = self._bias(cut)
         columns = sum(prod(self.cuts.shapes[s]) for s in cut.sources)
@@ -136,7 +136,7 @@ class _Reader:
         return as_dense(self.operator(end))
 
     def operator(self, end: fx.Node) -> Operator:
-        """The map to a node as a program."""
+        """The map that ends in a node, as a program."""
         cut = self.cuts.cut(end)
         shapes = tuple(self.cuts.shapes[s] for s in cut.sources)
         linear, absolute = (self.cuts.extract(m, cut) for m in (self._linear, self._absolute))
@@ -146,8 +146,8 @@ class _Reader:
         return self.cuts.at_zero(self.cuts.module, cut)
 
     def _offset_terms(self, cut: AffinePart, *, copies: bool) -> Tensor | None:
-        """The sizes of what the offsets are made of; None where they, and all entries, are copies
-        of the file's numbers."""
+        """Sums of the absolute values of the bias's terms; None if the bias and all matrix entries
+        are copies of numbers in the file."""
         adding = [n for n in cut.inside if kind(n) in ("Add", "Sub", "Gemm", "Conv")]
         if copies and len(adding) <= 1:
             return None

@@ -1,4 +1,4 @@
-"""A network with a normalisation of its input in front, for users who have pixels."""
+"""Put a normalisation of the input in front of a network, for users who have pixels."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Values = TypeVar("Values", Array, Tensor)
 
 
 def normalised(model: onnx.ModelProto, mean: Array, std: Array) -> onnx.ModelProto:
-    """The model given (x - mean) / std, by a subtraction and a division in float32 in front of it;
-    numbers, or one for each channel."""
+    """The model applied to (x - mean) / std, by a subtraction and a division in float32 in front of
+    it; mean and std are numbers, or have one entry per channel."""
     check_normalisation(mean, std)
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -47,14 +47,14 @@ def check_normalisation(mean: Array, std: Array) -> None:
 
 
 def spread_channels(value: Values, axes: int) -> Values:
-    """One value for each channel, in the shape that is added to an input with so many axes."""
+    """One value per channel, in a shape that broadcasts to an input with this many axes."""
     if value.ndim == 1 and axes > 2:
         return value.reshape(-1, *[1] * (axes - 2))
     return value
 
 
 class Normalised(nn.Module):
-    """A module that is given (x - mean) / std; numbers, or one for each channel."""
+    """A module applied to (x - mean) / std; mean and std are numbers, or one per channel."""
 
     mean: Tensor
     std: Tensor

@@ -1,8 +1,8 @@
 """A network that can only be run: some operator is not supported, or its matrices do not fit.
 
-Nothing can be proved of it. What can be had are its outputs and, where torch has all of its
-operators, gradients: functions that are flat almost everywhere, such as Sign, get the slope of a
-smooth step in their place, and their values stay what they are.
+Nothing can be proved about it. It has outputs and, if torch has all of its operators, gradients:
+functions that are flat almost everywhere, such as Sign, keep their values and get the slope of a
+smooth function.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from fgp_vnn.network.onnx.read import RANDOM, ends_of, input_shape, read_graph
 from fgp_vnn.network.onnx.runtime import Runtime
 
 FLAT = frozenset({"Ceil", "Floor", "Round", "Sign"})  # operators without a slope of their own
-Pull = Callable[[Tensor], Tensor]  # from outputs [points, outputs] to as many weights of them
+Pull = Callable[[Tensor], Tensor]  # from outputs [points, outputs] to weights of them
 
 
 @dataclass(frozen=True, eq=False)
 class Opaque:
-    """The program of a network, and nothing more."""
+    """A network that is known only as a program."""
 
     runtime: Runtime
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     module: nn.Module | None  # from one input of this shape to the outputs; None: no gradients
     softmax: str | None  # the operator at the end that `module` leaves out
-    entries: int  # of all tensors that are computed for one input, roughly
+    entries: int  # of all tensors that are computed for one input, approximately
 
     @property
     def inputs(self) -> int:
@@ -56,16 +56,16 @@ class Opaque:
 
     @property
     def differentiable(self) -> bool:
-        """Whether it has `slopes`."""
+        """Whether `slopes` is available."""
         return self.module is not None
 
     @property
     def bytes_at_a_point(self) -> int:
-        """Bytes of all tensors that are computed for one input, roughly."""
+        """Approximate size in bytes of all tensors that are computed for one input."""
         return 4 * self.entries
 
     def with_softmax(self) -> Opaque:
-        """The same with the softmax at the end that `module` leaves out."""
+        """A copy whose `module` includes the final softmax."""
         if self.module is None or self.softmax is None:
             return self
         last = nn.Softmax(0) if self.softmax == "Softmax" else nn.LogSoftmax(0)
@@ -73,19 +73,19 @@ class Opaque:
         return replace(self, module=module, softmax=None)
 
     def values(self, x: Tensor) -> Tensor:
-        """The outputs [points, outputs] at x [points, inputs]; without a softmax at the end."""
+        """The outputs [points, outputs] at x [points, inputs], before the `softmax` if any."""
         if self.module is None:
             return torch.from_numpy(self.runtime.run_many(x.float().cpu().numpy())).to(x)
         with torch.no_grad():
             return self._run(x.float()).to(x)
 
     def slopes(self, x: Tensor, weigh: Pull) -> Tensor:
-        """The gradients [points, inputs] of the outputs at x, each times its weight."""
+        """The gradients [points, inputs] at x of the sum of the outputs times their weights."""
         with torch.enable_grad(), _Smooth():
             given = x.detach().float().requires_grad_()
             y = self._run(given)
             total = (weigh(y.detach().to(x)).to(y) * y).sum()
-            if not total.requires_grad:  # conditions alone decide what it is
+            if not total.requires_grad:  # x matters through conditions only
                 return torch.zeros_like(x)
             (slope,) = torch.autograd.grad(total, given, allow_unused=True)
         return torch.zeros_like(x) if slope is None else slope.nan_to_num(0, 0, 0).to(x)
@@ -98,9 +98,9 @@ class Opaque:
 
 
 def load_opaque(source: Path | str | bytes) -> Opaque:
-    """Open the program of an ONNX file, or of its bytes, whose operators are not understood.
+    """Open an ONNX file, or its bytes, whose operators are not all supported.
 
-    Refuses what is no function of one float32 input, and what onnxruntime does not run.
+    Refuses a model that is not a function of one float32 input, or that onnxruntime does not run.
     """
     data = source if isinstance(source, bytes) else read_model(Path(source))
     whole = parse(data)
@@ -119,7 +119,7 @@ def load_opaque(source: Path | str | bytes) -> Opaque:
             found = torch.vmap(module)(torch.zeros(2, *shape))
             if found.numel() == 2 * prod(given):
                 break
-        except Exception:  # whatever third-party code raises on what it was not made for
+        except Exception:  # a third-party error on a model that it does not support
             pass
         module, softmax = None, None
     return Opaque(runtime, shape, given, module, softmax, max(entries, prod(shape)))
@@ -129,7 +129,7 @@ Converted = tuple[nn.Module, str | None, int]
 
 
 def _cleaned(model: ModelProto) -> Converted:
-    """The module of the graph with literal shapes and without a softmax at the end."""
+    """The module of the graph with literal shapes and without a final softmax."""
     graph = read_graph(raise_opset(model))
     softmax = clean_graph(graph)
     entries = sum(prod(shape) for shape in graph.shapes.values())
@@ -141,7 +141,7 @@ def _as_written(model: ModelProto) -> Converted:
 
 
 def _check_fixed(model: ModelProto) -> None:
-    """Refuse a program that may give different results for one input."""
+    """Refuse a program that may return different results for the same input."""
     graphs = [model.graph, *model.functions]
     false = set(_false_constants(model.graph))
     for node in (node for graph in graphs for node in nodes_in(graph)):
@@ -151,7 +151,7 @@ def _check_fixed(model: ModelProto) -> None:
 
 
 def _false_constants(graph: GraphProto) -> Iterator[str]:
-    """The names of the graph's constants that hold nothing but zeros."""
+    """The names of the graph's constants that are all zeros."""
     tensors = [(tensor.name, tensor) for tensor in graph.initializer]
     for node in graph.node:
         if node.op_type == "Constant":
@@ -160,7 +160,7 @@ def _false_constants(graph: GraphProto) -> Iterator[str]:
 
 
 def _step(x: Tensor) -> Tensor:
-    """A smooth step from -1 to 1, as wide as its argument is large on average."""
+    """A smooth step from -1 to 1; its width is the mean absolute value of its argument."""
     width = x.detach().abs().mean() + torch.finfo(x.dtype).tiny
     return x / (width + x.abs())
 
@@ -169,7 +169,7 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
-# The smooth function whose slope stands in for that of a flat one.
+# The smooth function whose slope replaces that of a flat one.
 _FLAT: dict[Any, Callable[[Tensor], Tensor]] = {
     torch.sign: _step,
     torch.ceil: _same,

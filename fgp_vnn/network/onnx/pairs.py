@@ -1,9 +1,9 @@
-"""A network at two inputs that differ in one entry, as one network: what monotonicity is about.
+"""A network at two inputs that differ in one entry, as one network, to verify monotonicity.
 
-The input v has an entry more than that of the network. Entries i and the last of v are the two
-values of entry i, in any order: the smaller one goes into one copy of the network and the larger
-one into the other, and the output is the second copy's less the first one's. Maxima and minima are
-exact in float32, so that both copies are run at inputs of the network itself.
+The input v has one entry more than the network's input. Entry i and the last entry of v are two
+values of input i, in any order: the smaller one goes into one copy of the network and the larger
+one into the other. The output is that of the second copy minus that of the first. Maxima and minima
+are exact in float32, so both copies run at inputs of the network itself.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fgp_vnn.network.onnx.graph import inputs_of
 
 
 def paired(model: ModelProto, input_shape: tuple[int, ...], outputs: int, entry: int) -> ModelProto:
-    """The network v [1, inputs + 1] -> outputs at the larger value less those at the smaller one
-    [1, outputs], for an entry of the flat input."""
+    """The network v [1, inputs + 1] -> outputs at the larger value of an entry of the flat input
+    minus the outputs at the smaller one, [1, outputs]."""
     result = ModelProto()
     result.CopyFrom(raise_opset(model))
     graph, count = result.graph, prod(input_shape)

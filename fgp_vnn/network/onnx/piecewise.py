@@ -1,6 +1,6 @@
 """Piecewise-linear functions of one variable, in exact fractions.
 
-Where a piece begins, the function's value may be that of the line before, of its own line, or
+At the start of a piece, the function's value may be that of the line before, of its own line, or
 neither.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Piece(NamedTuple):
-    """A line from a place on, up to the start of the next."""
+    """A line from its start up to the start of the next piece."""
 
     start: Fraction | None  # None: from -infinity
     slope: Fraction
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
         return self.at(place) if self.begins is None or place != self.start else self.begins
 
     def times(self, factor: int | Fraction, more: int | Fraction = 0) -> Piece:
-        """The piece times a number, and another one added."""
+        """The piece times `factor`, plus `more`."""
         begins = None if self.begins is None else factor * self.begins + more
         return Piece(self.start, factor * self.slope, factor * self.offset + more, begins)
 
@@ -43,7 +43,7 @@ def line(slope: int, offset: int | Fraction) -> Function:
 
 
 def scaled(function: Function, factor: int | Fraction, more: int | Fraction = 0) -> Function:
-    """A function times a number, and another one added."""
+    """A function times `factor`, plus `more`."""
     return [piece.times(factor, more) for piece in function]
 
 
@@ -58,7 +58,7 @@ def added(first: Function, second: Function) -> Function:
 
 
 def absolute(function: Function) -> Function:
-    """The function without its sign."""
+    """The absolute value of a function."""
     return _combined(
         (function,),
         lambda place, lines: lines[0].times(-1 if lines[0].at(place) < 0 else 1),
@@ -79,8 +79,7 @@ def sign(function: Function) -> Function:
 def chosen(
     by: Function, level: Fraction, above: Function, below: Function, equal: bool
 ) -> Function:
-    """The one function where `by` is above a level, or equal to it if that counts, and the other
-    elsewhere."""
+    """The function `above` where by > level, or by >= level if `equal`, and `below` elsewhere."""
 
     def of(place: Fraction, lines: Sequence[Piece]) -> Piece:
         value = lines[0].at(place)
@@ -90,7 +89,7 @@ def chosen(
 
 
 def _crossings(function: Function, level: Fraction) -> Collection[Fraction]:
-    """The places where the line of a piece, extended both ways, has a value."""
+    """The places where the line of a piece, extended to both sides, has the value `level`."""
     return {(level - piece.offset) / piece.slope for piece in function if piece.slope}
 
 
@@ -99,10 +98,10 @@ def _combined(
     make: Callable[[Fraction, Sequence[Piece]], Piece],
     places: Collection[Fraction] = (),
 ) -> Function:
-    """The function that `make` makes of others.
+    """Combine functions by `make`, between and at their starts and the given places.
 
-    Between neighbouring places it is given a place in between and the functions' lines there, and
-    at each place the functions' values, as lines that are flat.
+    Between neighbouring places, `make` gets a place in between and the functions' lines there. At
+    each place, it gets the functions' values, as flat lines.
     """
     starts = {p.start for function in functions for p in function if p.start is not None}
     order = sorted({*starts, *places})
@@ -121,7 +120,7 @@ def _combined(
 
 
 def _between(order: Sequence[Fraction]) -> Iterator[Fraction]:
-    """A place before the first, one between each and the next, and one behind the last."""
+    """A place before the first, one between each and the next, and one after the last."""
     if not order:
         yield Fraction(0)
         return

@@ -1,7 +1,7 @@
-"""Nested choices between lines of one tensor, as one function of it.
+"""Nested choices between linear functions of one tensor, as one piecewise-linear function of it.
 
-Such a function is a line, a ReLU wherever its slope changes, and a step wherever it jumps. It has
-fewer neurons than a step and a product for every choice.
+Such a function is the sum of a line, a ReLU wherever its slope changes, and a step wherever it
+jumps. This takes fewer neurons than a step and a product for every choice.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ COMPARISONS: Mapping[str, tuple[int, bool]] = {
 
 
 class _Condition(NamedTuple):
-    """A tensor that is compared with a number."""
+    """A comparison of a tensor with a number."""
 
     by: str
     level: Fraction
-    above: bool  # whether the first operand of a choice is taken above it
-    equal: bool  # whether what is taken above it is taken at it
+    above: bool  # whether the choice takes its first operand above the level
+    equal: bool  # whether the operand taken above the level is also taken at it
 
 
 class PiecewiseChoices:
@@ -43,8 +43,8 @@ class PiecewiseChoices:
         self._graph, self._makers = graph, makers
 
     def write(self, w: Writer) -> str | None:
-        """The output of a choice, written as a line, ReLUs and steps; None if it is no such
-        function of one tensor, or if one of its numbers would be rounded."""
+        """The output of a choice, written as a line, ReLUs and steps; None if it is not piecewise
+        linear in one tensor, or if `_written` cannot write it exactly."""
         found = self._condition(w.node)
         for x in () if found is None else self._origins(found.by):
             pieces = self._pieces(w.target, x)
@@ -53,7 +53,7 @@ class PiecewiseChoices:
         return None
 
     def _condition(self, node: NodeProto) -> _Condition | None:
-        """What decides a choice, where that is a tensor and a number."""
+        """The condition of a choice, if it compares a tensor with a number; else None."""
         made = self._makers.get(node.input[0])
         if made is None or made.op_type not in COMPARISONS:
             return None
@@ -68,7 +68,7 @@ class PiecewiseChoices:
         return None
 
     def _origins(self, name: str) -> Iterator[str]:
-        """A tensor, then the one that it is computed from, and so on, as long as there is one."""
+        """A tensor, then the one that it is computed from, and so on, while there is only one."""
         while name not in self._graph.constants:
             yield name
             made = self._makers.get(name)
@@ -80,12 +80,12 @@ class PiecewiseChoices:
             name = varying[0]
 
     def _uniform(self, name: str, other: str) -> Fraction | None:
-        """The finite number that all entries of a constant are."""
+        """The value of all entries of a constant; None if they differ or are not finite."""
         number = self._graph.uniform(name, other)
         return None if number is None or not isfinite(number) else Fraction(number)
 
     def _pieces(self, name: str, x: str) -> Function | None:
-        """A tensor as a function of x, entry by entry; None if it is no such function."""
+        """A tensor as a piecewise-linear function of x, entry by entry; None if it is not one."""
         if name == x:
             return line(1, 0)
         if name in self._graph.constants:
@@ -111,7 +111,7 @@ class PiecewiseChoices:
 
 
 def _number_of(function: Function) -> Fraction | None:
-    """The number that a function is everywhere, if it is one."""
+    """The value of a constant function; None for other functions."""
     return None if len(function) > 1 or function[0].slope else function[0].offset
 
 
@@ -141,7 +141,7 @@ _OPERATORS: Mapping[str, Callable[..., Function | None]] = {
 
 def _written(w: Writer, x: str, pieces: Function) -> str | None:
     """A function of a tensor, written as a line, ReLUs and steps; None if a number would be
-    rounded, or if the value at a single place is none that a jump passes through."""
+    rounded, or if the value at a jump does not lie between those on both sides."""
     terms: list[tuple[str | None, Fraction, Fraction]] = [(None, Fraction(0), pieces[0].slope)]
     equal: dict[Fraction, bool] = {}
     for before, after in pairwise(pieces):
@@ -149,7 +149,7 @@ def _written(w: Writer, x: str, pieces: Function) -> str | None:
             raise AssertionError("pieces are in order")
         ends, value = (before.at(after.start), after.at(after.start)), after.value(after.start)
         if not min(ends) <= value <= max(ends):
-            return None  # a value of one place alone, which no jump passes through
+            return None
         equal[after.start] = value == ends[1]
         terms += [("Relu", after.start, after.slope - before.slope)]
         terms += [("Step", after.start, ends[1] - ends[0])]

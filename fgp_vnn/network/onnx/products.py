@@ -1,4 +1,4 @@
-"""A chain of products of one vector with matrices, as the one matrix that it is."""
+"""A chain of matrix-vector products as a single matrix."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def _size(node: fx.Node) -> int:
 
 
 def sizes(factors: list[Tensor], offset: Tensor) -> tuple[Tensor, Tensor]:
-    """What the entries of a product and its offset are made of, with room for their roundings.
+    """`Dense.terms` of a product of matrices and of its offset, enlarged to cover their rounding.
 
-    A map counts the roundings of an entry by its columns; a product has as many as its factors
-    have columns, and what underflow takes from it is carried on by the sizes of the factors.
+    `Dense` counts the roundings of an entry by its columns; an entry of the product has as many as
+    all factors have columns. The factors also multiply the underflow error by their sizes.
     """
     scale = 1 + sum(factor.shape[1] for factor in factors) / factors[-1].shape[1]
     size = unit(offset.dtype)

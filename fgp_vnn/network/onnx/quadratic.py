@@ -1,12 +1,12 @@
 """Quadratic forms x' M x of one variable as sums of squares, where they are convex or concave.
 
-Products bound x' M x from both sides by what they lose in a box; a convex function loses nothing
+Bounding each product of x' M x over a box is loose on both sides; a convex function loses nothing
 below, where each square has its tangents. With S = (M + M')/2 and the Cholesky factor L of S or -S,
 
-    x' M x = (sum_k (L_k x)^2 + x' E x) times 1 or -1,
+    x' M x = (sum_k (L_k x)^2 + x' E x) times 1 or -1.
 
-exactly: the entries of L are rounded to so few digits that E is made of float64 numbers, which is
-checked in rational arithmetic, and so small that it hardly counts.
+This is exact: the entries of L are rounded to so few digits that the entries of E are float64
+numbers, which is checked in rational arithmetic. E is so small that it hardly counts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
-_DIGITS = 22  # binary ones, of the entries of L: products of two and their sums are float64 numbers
-_MOST = 64  # variables: the check takes their cube
+_DIGITS = 22  # bits of the entries of L: products of two and their sums are float64 numbers
+_MOST = 64  # variables: the check takes cubic time
 
 
 class Squares(NamedTuple):
@@ -31,7 +31,7 @@ class Squares(NamedTuple):
 
 
 def squares_of(matrix: Doubles) -> Squares | None:
-    """A form as squares; None if it is neither convex nor concave, or has no exact form."""
+    """A form as sum of squares; None if neither convex nor concave, or not exact in float64."""
     size = len(matrix)
     if matrix.shape != (size, size) or size > _MOST or not np.isfinite(matrix).all():
         return None

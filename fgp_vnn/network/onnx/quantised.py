@@ -1,4 +1,4 @@
-"""Quantised tensors in terms of rounding: whole numbers between two ends, times a scale."""
+"""Quantised tensors in terms of rounding: integers in a range, times a scale."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fgp_vnn.network.onnx.writer import Writer
 
 
 def quantise(w: Writer) -> str:
-    """round(x / scale) + zero point, between the ends of the type of the zero point."""
+    """round(x / scale) + zero point, clipped to the range of the zero point's integer type."""
     x = w.operands[0]
     scale, zero = _numbers(w)
     untold = w.given.get("output_dtype") and len(w.operands) < 3
@@ -30,7 +30,7 @@ def dequantise(w: Writer) -> str:
 
 
 def _numbers(w: Writer) -> tuple[Array, Array]:
-    """The scale and the zero point, in shapes that fit the tensor."""
+    """The scale and the zero point, in shapes that broadcast to the tensor."""
     if w.given.get("block_size") or not w.graph.fixed_but_first(w.node):
         raise w.refused("has scales in blocks, or that are not constant")
     scale = w.constant(1)

@@ -1,4 +1,4 @@
-"""A model as a graph: its constants in double precision, and refused what is no function."""
+"""Read a model as a graph with constants in double precision; refuse one that is not a function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorP
 
 
 def read_graph(model: ModelProto) -> Graph:
-    """Take a model apart; refuses what has not exactly one float32 input and one output."""
+    """The graph of a model; refuses a model without exactly one float32 input and one output."""
     proto = model.graph
     constants = {t.name: _array(t, f"initialiser {t.name!r}") for t in proto.initializer}
     read, given = ends_of(proto)
@@ -56,7 +56,7 @@ def ends_of(proto: onnx.GraphProto) -> tuple[onnx.ValueInfoProto, onnx.ValueInfo
 
 
 def _check_order(graph: Graph) -> None:
-    """Refuse a node that reads what nothing before it computes."""
+    """Refuse a node that reads a tensor which no earlier node computes."""
     known = {"", graph.input, *graph.constants}
     for node in graph.nodes:
         unknown = [name for name in node.input if name not in known]
@@ -68,7 +68,7 @@ def _check_order(graph: Graph) -> None:
 
 
 def _check_fixed(graph: Graph, node: NodeProto) -> None:
-    """Refuse a node whose result is not a function of its operands, or may not be."""
+    """Refuse a node whose result is not, or may not be, a function of its operands."""
     if node.op_type in RANDOM:
         raise UnsupportedError(f"{label(node)} gives random values")
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
@@ -103,8 +103,8 @@ def _array(tensor: TensorProto, where: str) -> Array:
 
 
 def widened(array: Array, where: str) -> Array:
-    """Floating-point values as float64; refuses NaN and infinity, but for minus infinity, which a
-    softmax may leave out."""
+    """Floating-point values as float64; refuses NaN and infinity, but not minus infinity, which may
+    be the mask of a softmax."""
     with np.errstate(invalid="ignore"):  # a signalling NaN
         result: Array = array.astype(np.float64)
     if not (result < np.inf).all():
@@ -113,8 +113,9 @@ def widened(array: Array, where: str) -> Array:
 
 
 def check_precision(graph: Graph) -> None:
-    """Round the constants that the file casts to float32, in place, and refuse others that float32
-    does not hold: maps are made of float32 numbers, whose products are exact in float64."""
+    """Round constants that the file casts to float32, in place, and refuse other constants that
+    float32 cannot represent: maps rely on products of float32 numbers, which are exact in float64.
+    """
     for name, array in graph.constants.items():
         single = narrowed(array)
         if array.dtype.kind != "f" or np.array_equal(single, array):

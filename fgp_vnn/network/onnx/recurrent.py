@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM, one step after the other: affine maps, gates and products."""
+"""Unroll RNN, GRU and LSTM step by step into affine maps, gates and products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _USUAL = {"GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"], "RNN"
 
 
 def recurrent(w: Writer) -> str:
-    """The hidden states [steps, directions, batch, hidden]; the last ones go to further outputs."""
+    """The hidden states [steps, directions, batch, hidden]; the last states are further outputs."""
     _check(w)
     read = w.operands[0]
     steps, *each = w.shape(read)
@@ -38,7 +38,7 @@ def recurrent(w: Writer) -> str:
 
 
 def _check(w: Writer) -> None:
-    """Refuse the forms of these operators that are not written out here."""
+    """Refuse the forms of these operators that are not supported here."""
     functions = [name.decode() for name in w.given.get("activations", [])]
     ways = 2 if w.given.get("direction") == b"bidirectional" else 1
     usual = functions in ([], ways * _USUAL[w.node.op_type])
@@ -52,7 +52,7 @@ def _check(w: Writer) -> None:
 
 
 def _start(w: Writer, index: int, number: int) -> str | None:
-    """The state that a direction begins with; None: 0."""
+    """The initial state of a direction; None if it is 0."""
     if not w.has(index) or not w.varies(w.operands[index]):
         return None
     name = w.operands[index]
@@ -60,7 +60,7 @@ def _start(w: Writer, index: int, number: int) -> str | None:
 
 
 def _stacked(w: Writer, parts: list[str], shape: tuple[int, ...]) -> str:
-    """States [batch, hidden] in a row, in a shape that begins with as many."""
+    """Concatenate states [batch, hidden], and reshape the result."""
     if len(parts) == 1:
         return w.reshape(parts[0], shape)
     batch, hidden = w.shape(parts[0])
@@ -70,7 +70,7 @@ def _stacked(w: Writer, parts: list[str], shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class _Cell:
-    """One direction: weights [gates hidden, inputs], [gates hidden, hidden], and two offsets."""
+    """One direction: weights [gates * hidden, inputs], [gates * hidden, hidden], two offsets."""
 
     w: Writer
     kind: str
@@ -78,8 +78,8 @@ class _Cell:
     read: Array
     fed: Array
     offsets: tuple[Array, Array]
-    function: str  # of an RNN
-    resets_last: bool  # a GRU multiplies what its matrix gives, not what it reads
+    function: str  # activation of an RNN
+    resets_last: bool  # a GRU's reset gate multiplies the matrix product, not the hidden state
 
     @classmethod
     def of(cls, w: Writer, number: int) -> _Cell:
@@ -134,7 +134,7 @@ class _Cell:
         return found if offset is None else self.w.add(found, offset)
 
     def _fed(self, seen: str, hidden: str | None, rows: slice) -> str:
-        """What is seen, with what the hidden state adds."""
+        """Add the contribution of the hidden state to that of the input, `seen`."""
         found = self.w.add(seen, self.offsets[1][rows])
         if hidden is None:
             return found

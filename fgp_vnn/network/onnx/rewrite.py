@@ -1,6 +1,6 @@
-"""Piecewise-linear operators as ReLUs and simple sums, for max(a, b) = b + relu(a - b).
+"""Rewrite piecewise-linear operators as ReLUs and sums, by max(a, b) = b + relu(a - b).
 
-This happens once, at loading time: nothing after it knows these operators.
+This happens once, at loading time: no later step knows these operators.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _largest(w: Writer, x: str, groups: Array) -> str:
     """The maximum of each column of `groups` [members, results], flat indices into x.
 
     ABSENT members do not count. All pairs of a round share one ReLU layer, so there are
-    log2(members) layers; a pair that several columns have is compared once.
+    log2(members) layers; a pair that occurs in several columns is compared once.
     """
     current = w.put("Reshape", x, [-1])
     while len(groups) > 1:
@@ -44,13 +44,13 @@ def _largest(w: Writer, x: str, groups: Array) -> str:
 
 
 def _round(w: Writer, x: str, groups: Array) -> tuple[str, Array]:
-    """The larger ones of the first half of the members and the second, and what is left over;
-    with the groups that are numbers of these values."""
+    """One round: the pairwise maxima of the first and the second half of the members, with unpaired
+    members, as one flat tensor; and the new groups, which are indices into it."""
     half = len(groups) // 2
     first, second = groups[: len(groups) - half], groups[len(groups) - half :]
     second = np.concatenate([second, first[half:]])  # an odd one is its own partner
     first, second = np.where(first < 0, second, first), np.where(second < 0, first, second)
-    base = int(groups.max()) + 2  # a pair as one number: sorting columns would take long
+    base = int(groups.max()) + 2  # a pair as one number: sorting columns would be slow
     both, number = np.unique((first + 1) * base + second + 1, return_inverse=True)
     pairs = np.stack(np.divmod(both, base)) - 1  # [2, pairs]
     single = pairs[0] == pairs[1]
@@ -111,7 +111,7 @@ def _hard_sigmoid(w: Writer) -> str:
 
 
 def _in_pairs(how: Callable[[Writer, str, str], str]) -> Callable[[Writer], str]:
-    """An operator of any number of operands, one after the other."""
+    """An operator of any number of operands, by applying `how` to one after the other."""
     return lambda w: reduce(partial(how, w), w.operands)
 
 

@@ -1,12 +1,12 @@
-"""How often a term of each tensor is rounded where a graph runs in float32, and how it underflows.
+"""How often a term of each tensor is rounded when a graph runs in float32, and how it underflows.
 
 A sum of products, in any order, blocked or not, with or without fused multiply-add, multiplies each
 of its terms by at most T factors 1 + d with |d| <= u = 2^-24: T is the number of roundings on the
-longest way from what a map reads to its result. So the result is off by at most T u / (1 - T u)
+longest path from a map's sources to its result. So the result is off by at most T u / (1 - T u)
 times the sum of its terms' absolute values. Small results lose digits or are flushed to zero, and
-so are small operands: an operation is off by up to 2^-126 more, an operand, be it a constant of the
-file, an input or a result, by as much times what it is multiplied by, and products after that scale
-it. The constants are those of the theorem in `rounding`.
+so are small operands: each operation adds an error of up to 2^-126, and each operand (a constant of
+the file, an input or a result) an error of up to 2^-126 times the number it is multiplied by. Later
+products scale these errors. The constants are those of the theorem in `base.rounding`.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ _NORMALIZATION = 8  # roundings of a batch normalization
 
 
 class Loss(NamedTuple):
-    """What a tensor may have lost since the input or the last ReLU."""
+    """The float32 error of a tensor since the input or the last activation."""
 
-    roundings: int = 0  # that a term passed through
-    underflows: float = 1.0  # of 2^-126 each, as they arrive here; one of the source itself
+    roundings: int = 0  # of a term
+    underflows: float = 1.0  # in units of 2^-126, as later products scale them; 1 of the source
 
     @property
     def bounded(self) -> bool:
         return self.roundings * UNIT < 0.1 and self.underflows < LARGEST
 
     def error(self, terms: Tensor, operations: int, gone: float) -> Tensor:
-        """Upper bounds on how far results are off whose terms add up to `terms`.
+        """Upper bounds on the errors of results whose terms' absolute values add up to `terms`.
 
-        It has to be `bounded`. `operations` are those that computed `terms`, with more digits, and
-        `gone` counts the constants that may be flushed, times what they are multiplied by.
+        The loss has to be `bounded`. `operations` bounds the roundings of `terms`, which is
+        computed with more digits; `gone` counts the constants that may be flushed, times the values
+        that they multiply.
         """
         share = self.roundings * UNIT / (1 - self.roundings * UNIT)
         small = SINGLE.lost * (self.underflows + gone)
@@ -57,7 +58,7 @@ class Loss(NamedTuple):
 
 
 def losses_of(graph: Graph) -> dict[str, Loss]:
-    """What each tensor that depends on the input may have lost."""
+    """The float32 error of each tensor that depends on the input."""
     found = {graph.input: Loss()}
     for node in graph.nodes:
         read = [found[name] for name in node.input if name in found]
@@ -75,7 +76,7 @@ def losses_of(graph: Graph) -> dict[str, Loss]:
 
 
 def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
-    """The roundings that an operator adds to a term, and how much it can scale what was lost."""
+    """The roundings that an operator adds to a term, and its factor on earlier underflow errors."""
     if node.op_type in _EXACT:
         return 0, 1.0
     if node.op_type in SUMS:
@@ -105,7 +106,7 @@ def _effect(graph: Graph, node: NodeProto) -> tuple[int, float]:
 
 
 def deviations(graph: Graph, node: NodeProto) -> Array:
-    """What a batch normalization divides by."""
+    """The standard deviations by which a batch normalization divides."""
     variance = graph.constants[node.input[4]]
     found: Array = np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
     return found

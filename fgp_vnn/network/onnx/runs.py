@@ -1,4 +1,4 @@
-"""A torch module on an input: which arguments it takes, which tensors it gives, where it fails."""
+"""Run a torch module on an input: its arguments, its output tensors, and the layer that fails."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from fgp_vnn.base.errors import InputError, OutOfMemoryError, memory_errors, one
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
-    """What a module is called with: one input of each kind, and the names of what it gives."""
+    """The arguments of a module, for one input, and the names of its outputs."""
 
     values: list[Tensor]
-    keywords: tuple[str, ...]  # the names of the arguments; none if they are given by position
+    keywords: tuple[str, ...]  # the names of the arguments; empty if they are positional
     outputs: tuple[str, ...]
 
     def run(self, module: nn.Module, values: Sequence[Tensor]) -> list[Tensor]:
-        """The tensors that a module gives for these values."""
+        """The tensors that a module returns for these values."""
         return [tensor for _, tensor in flat(call(module, self.keywords, values))]
 
 
 def arguments_of(module: nn.Module, x: Any) -> Arguments:
-    """The arguments for one input; `x` may be a batch of them, along the first axis.
+    """The arguments for one input; `x` may be a batch of inputs along the first axis.
 
-    The first axis is that of a batch if the module also takes two inputs along it, and gives two
-    results. So an image is not taken for a batch of rows, and a convolution gets a batch.
+    The first axis is a batch axis if the module also accepts two inputs along it, and returns two
+    results. So an image is not mistaken for a batch of rows, and a convolution gets a batch axis.
     """
     keywords = tuple(x) if isinstance(x, Mapping) else ()
     given = list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, tuple) else [x]
@@ -63,7 +63,8 @@ class _FailedError(InputError):
 def _outputs(
     module: nn.Module, keywords: tuple[str, ...], values: list[Tensor], *, doubled: bool
 ) -> tuple[str, ...]:
-    """The names of the module's outputs; none if it is to take two inputs at once and cannot."""
+    """The names of the module's outputs; with `doubled`, empty if it cannot take two inputs at
+    once."""
     found = flat(_tried(module, keywords, values))
     if not found:
         raise _FailedError("it gives no tensor", 0)
@@ -89,7 +90,7 @@ def _tried(module: nn.Module, keywords: tuple[str, ...], values: list[Tensor]) -
 
 
 def call(module: nn.Module, keywords: tuple[str, ...], values: Sequence[Tensor]) -> Any:
-    """What a module gives for values of its arguments, by name or by position."""
+    """The result of a module for these values of its arguments, by name or by position."""
     if keywords:
         return module(**dict(zip(keywords, values, strict=True)))
     return module(*values)
@@ -109,7 +110,7 @@ def _tensor(value: Any) -> Tensor:
 
 
 def flat(result: Any, name: str = "") -> list[tuple[str, Tensor]]:
-    """The tensors of a result with their names: its keys, its fields, or their numbers."""
+    """The tensors of a nested result with their names: its keys, its fields, or numbers."""
     if isinstance(result, Tensor):
         return [(name or "output", result)]
     if isinstance(result, Mapping):

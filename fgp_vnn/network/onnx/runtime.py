@@ -1,4 +1,4 @@
-"""The original network as onnxruntime runs it: what a counterexample is confirmed by."""
+"""The original network as onnxruntime runs it, which confirms counterexamples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Program(ABC):
-    """What confirms counterexamples: the original network, in float32."""
+    """The original network in float32, which confirms counterexamples."""
 
     @abstractmethod
     def run(self, x: Floats) -> Floats:
@@ -46,8 +46,9 @@ class Runtime(Program):
         return self._run(np.zeros(self._shape, np.float32)).shape
 
     def run_many(self, x: Floats) -> Floats:
-        """A network with an open batch dimension is run once for all; the last bits may then differ
-        from those of `run`, which is what the competition's judge computes.
+        """The outputs [batch, outputs] at x [batch, inputs], in one run if the batch dimension is
+        open. The last bits may then differ from `run`, which computes what the competition's judge
+        computes.
         """
         if self._batches and len(x) > 1:
             try:
@@ -56,7 +57,7 @@ class Runtime(Program):
                     return result.reshape(len(x), -1)
             except UnsupportedError:
                 pass
-            self._batches = False  # a literal [1, n] inside the graph
+            self._batches = False  # the graph has a literal shape [1, n]
         return super().run_many(x)
 
     def _run(self, x: Any) -> Floats:
@@ -66,12 +67,12 @@ class Runtime(Program):
 def open_inside(
     data: bytes, given: Collection[str], names: Sequence[str], shape: tuple[int, ...]
 ) -> Callable[[Floats], list[Floats]]:
-    """What gives the values that the named tensors of a model, whose outputs are `given`, hold at
-    x [points, inputs], each as [points, entries].
+    """A function from x [points, inputs] to the values of the named tensors inside a model, each
+    [points, entries]; `given` are the model's own outputs.
 
-    The model's bytes with a few behind them are read as one model that has more outputs.
+    Bytes that are appended to a serialised model add outputs to it when both are parsed as one.
     """
-    if not names:  # onnxruntime would take that for all
+    if not names:  # for onnxruntime, no names mean all outputs
         return lambda x: []
     more = [ValueInfoProto(name=name) for name in names if name not in given]
     extension = ModelProto(graph=GraphProto(output=more))

@@ -1,9 +1,9 @@
-"""Smooth operators in terms of activations and products of two variables.
+"""Rewrite smooth operators as activations and products of two variables.
 
-What a file composes of several operators is read as one function where it is one (z sigmoid(z), the
-usual form of GELU, the root of a quotient), since one function has tighter lines than a
-composition. Everything else becomes a few activations of `activations.table` and products: nothing
-after loading knows of softmax, normalisation or attention.
+Several operators that together compute one known function (z sigmoid(z), the usual form of GELU,
+the root of a quotient) are read as that function, since it has tighter lines than a composition.
+Everything else becomes a few activations of `activations.table` and products: nothing after loading
+knows softmax, normalisation or attention.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from fgp_vnn.network.onnx.softmax import softmax
 from fgp_vnn.network.onnx.sums import einsum, log_sum, norm, reduced_product, running_sum
 from fgp_vnn.network.onnx.writer import Rule, Writer, write_by_rules
 
-# That no ONNX file has: z^p, p^z, and products of pairs of entries.
+# Operators that do not exist in ONNX: z^p, p^z, and products of pairs of entries.
 _OWN = {"Exponential", "Power", "Product"}
 SMOOTH = frozenset({*ACTIVATIONS, *_OWN})
 
 
 def activation_of(graph: Graph, node: NodeProto) -> Activation | None:
-    """What a node applies to its operand's entries; None for other nodes."""
+    """The activation that a node applies to its operand's entries; None for other nodes."""
     if node.op_type == "Relu":
         return RELU
     if node.op_type == "Power":
@@ -45,7 +45,7 @@ def activation_of(graph: Graph, node: NodeProto) -> Activation | None:
 
 
 def stand_in(node: NodeProto) -> NodeProto:
-    """A node of the same shape that onnx2torch knows: what it computes is never asked for."""
+    """A node of the same shape that onnx2torch supports; its values are never used."""
     if node.op_type == "Product":
         return make_node("Gather", node.input[:2], node.output[0], axis=0)
     return make_node("Relu", node.input[:1], node.output[0])
@@ -71,7 +71,7 @@ def _mul(w: Writer) -> str | None:
 
 
 def _gate_unit(w: Writer, x: str, gate: str) -> float | None:
-    """The number c where `gate` is 1 + erf(x / c)."""
+    """The number c if `gate` is 1 + erf(x / c), else None."""
     added = _maker(w, gate, "Add")
     if added is None:
         return None
@@ -131,7 +131,7 @@ def _matmul(w: Writer) -> str | None:
 
 
 def _reduce_sum(w: Writer) -> str | None:
-    """The sum of x_i (x M)_i over i as one of squares."""
+    """The sum of x_i (x M)_i over i, a quadratic form, as a sum of squares if possible."""
     product, last = _maker(w, w.operands[0], "Mul"), [len(w.shape(w.operands[0])) - 1]
     if product is None or axes_of(w.graph, w.node) != last:
         return None

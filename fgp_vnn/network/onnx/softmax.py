@@ -1,10 +1,10 @@
-"""Softmax in terms of exponentials and quotients, with the entries that a mask leaves out.
+"""Softmax in terms of exponentials and quotients, with masked entries.
 
-An entry is left out where minus infinity is added to it or takes its place. What a file adds is
-often the least number of float32 in place of minus infinity. With scores, and other numbers added
-to them, of at most `SCORES` in size, the exponential of what is left out is below that of -1e37
-times a term that counts: far less than the least number of float64, which every bound loses to
-rounding, so that it counts as 0. Larger scores have no bounds here.
+A mask adds minus infinity to an entry, or replaces the entry by it. Files often use the most
+negative float32 number instead of minus infinity. If scores, and other numbers added to them, are
+at most `SCORES` in size, the exponential of a masked entry is below exp(-1e37) times a term that
+counts. That is far less than the smallest float64, which every bound loses to rounding, so it
+counts as 0. Larger scores have no bounds here.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from fgp_vnn.network.onnx.clean import softmax_sizes
 from fgp_vnn.network.onnx.graph import Array
 from fgp_vnn.network.onnx.writer import Writer
 
-_NOTHING = -20 * SCORES  # what stands for minus infinity, and all below it
-_PAIRWISE = 64  # entries up to which each is compared with each
+_NOTHING = -20 * SCORES  # this number and all below it stand for minus infinity
+_PAIRWISE = 64  # entries up to which all pairwise differences are used
 
 
 def softmax(w: Writer) -> str:
-    """1 / sum_j exp(z_j - z_i): no product, and between 0 and 1 by itself.
+    """1 / sum_j exp(z_j - z_i), which has no product, and lies between 0 and 1 by itself.
 
-    The differences are affine, and that of an entry with itself is 0. Where there are too many,
-    exp(z_i - log sum_j exp(z_j)) is the same.
+    The differences are affine, and that of an entry with itself is 0. If there are too many
+    entries, the equivalent exp(z_i - log sum_j exp(z_j)) is used.
     """
     shape = w.shape(w.operands[0])
     before, size, behind = softmax_sizes(w.graph, w.node)
@@ -45,7 +45,7 @@ def softmax(w: Writer) -> str:
     own = w.reshape(flat, (before, 1, size, behind))
     other = w.reshape(flat, (before, size, 1, behind))
     counted = None
-    if kept is not None:  # each entry counts for itself, so that its sum is 1 at least
+    if kept is not None:  # each entry counts in its own sum, which is then at least 1
         same = np.eye(size).reshape(1, size, size, 1)
         counted = np.maximum(kept.reshape(before, size, 1, behind), same)
     terms = _only(w, w.curve("Exp", w.add(other, own, "Sub")), counted)
@@ -58,20 +58,20 @@ def softmax(w: Writer) -> str:
 
 
 def _only(w: Writer, name: str, kept: Array | None) -> str:
-    """A tensor with 0 in the place of what is left out."""
+    """A tensor with masked entries set to 0."""
     return name if kept is None else w.add(name, kept, "Mul")
 
 
 class _Scores(NamedTuple):
-    """What a softmax reads, and 1 for the entries that count, 0 for the others; None: all count."""
+    """The scores that a softmax reads, without its mask."""
 
     name: str
-    kept: Array | None
-    sure: bool = True  # what is left out is 0 whatever the scores are
+    kept: Array | None  # 1 for the entries that count, 0 for masked ones; None if all count
+    sure: bool = True  # masked entries are 0 whatever the scores are
 
 
 def _scores(w: Writer) -> _Scores:
-    """The operand of a softmax without its mask."""
+    """The operand of a softmax, separated into scores and mask."""
     x, shape = w.operands[0], w.shape(w.operands[0])
     made = w.graph.makers.get(x)
     found = None if made is None else _added(w, made) or _replaced(w, made)
@@ -89,7 +89,8 @@ def _scores(w: Writer) -> _Scores:
 
 
 def _added(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
-    """A sum with a constant of which some entries stand for minus infinity."""
+    """The scores, constant and masked entries of a sum with a constant of which some entries stand
+    for minus infinity; None for other nodes."""
     if made.op_type != "Add":
         return None
     for x, name in (made.input, reversed(made.input)):
@@ -100,7 +101,7 @@ def _added(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
 
 
 def _replaced(w: Writer, made: NodeProto) -> tuple[str, Array, Array] | None:
-    """A choice by a constant condition between what is computed and minus infinity."""
+    """The same for a choice, by a constant condition, between scores and minus infinity."""
     if made.op_type != "Where" or w.varies(made.input[0]):
         return None
     condition = w.graph.constants[made.input[0]].astype(bool)

@@ -1,4 +1,4 @@
-"""Sums over axes that other operators are made of: Einsum, CumSum, products, logarithms of sums."""
+"""Operators that sum or multiply over axes: Einsum, CumSum, norms, products, logs of sums."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def log_sum(w: Writer) -> str:
 
 
 def norm(w: Writer) -> str:
-    """The sum of absolute values, that of squares, or the root of it."""
+    """The sum of absolute values, the sum of squares, or its square root."""
     terms = w.curve("Abs" if w.node.op_type == "ReduceL1" else "Square", w.operands[0])
     found = w.reduced("ReduceSum", terms, axes_of(w.graph, w.node))
     return w.in_shape(w.curve("Sqrt", found) if w.node.op_type == "ReduceL2" else found)
 
 
 def reduced_product(w: Writer) -> str:
-    """The product of the entries along some axes, in pairs."""
+    """The product of the entries along some axes, multiplied in pairs."""
     current, groups = w.flat(w.operands[0]), reduction_groups(w)
     width = groups.shape[1]
     while len(groups) > 1:
@@ -46,7 +46,7 @@ def reduced_product(w: Writer) -> str:
 
 
 def running_sum(w: Writer) -> str:
-    """A product with a triangle of ones."""
+    """CumSum as a product with a triangular matrix of ones."""
     x, axis = w.operands
     if w.varies(axis):
         raise w.refused("has an axis that is not constant")
@@ -60,7 +60,7 @@ def running_sum(w: Writer) -> str:
 
 
 def einsum(w: Writer) -> str:
-    """All products of entries of one or two operands, then sums over what the result lacks."""
+    """All products of entries of one or two operands, then sums over axes the result lacks."""
     terms, result = _letters(w)
     sizes = {
         letter: size
@@ -79,7 +79,7 @@ def einsum(w: Writer) -> str:
 
 
 def _letters(w: Writer) -> tuple[list[str], str]:
-    """The axes of the operands and of the result, each by a letter."""
+    """The letters of the operands' axes, and those of the result's axes."""
     equation = w.given["equation"].decode()
     left, arrow, result = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -91,12 +91,12 @@ def _letters(w: Writer) -> tuple[list[str], str]:
 
 
 def _places(w: Writer, name: str, term: str, order: list[str], space: tuple[int, ...]) -> Array:
-    """The flat index of an operand's entry at each place of the space of all letters."""
+    """The flat index of an operand's entry for each combination of indices of all letters."""
     grid = dict(zip(order, np.indices(space, sparse=True), strict=True))
     shape = w.shape(name)
     places = [grid[c] if size > 1 else 0 for c, size in zip(term, shape, strict=True)]
     flat = np.ravel_multi_index(np.broadcast_arrays(*places), shape)
-    return np.array(np.broadcast_to(flat, space))  # torch reads no shared memory
+    return np.array(np.broadcast_to(flat, space))  # torch needs a copy
 
 
 def _multiplied(w: Writer, taken: list[Array]) -> str:

@@ -8,7 +8,7 @@ from fgp_vnn.network.onnx.writer import Writer
 
 
 def image_of(w: Writer) -> tuple[int, ...]:
-    """The sizes of the axes that windows move along, of what a node reads."""
+    """The sizes of the axes of a node's operand along which windows move."""
     return w.shape(w.operands[0])[2:]
 
 
@@ -19,7 +19,7 @@ def extents(w: Writer) -> tuple[list[int], list[int]]:
 
 
 def automatic(w: Writer) -> bool:
-    """Whether a node is padded so that its result is as large as its strides allow."""
+    """Whether a node is padded automatically (SAME_UPPER or SAME_LOWER)."""
     return bool(w.given.get("auto_pad", b"NOTSET").startswith(b"SAME"))
 
 
@@ -33,7 +33,7 @@ def check_pool(w: Writer, kernel: Sequence[int]) -> None:
 
 
 def padding(w: Writer, kernel: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The padding in front of and behind each axis, from a node's attributes and its shapes."""
+    """The padding before and after each axis, from a node's attributes and its shapes."""
     image = image_of(w)
     rank = len(image)
     if w.given.get("auto_pad", b"NOTSET") == b"NOTSET":

@@ -1,4 +1,4 @@
-"""Writing operators out as others: rules, and the nodes that they put in the place of one node."""
+"""Replace operators by others: rules, and the nodes that a rule writes to replace one node."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onnx import NodeProto
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.graph import Array, Graph, attributes, label, make_node
 
-MOST = 1 << 22  # products of entries in one operator
+MOST = 1 << 22  # largest number of products of entries in one operator
 
 Shape = tuple[int, ...]
 
 
 class Writer:
-    """A node of a graph, and the nodes that take its place, with the shapes of their results."""
+    """A node of a graph, and the nodes that replace it, with the shapes of their results."""
 
     def __init__(self, graph: Graph, node: NodeProto) -> None:
         self.graph, self.node = graph, node
@@ -30,11 +30,11 @@ class Writer:
 
     @property
     def result_shape(self) -> Shape:
-        """That of the node's first output, `target`."""
+        """The shape of the node's first output, `target`."""
         return self.graph.shape(self.target)
 
     def has(self, index: int) -> bool:
-        """Whether the node has an operand of this number: a file may leave some out."""
+        """Whether the node has the operand with this index: a file may omit some."""
         return index < len(self.operands) and bool(self.operands[index])
 
     def constant(self, index: int) -> Array:
@@ -59,8 +59,8 @@ class Writer:
         output: str = "",
         **attribute: Any,
     ) -> str:
-        """Append a node and return its output's name; numbers and arrays among what it reads become
-        constants, lists of whole numbers too. Its shape is given where it will be asked for."""
+        """Append a node and return its output's name. Operands that are numbers, arrays or lists of
+        integers become constants. `shape` is needed if the result's shape is used later."""
         names = [o if isinstance(o, str) else self._constant(o) for o in operands]
         output = output or self.graph.fresh(kind.lower())
         if shape is not None:
@@ -94,7 +94,7 @@ class Writer:
         return self.put("Reshape", x, shape, shape=shape)
 
     def in_shape(self, x: str) -> str:
-        """A tensor in the shape of the node's output."""
+        """A tensor reshaped to the shape of the node's output."""
         return self.reshape(x, self.result_shape)
 
     def flat(self, x: str) -> str:
@@ -107,8 +107,8 @@ class Writer:
     def reduced(
         self, kind: str, x: str, axes: list[int], *, keep: int = 1, output: str = ""
     ) -> str:
-        """A mean, a sum or the like over axes, which stay with one entry each if they are kept; x
-        itself over none."""
+        """A mean, a sum or the like over axes, which stay with size 1 if `keep` is set; x itself if
+        there are no axes."""
         if not axes:
             return x
         sizes = enumerate(self.shape(x))
@@ -139,9 +139,9 @@ class Writer:
         return np.arange(prod(self.shape(name))).reshape(self.shape(name))
 
 
-# Returns the name of what takes the place of the node's first output; None: the node may stay. One
-# that returns `w.target` has written every output of the node under its own name, so that the
-# tensors can be found in the file again.
+# Returns the name of the tensor that replaces the node's first output; None if the node may stay. A
+# rule that returns `w.target` has written every output of the node under its own name, so that
+# these tensors are still found in the file.
 Rule = Callable[[Writer], str | None]
 
 
@@ -156,7 +156,7 @@ def write_by_rules(graph: Graph, rules: Mapping[str, Rule]) -> None:
         result = rules[node.op_type](writer)
         if result is None:
             return None
-        # The first output may have no name: then only what a recurrent network ends with is read.
+        # The first output has no name if only the last state of a recurrent network is read.
         if writer.target in ("", result):
             return writer.nodes
         return [*writer.nodes, make_node("Identity", [result], writer.target)]
