@@ -67,7 +67,7 @@ class Rounded(Activation):
         slopes = torch.stack([torch.zeros_like(half), half, torch.ones_like(half)])
         known = least.isfinite() & greatest.isfinite()
         slopes = torch.where(known, slopes, 0.0).to(dtype)
-        # Sums of integers or halves with 1 or 1/2 are exact up to 2^52; below, rounding is added.
+        # Sums of integers or halves with 1 or 1/2 are exact up to 2^52; else 2^-52 covers rounding.
         down = torch.stack([least, least / 2 - self.below / 2, torch.full_like(half, -self.below)])
         up = torch.stack(
             [greatest, greatest / 2 + self.above / 2, torch.full_like(half, self.above)]

@@ -96,7 +96,7 @@ def _pull_moved(module: Any, rows: Tensor, shape: Shape) -> Tensor:
 
 def _rule(step: nn.Module) -> Callable[[Any, Tensor, Shape], Tensor] | None:
     """The adjoint of a step, as a function of the step, rows and the shape of the step's input
-    (without its batch size); None if there is no rule for the step."""
+    (whose batch size is ignored); None if there is no rule for the step."""
     if isinstance(step, _CONVOLUTIONS):
         return _pull_convolved if amid_zeros(step) else None
     if isinstance(step, _NORMS):

@@ -152,7 +152,7 @@ def silence() -> Iterator[list[warnings.WarningMessage]]:
     """Hide what exporters print, warn and log from the user; yields the list of warnings."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            stream.flush()  # what was printed before is not the exporter's
+            stream.flush()  # earlier output is not the exporter's
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -18,7 +18,7 @@ from onnx import NodeProto
 from fgp_vnn.base.errors import UnsupportedError
 from fgp_vnn.network.onnx.graph import Array, Graph, attributes, axes_of, label
 
-_WHOLE = 1 << 20  # sums and products of integers up to this size are exact in float32 as well
+_WHOLE = 1 << 20  # bound on integers and their sums and products: exact in float32 as well
 # Operands of which one has to be constant, in order of preference.
 _WANTED: Mapping[str, tuple[int, ...]] = {
     "Div": (1,),

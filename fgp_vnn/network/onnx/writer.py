@@ -146,7 +146,7 @@ Rule = Callable[[Writer], str | None]
 
 
 def write_by_rules(graph: Graph, rules: Mapping[str, Rule]) -> None:
-    """Replace nodes that depend on the input by what the rules of their operators write."""
+    """Replace nodes that depend on the input by the nodes that their operators' rules write."""
     variables = graph.variables()
 
     def written(node: NodeProto) -> list[NodeProto] | None:
