@@ -457,7 +457,7 @@ class Shrinking:
     pushed: int = 1 << 20
     # Inputs that vary, up to which forms go forward: seconds forward | backward are 0.7 | 45
     columns: int = 256  # on cgan (5 inputs), 3 | 28 on biasfield (16), 0.1 | 0.05 on metaroom (157)
-    rounded_away: float = 1e-6  # fraction that rounding leaves of two weights that cancel [v 0.98 1.02]
+    rounded_away: float = 1e-6  # fraction left by rounding of weights that cancel [v 0.98 1.02]
 
 
 @dataclass(frozen=True)
