@@ -1,16 +1,16 @@
-"""What several constraints of a region say together.
+"""One inequality that combines all constraints of a region.
 
-Every point of a region has s_u z_u >= 0. So for multipliers m >= 0 it has
+Every point of a region has s_u z_u >= 0. So for multipliers m >= 0 it satisfies
 
     p . (x - center) >= q,   p = sum m_u s_u A_u,   q = -sum m_u s_u v_u,
 
 and a region with q > h(p) holds no point of the domain. One sweep of Hildreth's method, which
-corrects a point for one constraint after the other, finds good multipliers: where constraints are
-orthogonal, the best ones. The one inequality that is left also cuts the hyperplane of each row:
+corrects a point for one constraint after the other, finds good multipliers, and the best ones if
+the constraints are orthogonal. The combined inequality also cuts the hyperplane of each row:
 
     (p + k A_u) . (x - center) >= q - k v_u   where z_u = 0, for any k,
 
-so the hyperplane is not met in the region where q - k v_u > h(p + k A_u).
+so the hyperplane does not meet the region if q - k v_u > h(p + k A_u).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from fgp_vnn.regions.triangular import RegionForms, Triangular
 class Combined(NamedTuple):
     """The inequality p . (x - center) >= q - slack of each region.
 
-    The errors of the rows have room for the roundings of a sum over all of them, of its support,
-    and of the sum of these errors; the slack is not a number where q is not finite.
+    The errors of the rows include the rounding of a sum over all rows, of its support, and of the
+    sum of these errors; the slack is NaN where q is not finite.
     """
 
     p: Tensor  # [regions, inputs]
     q: Tensor  # [regions]
-    slack: Tensor  # [regions] what rounding may have added to q
+    slack: Tensor  # [regions] upper bound on the rounding error of q
 
 
 def combine_constraints(system: Triangular, forms: RegionForms, sign: Tensor) -> Combined:
@@ -46,7 +46,7 @@ def combine_constraints(system: Triangular, forms: RegionForms, sign: Tensor) ->
     factor = sign / squares.clamp(min=torch.finfo(rows.dtype).tiny)
     multipliers = torch.empty_like(values)
     p = rows.new_zeros(rows.shape[1:])
-    moved = p  # the point that the sweep has come to, in the metric
+    moved = p  # the present point of the sweep, in the metric
     for u in range(count):
         row = rows[u]
         lacking = torch.addcmul(values[u], sign[u], (row * moved).sum(-1), value=-1)
@@ -67,7 +67,8 @@ def misses(domain: Domain, combined: Combined) -> Tensor:
 
 
 def excluded(system: Triangular, forms: RegionForms, combined: Combined) -> Tensor:
-    """Which rows [rows, regions] are not 0 (output rows: not <= 0) in region and domain."""
+    """Which rows [rows, regions] are nowhere 0 (output rows: nowhere <= 0) in the region's part of
+    the domain."""
     p, q, slack = combined
     dot = (forms.rows * p).sum(-1)  # [rows, regions]
     own = p.square().sum(-1)
@@ -85,12 +86,12 @@ def excluded(system: Triangular, forms: RegionForms, combined: Combined) -> Tens
 
 
 def _metric(domain: Domain) -> Tensor | None:
-    """The squared size of the domain along each input, where it differs."""
+    """The squared half-sides of a box [inputs]; None for other domains."""
     return domain.radius.square() if isinstance(domain, Box) else None
 
 
 def _squares(domain: Domain, forms: RegionForms, metric: Tensor | None) -> Tensor:
-    """The squared lengths of all rows [rows, regions]; in an l2 ball the reach knows them."""
+    """The squared lengths of all rows [rows, regions]; in an l2 ball they follow from the reach."""
     if isinstance(domain, L2Ball) and domain.radius > 0:
         return (forms.reach / domain.radius).square_()
     squares = forms.rows.square()
@@ -101,8 +102,8 @@ def _norm_of_sum(own: Tensor, dot: Tensor, squares: Tensor, factor: Tensor, inpu
     """Upper bound on the norm of p + factor A, from the inner products of p and A.
 
     |p|^2 has inputs + 1 roundings, factor^2 |A|^2 has two and twice the inputs + 11 of a support,
-    and their product, at most the sum of the two, has inputs + 3; five more come after that. Each
-    of the sums loses two operations for each input to underflow, times at most 1 + factor^2.
+    and twice their inner product, at most the sum of the two, has inputs + 3; five more follow.
+    Underflow costs each sum two operations per input, times at most 1 + factor^2.
     """
     size_of, square = unit(own.dtype), factor.square()
     scaled = square * squares

@@ -1,8 +1,8 @@
-"""Linear programs over regions, by primal and dual steps (Chambolle and Pock, 2011).
+"""Linear programs over regions, by primal-dual steps (Chambolle and Pock, 2011).
 
-The least value of cost . u over the u = x - c of the domain with row . u + value <= 0 for all rows
-is the saddle of cost . u + m . (rows u + values) over u and multipliers m >= 0. Any multipliers
-give a lower bound, and any point is a candidate: neither is believed here.
+The minimum of cost . u over the u = x - c of the domain with row . u + value <= 0 for all rows is
+the saddle point of cost . u + m . (rows u + values) over u and multipliers m >= 0. Any multipliers
+give a lower bound, and any point is a candidate; the caller has to check both.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def lowest_points(
     budget: Budget,
     effort: Projections,
 ) -> Tensor:
-    """Multipliers [cases, constraints] with high lower bounds.
+    """Multipliers [cases, constraints] that give high lower bounds.
 
-    `look` sees points [points, inputs] of the domain and gives the bound [cases] at which a case is
-    done. Inputs are measured in the sides of a box, so that it is a cube. Restarts from the mean of
-    the steps make it fast on polyhedra, and so does a weight that lets points and multipliers move
-    by as much (Applegate et al., 2021).
+    `look` receives points [points, inputs] of the domain and returns the bound [cases] at which a
+    case is done. Inputs are measured in the half-sides of a box, which makes it a cube. Restarts
+    from the mean of the steps speed up the method on polyhedra, and so does a weight that balances
+    the moves of points and multipliers (Applegate et al., 2021).
     """
     side = sides_of(domain)
     zero = torch.zeros_like(programs.values)
@@ -82,8 +82,8 @@ def lowest_points(
 
 
 def _balanced(weight: Tensor, before: tuple[Tensor, Tensor], now: tuple[Tensor, Tensor]) -> Tensor:
-    """The weight [cases, 1], moved half of the way to the ratio of what points and multipliers have
-    moved by since the last restart."""
+    """The weight [cases, 1], moved halfway (in logarithms) to the ratio of the distances that
+    points and multipliers have moved since the last restart."""
     dual, primal = (
         torch.linalg.vector_norm(b - a, dim=-1, keepdim=True)
         for a, b in zip(before, now, strict=True)
@@ -94,12 +94,12 @@ def _balanced(weight: Tensor, before: tuple[Tensor, Tensor], now: tuple[Tensor, 
 
 
 def _support(domain: Domain, rows: Tensor) -> Tensor:
-    """How far the rows [cases, inputs], in sides, reach."""
+    """The support of the domain at the rows [cases, inputs], with inputs measured in half-sides."""
     return rows.abs().sum(-1) if isinstance(domain, Box) else domain.support(rows)
 
 
 def _inside(domain: Domain, offset: Tensor) -> Tensor:
-    """The offset [cases, inputs] from the centre, in sides, moved into the domain."""
+    """The offset [cases, inputs] from the centre, in half-sides, projected into the domain."""
     if isinstance(domain, Box):
         return offset.clamp(-1, 1)
     return domain.project(domain.center + offset) - domain.center

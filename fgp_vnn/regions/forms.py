@@ -1,11 +1,12 @@
 """Exact affine forms of a batch of activation regions.
 
 In a region every z_k is affine: z_k(x) = A_k . (x - c) + v_k, with c the domain's centre. The forms
-are carried forward as columns, the value v_k as one more column, so that a map is applied to all
-columns of all regions by one product; the ReLUs of a region are a 0/1 diagonal.
+are propagated forward as columns, with the value v_k as one more column, so that one product
+applies a map to all columns of all regions; the ReLUs of a region are a 0/1 diagonal.
 
-A walk has its own (`triangular`): by dense matrices, 1.3 to 17 times as fast (1024 regions, one),
-with one error for all patterns, which is 7 to 2000 times as large as the errors of each region.
+A walk computes its forms in another way (`triangular`): by dense matrices, 1.3 to 17 times as fast
+(1024 regions, one), with one error for all patterns, which is 7 to 2000 times as large as the
+errors of each region here.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class MapForms(NamedTuple):
     columns: Tensor  # [regions or 1, inputs, n_k] the transpose of A_k
     values: Tensor  # [regions or 1, n_k] v_k
     reach: Tensor  # [regions or 1, n_k] h(A_k), to either side: how far z_k moves from v_k
-    error: Tensor  # [regions or 1, n_k] how far rounding may have moved z_k in the domain
-    terms: Tensor  # [regions or 1, n_k] the sum of |A_i| |x_i - c_i| at most, and |v_k|
+    error: Tensor  # [regions or 1, n_k] upper bound on the rounding error of z_k in the domain
+    terms: Tensor  # [regions or 1, n_k] upper bound on the sum of |A_i| |x_i - c_i| and |v_k|
 
 
 def input_columns(domain: Domain) -> Tensor:
-    """The forms of x itself, unit columns and the centre; [1, inputs + 1, inputs]."""
+    """The forms of x itself: unit columns and the centre; [1, inputs + 1, inputs]."""
     center = domain.center
     eye = torch.eye(center.shape[-1], dtype=center.dtype, device=center.device)
     return torch.cat([eye, center.unsqueeze(0)]).unsqueeze(0)
@@ -46,7 +47,7 @@ def affine_forms(network: Network, domain: Domain, pattern: Sequence[Tensor]) ->
     box = domain.box()
     size = torch.maximum(box.lower.abs(), box.upper.abs()).unsqueeze(0)
     columns: list[Tensor] = [source]
-    sizes: list[Tensor] = [size]  # |v| + h: what the terms of the next map are made of
+    sizes: list[Tensor] = [size]  # |v| + h, to bound the terms of the next map
     errors: list[Tensor] = [torch.zeros_like(size)]
     result: list[MapForms] = []
     for k, affine in enumerate(network.maps):
@@ -68,11 +69,11 @@ def _apply(
     sizes: list[Tensor],
     errors: list[Tensor],
 ) -> MapForms:
-    """One map applied to the forms that it reads, with a running bound on its rounding error.
+    """Apply one map to the forms that it reads, with a running bound on the rounding error.
 
-    What a form's own terms add up to in the domain is bounded by its outer support, which |W|
-    carries on, as it carries on the errors made before. What a column loses to underflow counts
-    times how far its input moves. A support, and the sums that it is compared in, count here too.
+    The sum of a form's terms in the domain is bounded by its outer support. |W| propagates this
+    bound and the errors made before. The underflow of a column counts times how far its input
+    moves. The roundings of a support, and of the sums it is compared in, are included.
     """
     regions = max(columns[s].shape[0] for s in affine.sources)
     read = [columns[s].expand(regions, -1, -1) for s in affine.sources]
@@ -84,7 +85,7 @@ def _apply(
     error = affine.spread([errors[s] for s in affine.sources])
     if affine.defect is not None:
         error = error + affine.defect
-    # Spread is off by twice as many roundings as there are operations, of which each has one.
+    # `spread` is a difference of two sums, each with one rounding per operation.
     error = size_of.grow(affine.operations + 8) * error
     terms = domain.outer_support(forms.transpose(-1, -2)) + values.abs()
     size = affine.magnitude([sizes[s] for s in affine.sources])
@@ -93,14 +94,14 @@ def _apply(
     moves = 1 + (box.upper - box.lower).sum(-1)
     gone = affine.lost([sizes[s] + errors[s] for s in affine.sources]).forward
     error = error + size_of.lost * (gone + 8) * moves
-    # What overflowed is no form: the difference with itself is 0, or not a number.
+    # values - values is 0, or NaN where a value overflowed: then the error is NaN too.
     return MapForms(forms, values, reach, error + (values - values), terms)
 
 
 def empty(forms: Sequence[MapForms], pattern: Sequence[Tensor]) -> Tensor:
-    """Which regions [regions] hold no point of the domain, by a single constraint.
+    """Which regions [regions] hold no point of the domain because of a single constraint.
 
-    A neuron that is on needs v + h >= 0 and one that is off v - h <= 0.
+    A neuron that is on needs v + h >= 0, and one that is off v - h <= 0.
     """
     result: Tensor | None = None
     for form, on in zip(forms, pattern, strict=False):

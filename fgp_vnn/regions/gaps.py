@@ -1,6 +1,6 @@
-"""How close an undecided region came to being decided, and the reason this suggests.
+"""How close an undecided region came to being decided, and the likely reason.
 
-All numbers are those of constraints scaled to be at most 1 in the domain.
+All numbers refer to constraints scaled to be at most 1 in the domain.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 
 class Gap(NamedTuple):
-    """Bounds on the least value of the greatest constraint of a region."""
+    """Bounds on the minimum, over the domain, of the greatest constraint of a region."""
 
-    least: float  # it is no less than this, but for rounding
-    most: float  # and no more than this: all constraints are below it at some point
-    rounding: float  # the proved bound on the error of `least`
+    least: float  # lower bound, ignoring rounding
+    most: float  # upper bound: at some point no constraint is above it
+    rounding: float  # proved bound on the rounding error of `least`
 
     @property
     def width(self) -> float:
-        """How far from touching the region and the unsafe set can be, either way."""
+        """How far the region and the unsafe set can be from touching, either way."""
         return max(abs(self.least), self.most, 0.0)
 
     @property

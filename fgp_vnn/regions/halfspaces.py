@@ -1,12 +1,12 @@
-"""Half-spaces: projections onto them, and the evidence that a domain has no point in all of them.
+"""Half-spaces: projections onto them, and proofs that no point of a domain lies in all of them.
 
 A case asks for a point x of the domain with a_i . (x - c) + b_i <= 0 for all its constraints i. For
 multipliers m >= 0 the weighted sum of the constraints is at least
 
     sum m_i b_i - h(-sum m_i a_i)
 
-on the whole domain. Where that is positive, some constraint is, at every point: there is no such x.
-Whoever proposes multipliers, alternating projections or an LP solver, this is what is checked.
+on the whole domain. If this is positive, some constraint is positive at every point: there is no
+such x. Whether alternating projections or an LP solver propose multipliers, this is the check.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fgp_vnn.domain.sets import Domain
 
 class HalfSpaces(NamedTuple):
     """Constraints row . (x - center) + value <= 0 of each case. A row of zeros constrains nothing;
-    with an infinite error it stands for one whose numbers overflowed."""
+    with an infinite error it stands for a constraint whose numbers overflowed."""
 
     rows: Tensor  # [cases, constraints, inputs]
     values: Tensor  # [cases, constraints]
-    errors: Tensor  # [cases, constraints] how far rounding may have moved each in the domain
+    errors: Tensor  # [cases, constraints] upper bound on the rounding error of each in the domain
 
     def at(self, cases: Tensor | slice) -> HalfSpaces:
         """Some of the cases."""
@@ -34,7 +34,7 @@ class HalfSpaces(NamedTuple):
 
 
 def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
-    """The same without the constraints that hold on the whole domain."""
+    """The half-spaces, with zeros for the constraints that hold on the whole domain."""
     most = spaces.values + domain.support(spaces.rows) + spaces.errors
     binds = positive(most)
     zero = torch.zeros_like(spaces.values)
@@ -46,7 +46,7 @@ def binding(domain: Domain, spaces: HalfSpaces) -> HalfSpaces:
 
 def project_onto_half_spaces(domain: Domain, rows: Tensor, values: Tensor) -> Tensor:
     """The domain's centre projected onto each half-space row . (x - center) + value <= 0, in the
-    domain's own norm; [..., rows, inputs]. It stays where value <= 0.
+    domain's own norm; [..., rows, inputs]. It does not move where value <= 0.
 
     A ball scaled by t = value / h(-row) just touches the half-space, at t times its minimiser.
     """
@@ -57,8 +57,8 @@ def project_onto_half_spaces(domain: Domain, rows: Tensor, values: Tensor) -> Te
 
 
 def part_of(gap: Tensor, reach: Tensor) -> Tensor:
-    """The part of the domain in which a function with this reach cannot make up for the gap; 0
-    where a number has overflowed."""
+    """The part t such that in t times the domain a function with this reach cannot close the gap; 0
+    where a number overflowed."""
     part = gap / reach.clamp(min=torch.finfo(reach.dtype).tiny)
     return torch.where(positive(gap) & reach.isfinite(), part, torch.zeros_like(part))
 
@@ -66,14 +66,14 @@ def part_of(gap: Tensor, reach: Tensor) -> Tensor:
 def contradiction(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     """Which cases [cases] the multipliers [cases, constraints] prove to be empty.
 
-    Sound for any numbers: negative ones count as 0, and what is not finite proves nothing.
+    Sound for any multipliers: negative ones count as 0, and non-finite ones prove nothing.
     """
     weights = multipliers.clamp(min=0)
     return positive(nominal(domain, spaces, weights) - doubt(domain, spaces, weights))
 
 
 def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """sum m_i b_i - h(-sum m_i a_i) [cases], as it is computed."""
+    """sum m_i b_i - h(-sum m_i a_i) [cases], as computed, with rounding."""
     total = combine(multipliers, spaces.rows)
     return (multipliers * spaces.values).sum(-1) - domain.sharp_support(-total)
 
@@ -81,16 +81,16 @@ def nominal(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
 def doubt(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
     """Upper bound [cases] on the rounding error of the constraints' weighted sum.
 
-    A term is rounded in its product, in the sum over the constraints, in the support that is taken
-    off afterwards, and in two sums; rows that were scaled once more. What a row's coefficient loses
-    to underflow, when it is scaled or multiplied, counts times how far its input moves.
+    A term is rounded in its product, in the sum over the constraints, in the support that is
+    subtracted afterwards, and in two sums; a scaled row once more. The underflow of a row's
+    coefficient, when it is scaled or multiplied, counts times how far its input moves.
     """
     rows, values, errors = spaces
     size_of, count, box = unit(rows.dtype), rows.shape[1], domain.box()
     steps, moves = count + rows.shape[2] + 16, 1 + (box.upper - box.lower).sum(-1)
     terms = size_of.grow(steps) * errors + size_of.lost * moves
     terms = terms + size_of.share(steps) * (values.abs() + domain.outer_support(rows))
-    # Without a multiplier even an infinite error counts for nothing.
+    # With a multiplier of 0, even an infinite error does not count.
     weighed = torch.where(multipliers == 0, multipliers, multipliers * terms).sum(-1)
     return weighed + size_of.lost * (6 * count + 8) * moves
 

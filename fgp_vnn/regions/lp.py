@@ -1,14 +1,13 @@
-"""One region handed to a solver: a point of the domain in its half-spaces, or evidence of none.
+"""One region handed to a solver: a point of the domain in its half-spaces, or proof of none.
 
 Everything is measured from the domain's centre, in units of the domain's own size, with each
 constraint scaled to be at most 1 there. The program is
 
     maximise s  such that  a_i . t + b_i + s <= 0 for all i, t in the domain,
 
-which always has a solution. If s < 0, no t meets all constraints, and the optimal multipliers say
-so; otherwise t is a candidate that lies as deep in the region as can be. The solver's word counts
-for nothing: multipliers are checked by `contradiction`, with all rounding, and candidates by
-whoever asked.
+which always has a solution. If s < 0, no t meets all constraints, and the optimal multipliers prove
+it; otherwise t is a candidate as deep in the region as possible. The solver is not trusted:
+`contradiction` checks multipliers, with all rounding, and the caller checks candidates.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class RegionEvidence:
     """Evidence that the region is empty, or candidates, or neither."""
 
     multipliers: Tensor | None  # [constraints] checked: they prove that there is no point
-    points: Tensor  # [points, inputs] candidates of the domain
-    solved: int  # programs that were handed to the solver
+    points: Tensor  # [points, inputs] candidates in the domain
+    solved: int  # programs handed to the solver
     gap: Gap = FAILED  # what is left open without evidence
 
 
@@ -52,8 +51,8 @@ def solve_region(
 ) -> RegionEvidence:
     """Decide one case [1, constraints, inputs], whose last `goals` constraints matter most.
 
-    A point that meets these with room to spare is the more likely to be confirmed. `proves` is
-    asked about multipliers [constraints] that fail by the errors of the constraints alone.
+    A point that meets these with a margin is more likely to be confirmed. `proves` is called with
+    multipliers [constraints] that fail only because of the errors of the constraints.
     """
     region = _Region(domain, spaces, goals, time.monotonic() + seconds, how or Programs())
     widest = region.widest()
@@ -71,7 +70,7 @@ def solve_region(
 
 
 class _Region:
-    """A region in the solver's units, and how many programs it took."""
+    """A region in the solver's units, and the number of programs solved for it."""
 
     def __init__(
         self, domain: Domain, spaces: HalfSpaces, goals: int, end: float, how: Programs
@@ -94,10 +93,10 @@ class _Region:
         self._even = HalfSpaces(
             *(torch.from_numpy(part).to(spaces.values).unsqueeze(0) for part in even)
         )
-        # With the errors: a constraint that is 0 up to rounding is met with equality, if at all.
+        # Errors included: a constraint that is 0 up to rounding is met with equality, if at all.
         reach = domain.outer_support(self._even.rows) + self._even.values.abs() + self._even.errors
         size = reach[0].double().cpu().numpy()
-        # A constraint of zeros is left out; its support, rounded up, is above 0 all the same.
+        # A constraint of zeros is left out, although its support, rounded up, is above 0.
         some = (even[0] != 0).any(-1) | (even[1] != 0) | (even[2] != 0)
         self._kept = np.flatnonzero(some & (size > 0) & np.isfinite(size))
         self._size = size[self._kept]
@@ -125,10 +124,10 @@ class _Region:
         return solve_program(program, self._end, self._how)
 
     def proof(self, multipliers: Doubles, proves: Callable[[Tensor], bool]) -> Tensor | None:
-        """The multipliers [constraints] of the case, if they hold in our own arithmetic."""
+        """The multipliers [constraints] of the case if they are a checked proof, else None."""
         weights = self._weights(multipliers)
         whole = weights[0].double().cpu().numpy()
-        # Around 1 nothing overflows.
+        # Scaled to around 1, nothing overflows.
         whole = np.ldexp(whole, self._powers[whole > 0].min(initial=0) - self._powers)
         mine = torch.from_numpy(whole).to(weights)
         proved = bool(contradiction(self._domain, self._even, weights))
@@ -149,7 +148,8 @@ class _Region:
         return Gap(float(least), float(most), np.inf if self._overflow else float(rounding))
 
     def _weights(self, multipliers: Doubles) -> Tensor:
-        """Multipliers [1, constraints] of the scaled constraints, whose sizes weigh 1 together."""
+        """Multipliers [1, constraints] of the scaled constraints; times their sizes they sum to
+        1."""
         weights = np.zeros(self._even.values.shape[1])
         total = float(multipliers.sum())
         if total > 0:
@@ -158,9 +158,9 @@ class _Region:
 
 
 def _powers(rows: Doubles, values: Doubles, units: Doubles) -> NDArray[np.int64]:
-    """The powers of 2 [constraints] that bring each constraint to about 1 in the domain.
+    """The powers of 2 [constraints] that scale each constraint to about 1 in the domain.
 
-    A scaling by powers of 2 is exact, but for what it takes below all float64 numbers.
+    Scaling by powers of 2 is exact, except for float64 underflow.
     """
     within = np.where(rows == 0, NOTHING, np.frexp(rows)[1]) + np.where(
         units == 0, NOTHING, np.frexp(units)[1]
@@ -177,8 +177,8 @@ def _norm_of(domain: Domain) -> Norm:
 
 
 def _units(domain: Domain) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """What each input is measured in, as it is and as a part of the ball's radius, and the least
-    and the greatest offset in these units."""
+    """The unit of each input, absolute and as a part of the ball's radius, and the least and the
+    greatest offset in these units."""
     center = domain.center.double().cpu().numpy()
     ones = np.ones_like(center)
     if isinstance(domain, Box):

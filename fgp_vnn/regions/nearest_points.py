@@ -1,7 +1,7 @@
-"""The points of half-spaces that are nearest to a domain's centre, and proved distances of them.
+"""The points of half-spaces nearest to a domain's centre, and proved bounds on their distances.
 
 The weighted sum of the constraints is positive in t times the domain while
-sum m_i b_i > t h(-sum m_i a_i): so any multipliers m >= 0 give a lower bound of the distance.
+sum m_i b_i > t h(-sum m_i a_i): so any multipliers m >= 0 give a lower bound on the distance.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from fgp_vnn.regions.projections import further, products, scaled, step_length
 def nearest(
     domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int, look: int
 ) -> tuple[Tensor, Tensor]:
-    """Lower bounds [cases], as parts of the domain, of the distance of the intersections from the
-    centre, and the points [cases, inputs] that the ascent came to."""
+    """Lower bounds [cases], as parts of the domain, on the distances from the centre to the
+    intersections of half-spaces, and the points [cases, inputs] that the ascent reached."""
     _, now = scaled(spaces)
     step = step_length(now.rows)
     multipliers = torch.zeros_like(now.values)
@@ -43,11 +43,11 @@ def nearest(
 def nearest_in_norm(
     domain: Domain, spaces: HalfSpaces, budget: Budget, *, steps: int, look: int
 ) -> tuple[Tensor, Tensor]:
-    """The same as `nearest` for any norm, by primal and dual steps (Chambolle and Pock, 2011).
+    """The same as `nearest` for any norm, by primal-dual steps (Chambolle and Pock, 2011).
 
-    With u = x - c they look for the saddle of |u| + m . (rows u + values) over u and m >= 0. The
+    With u = x - c they seek the saddle point of |u| + m . (rows u + values) over u and m >= 0. The
     step of u is u - P(u), with P the projection onto the ball of the dual norm. Restarts from the
-    mean of the steps make it fast on polyhedra.
+    mean of the steps make the method fast on polyhedra.
     """
     _, now = scaled(spaces)
     length = (step_length(now.rows) * 0.9).sqrt()
@@ -76,7 +76,7 @@ def nearest_in_norm(
 
 
 def _part(domain: Domain, spaces: HalfSpaces, multipliers: Tensor) -> Tensor:
-    """The part of the domain [cases] that multipliers prove to miss the intersections."""
+    """The part of the domain [cases] in which the multipliers prove the intersections empty."""
     gap = (multipliers * spaces.values).sum(-1) - doubt(domain, spaces, multipliers)
     return part_of(gap, domain.support(-combine(multipliers, spaces.rows)))
 
@@ -94,10 +94,11 @@ def _dual_ball(domain: Domain, like: Tensor) -> Domain:
 
 
 def _active(spaces: HalfSpaces, multipliers: Tensor, budget: Budget) -> Tensor:
-    """The multipliers at which the constraints that hold the point hold it exactly.
+    """The multipliers that solve the active constraints exactly.
 
-    At the nearest point those with a multiplier are met with equality, rows rows^T m = values:
-    a linear system once it is known which they are. Those that come out negative are let go.
+    At the nearest point, the constraints with a positive multiplier hold with equality: rows rows^T
+    m = values, a linear system once they are known. Constraints whose multiplier comes out negative
+    are dropped.
     """
     count = min(spaces.rows.shape[1], spaces.rows.shape[2] + 1)
     top = multipliers.topk(count, dim=-1)

@@ -1,7 +1,7 @@
 """The part of a region that meets a disjunct, as half-spaces.
 
-A point of a region has -s z <= 0 for each neuron with sign s; one that meets a disjunct also has
-g <= 0 for the rows of the disjunct.
+A point of a region has -s z <= 0 for each neuron with sign s; a point that meets a disjunct also
+has g <= 0 for the rows of the disjunct.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def region_spaces(query: Query, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
 def layer_spaces(
     query: Query, forms: Sequence[MapForms], signs: Tensor, disjunct: Tensor, at: Tensor
 ) -> HalfSpaces:
-    """The same for the regions numbered `at`, from the forms of each layer and of the output."""
+    """The same for the regions `at`, from the forms of each layer and of the output."""
 
     def of_cases(part: Tensor) -> Tensor:
-        # What is the same in all regions is there once.
+        # A form that is the same in all regions is stored once.
         return part.expand(len(at), *part.shape[1:]) if len(part) == 1 else part[at]
 
     rows = torch.cat([of_cases(layer.columns).transpose(1, 2) for layer in forms], 1)
@@ -48,16 +48,16 @@ def system_spaces(
     disjunct: Tensor,
     region: Tensor,
 ) -> HalfSpaces:
-    """The same for pairs of a disjunct and a region [cases], from the forms of a system in regions
-    with the signs [neurons, regions]."""
+    """The same for pairs of a disjunct and a region [cases], from the forms of a triangular system
+    in regions with the signs [neurons, regions]."""
     rows, values = forms.rows[:, region].transpose(0, 1), forms.values[:, region].T
     cases = HalfSpaces(rows, values, system.error.expand_as(values))
     return _polyhedra(query, cases, sign[:, region].T, disjunct)
 
 
 def _polyhedra(query: Query, forms: HalfSpaces, signs: Tensor, disjunct: Tensor) -> HalfSpaces:
-    """The forms of all neurons and rows, turned to the side of the region [cases, neurons]; rows
-    of other disjuncts than its own are dropped."""
+    """Half-spaces of all neurons, oriented by the region's signs [cases, neurons], and of the rows
+    of its disjunct; the rows of other disjuncts become zeros."""
     mine = disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0)  # [cases, outputs]
     weight = torch.cat([torch.where(signs > 0, -1, 1), mine], 1).to(forms.values.dtype)
     rows = forms.rows * weight.unsqueeze(-1)

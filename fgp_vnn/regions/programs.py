@@ -1,12 +1,12 @@
-"""The convex programs that a region is decided by, on HiGHS and Clarabel.
+"""The convex programs that decide a region, solved by HiGHS and Clarabel.
 
 A program asks for the point v that leaves the greatest margin s to its constraints,
 
     maximise s  such that  rows v + margin s <= limits,  low <= v <= high,
 
-with share * v in the unit ball of l1 or l2 where there is one. All numbers are around 1. HiGHS
-takes the polyhedra, Clarabel the l2 balls. What they answer are proposals: neither their status nor
-their accuracy is relied on.
+with share * v in the unit ball of l1 or l2 if the domain is a ball. All numbers are around 1. HiGHS
+solves the polyhedra, Clarabel the l2 balls. Their answers are only proposals: neither their status
+nor their accuracy is relied on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fgp_vnn.strategy import Programs
 
 LIMIT = 2.0  # of the margin, which is at most 1 for rows of size 1
-# A program that fails is tried once more; 0 threads are as many as another user of HiGHS has set.
+# A program that fails is tried once more; 0 threads means as many as another user of HiGHS has set.
 ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"presolve": "off", "threads": 1},
     {"presolve": "on", "threads": 0},
@@ -34,11 +34,11 @@ class RegionProgram(NamedTuple):
 
     rows: Doubles  # [constraints, inputs]
     limits: Doubles  # [constraints]
-    margin: Doubles  # [constraints] 0 where a constraint need only hold
+    margin: Doubles  # [constraints] 0 where a constraint only has to hold
     low: Doubles  # [inputs]
     high: Doubles  # [inputs]
-    share: Doubles  # [inputs] what a step of 1 is in the unit ball
-    norm: Norm  # of the ball; there is none around a box
+    share: Doubles  # [inputs] length of a step of 1 in the unit ball
+    norm: Norm  # of the ball; "box" if there is no ball
 
 
 class Optimum(NamedTuple):
@@ -49,7 +49,8 @@ class Optimum(NamedTuple):
 
 
 def solve_program(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
-    """What the solver proposes before the monotonic clock shows `end`, if it is a number."""
+    """The solver's proposal, if it is found before the monotonic clock shows `end` and is
+    finite."""
     with np.errstate(invalid="ignore"):
         solver = _clarabel if program.norm == "l2" else _highs
         solved = solver(program, end, how)
@@ -63,8 +64,8 @@ def _left(end: float) -> float:
 
 
 def _clarabel(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
-    """Minimise -s such that limits - rows v - margin s >= 0 and so on, and (1, share v) in the
-    cone |t| <= t_0."""
+    """Minimise -s such that limits - rows v - margin s >= 0, v and s are within their limits, and
+    (1, share v) is in the cone |t| <= t_0."""
     import clarabel
     from scipy import sparse
 
@@ -124,7 +125,7 @@ def _highs(program: RegionProgram, end: float, how: Programs) -> Optimum | None:
             point = (
                 columns[:count] - columns[count : 2 * count] if norm == "l1" else columns[:count]
             )
-            # A row with an upper limit has a dual of at most 0; above it there is noise.
+            # A row with an upper limit has a dual of at most 0; a positive one is noise.
             return Optimum(point, (-duals[: len(program.limits)]).clip(0))
     return None
 
@@ -137,8 +138,8 @@ def _vertex(
     attempt: dict[str, Any],
     seconds: float,
 ) -> tuple[Doubles, Doubles] | None:
-    """The columns with rows v <= limits, low <= v <= high and the greatest last one, and the duals
-    of the rows, if HiGHS comes to an optimum in time."""
+    """Maximise the last column such that rows v <= limits and low <= v <= high. Returns the columns
+    v and the duals of the rows if HiGHS finds an optimum in time, else None."""
     import highspy
 
     lp = highspy.HighsLp()

@@ -1,11 +1,11 @@
 """Regions that one projection leaves inconclusive, settled by alternating projections.
 
 Wanted: a point of the domain in the half-spaces a_i . (x - c) + b_i <= 0 (the region's neurons and
-a disjunct's rows). For multipliers m >= 0 let x(m) be the projection onto the domain of
-c - sum m_i a_i: an ascent of the concave dual of "the point nearest to c", whose gradient at m is
-the value of the constraints at x(m). Points x(m) are candidates, and the multipliers of any
-iteration may be evidence that there is no such point (`halfspaces.contradiction`). A box is a cube
-for this purpose: its inputs are measured in units of its own sides.
+a disjunct's rows). For multipliers m >= 0 let x(m) be the projection of c - sum m_i a_i onto the
+domain. The method ascends the concave dual of "the point nearest to c", whose gradient at m is the
+value of the constraints at x(m). Points x(m) are candidates, and the multipliers of any iteration
+may prove that there is no such point (`halfspaces.contradiction`). A box is treated as a cube: its
+inputs are measured in units of its own half-sides.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from fgp_vnn.strategy import Projections
 
 
 class Settled(NamedTuple):
-    """A counterexample, or the cases that are proved to hold none, with the evidence."""
+    """A counterexample, or the cases proved to hold none, with the evidence."""
 
     found: Counterexample | None
     closed: Tensor  # [cases]
     multipliers: Tensor  # [cases, constraints] a contradiction where a case is closed
-    lps: int = 0  # programs that were solved
-    gaps: tuple[Gap, ...] = ()  # what programs left open
+    lps: int = 0  # programs solved
+    gaps: tuple[Gap, ...] = ()  # gaps that programs left open
 
 
 def alternate(
@@ -54,7 +54,7 @@ def alternate(
     ahead, momentum = multipliers, 1.0
     for count in range(1, steps + 1):
         point = domain.project(domain.center - combine(ahead, now.rows) * sides)
-        # Where a side is 0, so are the rows, and what is divided by it.
+        # Where a side is 0, so are the rows and the numerator.
         offset = (point - domain.center) / sides.clamp(min=tiny)
         slack = products(now.rows, offset) + now.values
         new = torch.addcmul(ahead, step, slack).clamp_(min=0)
@@ -83,12 +83,13 @@ def alternate(
 
 
 def sides_of(domain: Domain) -> Tensor:
-    """What the inputs [inputs] are measured in; a ball has the same size along all of them."""
+    """The unit of each input [inputs]: the half-sides of a box; 1 for a ball, which has the same
+    size along all inputs."""
     return domain.radius if isinstance(domain, Box) else torch.ones_like(domain.center)
 
 
 def scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
-    """The lengths of the rows [cases, constraints], and the same with rows of length 1."""
+    """The lengths of the rows [cases, constraints], and the half-spaces with rows of length 1."""
     size: Tensor = torch.linalg.vector_norm(spaces.rows, dim=-1)
     size = torch.where(size > 0, size, torch.ones_like(size))
     rows = spaces.rows / size.unsqueeze(-1)
@@ -96,18 +97,18 @@ def scaled(spaces: HalfSpaces) -> tuple[Tensor, HalfSpaces]:
 
 
 def further(before: Tensor, now: Tensor, momentum: float) -> tuple[Tensor, float]:
-    """Where an accelerated ascent (Nesterov, 1983) looks after a step, and its next momentum."""
+    """The extrapolated point of an accelerated ascent (Nesterov, 1983), and its next momentum."""
     following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
     return torch.lerp(before, now, 1 + (momentum - 1) / following).clamp_(min=0), following
 
 
 def step_length(rows: Tensor) -> Tensor:
-    """One over the greatest eigenvalue of rows rows^T, estimated by powers; [cases, 1].
+    """One over the greatest eigenvalue of rows rows^T, estimated by power iteration; [cases, 1].
 
-    A step that is too long costs convergence and nothing else. Rows have length 1 or 0, so the
-    eigenvalue is at least 1 unless there are none.
+    A step that is too long costs convergence, not soundness. Rows have length 1 or 0, so the
+    eigenvalue is at least 1 unless all are 0.
     """
-    # Any start does that no eigenvector is orthogonal to; two opposite rows are to that of ones.
+    # The start must not be orthogonal to the eigenvector; ones are, for two opposite rows.
     places = torch.arange(rows.shape[1], dtype=rows.dtype, device=rows.device)
     vector = (1.5 + torch.sin(7 * places)).expand(rows.shape[:2])
     growth = vector.new_ones(len(vector), 1)

@@ -1,9 +1,9 @@
-"""Evidence checked once more, by a backward pass through its region.
+"""A second check of evidence, by a backward pass through its region.
 
-The forms of a deep region carry an error that grows with every layer, and evidence with a small
-margin can drown in it. A backward pass of the weighted sum itself, with the region's signs for
-slopes and the multipliers for beta, weighs each layer's rounding by the bounds of the layer below:
-that error does not grow with depth.
+The rounding error of a region's forms grows with every layer, and can exceed a small margin of the
+evidence. A backward pass of the weighted sum itself, with the region's signs as slopes and the
+multipliers as beta, weighs each layer's rounding by the bounds of the layer below: this error does
+not grow with depth.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fgp_vnn.query import Query
 
 
 class Refuter:
-    """A second proof attempt with less rounding; bounds of layers are made on first use."""
+    """A second proof attempt with less rounding; layer bounds are computed on first use."""
 
     def __init__(self, query: Query, budget: Budget, bounds: LayerBounds | None = None) -> None:
         self._query, self._budget, self._bounds = query, budget, bounds
 
     def __call__(self, signs: Tensor, multipliers: Tensor) -> bool:
         """Whether the multipliers [neurons + outputs] prove that the region with these signs
-        [neurons] misses the rows j that have one: sum m_j g_j > sum m_u s_u z_u >= 0 in it."""
+        [neurons] misses the rows j with m_j > 0: sum m_j g_j > sum m_u s_u z_u >= 0 in it."""
         network, domain = self._query.network, self._query.domain
         if self._bounds is None:
             self._bounds = root_bounds(network, domain, budget=self._budget)

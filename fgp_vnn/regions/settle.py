@@ -1,4 +1,4 @@
-"""Regions that may meet a disjunct: settled by alternating projections, then, if asked, an LP."""
+"""Regions that may meet a disjunct, settled by alternating projections and, if asked, by an LP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Effort:
     """Limits on the work for undecided cases."""
 
     steps: int  # of alternating projections
-    lp: bool = False  # hand what is left to a solver
+    lp: bool = False  # hand cases left open to a solver
     how: Projections = field(default_factory=Projections)
 
 
@@ -45,7 +45,7 @@ def settle(
     """Settle cases whose last `goals` constraints are the disjunct's rows, by projections and then,
     one after the other, by a solver.
 
-    `proves` is a second opinion on a case's multipliers [constraints] that rounding spoils.
+    `proves` is a second check of a case's multipliers [constraints] that fail only by rounding.
     """
     closed = torch.zeros(len(spaces.values), dtype=torch.bool, device=spaces.values.device)
     settled = Settled(None, closed, torch.zeros_like(spaces.values))

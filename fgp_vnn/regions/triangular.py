@@ -1,9 +1,9 @@
 """The affine forms of many regions at once, as one triangular system.
 
 In a region z = B t + b + L D z, with t = x - center, D the 0/1 diagonal of the pattern and L
-strictly triangular by layers: so the forms of a batch follow layer by layer, each by one product.
-Neurons come first in every tensor, so that a layer is a contiguous slice that its product writes in
-place and all earlier layers are one operand. The rows of the output follow the neurons.
+strictly triangular by layers. So the forms of a batch follow layer by layer, each by one product.
+Neurons are the first dimension of every tensor, so that the product of a layer writes to a
+contiguous slice and all earlier layers are one operand. The rows of the output follow the neurons.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Block(NamedTuple):
     first: int
     last: int
     weight: Tensor  # [last - first, first - begin]
-    rows: Tensor  # [last - first, inputs] what it reads of t
+    rows: Tensor  # [last - first, inputs] its coefficients of t
     values: Tensor  # [last - first] its value at the centre when all neurons are off
 
 
@@ -37,7 +37,7 @@ class RegionForms(NamedTuple):
 
     rows: Tensor  # [neurons + outputs, regions, inputs]
     values: Tensor  # [neurons + outputs, regions]
-    reach: Tensor  # [neurons + outputs, regions] bounds of |row . t|, and of -row . t for outputs
+    reach: Tensor  # [neurons + outputs, regions] bounds of |row . t|; for outputs, of -row . t
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Triangular:
     blocks: tuple[Block, ...]
     domain: Domain
     error: Tensor  # [neurons + outputs]
-    floor: Tensor  # [] what underflow takes from a sum over all rows, in the domain
+    floor: Tensor  # [] upper bound on the underflow of a sum over all rows, in the domain
     neurons: int
     first_reach: Tensor | None  # [first layer] supports of the first layer, if kept
 
@@ -106,7 +106,7 @@ def triangular(query: Query, *, cache_first: bool = True) -> Triangular:
 
 
 def _block(affine: AffineMap, center: Tensor, starts: list[int], k: int, inputs: int) -> Block:
-    """Map number k, its matrices side by side."""
+    """Map number k, with its matrices side by side."""
     eye = torch.eye(affine.outputs, dtype=center.dtype, device=center.device)
     parts = dict(zip(affine.sources, affine.adjoint(eye), strict=True))
     earlier = [s for s in affine.sources if s > 0]
@@ -120,15 +120,15 @@ def _block(affine: AffineMap, center: Tensor, starts: list[int], k: int, inputs:
 
 
 def _error(query: Query) -> Tensor:
-    """The error of every row in any region, by a running analysis over the worst pattern.
+    """The rounding error of every row in any region, by a running analysis of the worst pattern.
 
     With size_k at least |z_k(center)| + sum |A_k,i| |x_i - c_i| in every region, the terms of the
-    next map sum to at most |W| size + |bias|, and errors made before are carried on by |W|.
-    Switching neurons off makes both smaller, so the pattern of all neurons on is the worst.
+    next map sum to at most |W| size + |bias|, and |W| propagates the errors made before. Switching
+    neurons off makes both smaller, so the pattern with all neurons on is the worst.
 
     A term of a form is rounded in the map's own operations, when its matrix is made and when that
-    is applied to all earlier neurons; twice in spread; then in a support, and in a sum over all
-    rows that a region's constraints are weighed in.
+    is applied to all earlier neurons; twice in `spread`; then in a support, and in a weighted sum
+    of a region's constraints over all rows.
     """
     network = query.network
     # Unit rows give |x_i - c_i|; a bound of row . (x - c) is then at most |row| . that.

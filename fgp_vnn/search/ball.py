@@ -1,7 +1,7 @@
-"""A ball in which the nearest counterexample is looked for, and distances of regions in it.
+"""The ball that is searched for the nearest counterexample, and distances of regions in it.
 
-The nearest point of a polyhedron, in l2 by alternating projections and a linear system in the end,
-in other norms by primal and dual steps with the norm's own projections.
+The nearest point of a polyhedron is found in l2 by alternating projections and a final linear
+solve, in other norms by primal-dual steps with the projections of the norm.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SearchBall:
     radius: float
 
     def free(self) -> Domain:
-        """The whole ball, where a clip box cuts it."""
+        """The whole ball, without a clip box that cuts it."""
         domain = self.query.domain
         if isinstance(domain, Box):
             return L1Ball(self.origin, self.radius).box()
@@ -46,36 +46,38 @@ class SearchBall:
 
     @cached_property
     def _moved(self) -> float:
-        """How far rounding may have moved the centre of the whole ball from the origin."""
+        """Upper bound on how far rounding moved the centre of the whole ball from the origin."""
         moved = float((self.free().center - self.origin).abs().sum())
         return unit(self.origin.dtype).grow(len(self.origin) + 4) * moved
 
     def distance(self, part: Number) -> Number:
-        """The distance from the origin, rounded down, of what is no nearer to the centre of the
-        whole ball than this part of it."""
+        """Lower bound on the distance from the origin to points that are not inside `part` times
+        the whole ball."""
         return part * self.radius * (1 - unit(self.origin.dtype).share(4)) - self._moved
 
     def part(self, distance: Number) -> Number:
-        """Which part of the whole ball, rounded down, what is no nearer than a distance misses."""
+        """The `part`, rounded down, for which `part` times the whole ball contains only points
+        nearer than `distance` to the origin."""
         return (distance - self._moved) / (self.radius * unit(self.origin.dtype).grow(4))
 
     def holding(self, distance: float) -> float:
-        """Which part of the whole ball holds all that is nearer than a distance."""
+        """The `part`, at most 1, for which `part` times the whole ball contains every point of it
+        nearer than `distance` to the origin."""
         room = unit(self.origin.dtype).grow(8)
         return min((distance + self._moved) / self.radius * room, 1.0)
 
     def within(self, radius: float) -> Domain:
-        """The part of the domain that is no farther from the origin than that."""
+        """The points of the domain at most `radius` from the origin."""
         return _shrunk(self.query.domain, self.origin, min(radius, self.radius))
 
 
 @dataclass(frozen=True)
 class Reporter:
-    """What the search asks of those who hold the two ends, in distances of the ball."""
+    """Callbacks to the owner of the lower and upper bound on the radius, in the ball's units."""
 
-    goal: Callable[[], float]  # the level at which a bundle is done with
+    goal: Callable[[], float]  # the level at which a bundle is closed
     lower: Callable[[float], None]  # called with each new certified radius
-    offer: Callable[[Tensor], bool]  # takes points of other classes; whether one is nearer
+    offer: Callable[[Tensor], bool]  # takes points of other classes; returns whether one is nearer
 
 
 def distances(
@@ -85,10 +87,10 @@ def distances(
     budget: Budget,
     projections: Projections,
 ) -> Tensor:
-    """Lower bounds [cases] of the distances of intersections of half-spaces from the origin.
+    """Lower bounds [cases] on the distances from the origin to intersections of half-spaces.
 
-    Points that are reached nearer than the goal are offered, which may bring the goal down. When
-    time is up, the bounds are what has been proved by then.
+    Points found nearer than the goal are offered, which may lower the goal. When time is up, the
+    bounds proved so far are returned.
     """
     free = ball.free()
     if len(ball.origin) <= projections.clip_inputs:
@@ -106,18 +108,18 @@ def distances(
         near = ~(reached >= reporter.goal())
         if bool(near.any()):
             reporter.offer(points[near])
-            # What has no point at all has no nearest one: is anything left within the goal?
+            # An empty intersection has no nearest point: test whether it has one within the goal.
             goal = ball.within(reporter.goal())
             moved = about(mine, goal.center - free.center)
             empty = alternate(goal, moved, _nothing, budget, steps, projections).closed
             reached = torch.where(empty, torch.inf, reached)
-        result[left] = torch.fmax(result[left], reached)  # of NaN and a bound, the bound
+        result[left] = torch.fmax(result[left], reached)  # ignores NaN
     return result
 
 
 def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
-    """The same half-spaces written about a centre that is moved by `shift` [inputs], which may be
-    rounded itself."""
+    """The half-spaces relative to a centre moved by `shift` [inputs], with errors that also cover
+    the rounding of `shift` itself."""
     size_of, inputs = unit(shift.dtype), len(shift)
     values = spaces.values + spaces.rows @ shift
     terms = spaces.values.abs() + spaces.rows.abs() @ shift.abs()
@@ -127,11 +129,11 @@ def about(spaces: HalfSpaces, shift: Tensor) -> HalfSpaces:
 
 
 def _nothing(points: Tensor) -> None:
-    """No candidate is wanted: the nearest points have been offered."""
+    """Ignore candidates: the nearest points have already been offered."""
 
 
 def _with_box(spaces: HalfSpaces, ball: SearchBall) -> HalfSpaces:
-    """The half-spaces together with those of the clip box, if there is one."""
+    """The half-spaces and those of the clip box, if there is one."""
     domain = ball.query.domain
     box = domain.clip if isinstance(domain, Clipped) else domain
     if not isinstance(box, Box):
@@ -142,13 +144,13 @@ def _with_box(spaces: HalfSpaces, ball: SearchBall) -> HalfSpaces:
     rows = torch.cat([-eye, eye]).expand(cases, -1, -1)
     values = torch.cat([box.lower - center, center - box.upper]).expand(cases, -1)
     size_of = unit(rows.dtype)
-    errors = size_of.share(2) * values.abs() + size_of.lost  # of one difference
+    errors = size_of.share(2) * values.abs() + size_of.lost  # of one subtraction
     parts = (rows, values, errors)
     return HalfSpaces(*(torch.cat(pair, 1) for pair in zip(spaces, parts, strict=True)))
 
 
 def _shrunk(domain: Domain, origin: Tensor, radius: float) -> Domain:
-    """The points of a domain no farther from the origin than the radius, in its own norm."""
+    """The points of a domain at most `radius` from the origin, in the domain's own norm."""
     if isinstance(domain, (L2Ball, L1Ball)):
         return replace(domain, radius=radius)
     if isinstance(domain, Clipped):

@@ -1,8 +1,8 @@
-"""Best-first search over bundles: one loop, whatever the search is after.
+"""Best-first search over bundles: one loop for every goal.
 
-The bundles with the lowest levels are taken, each is split at one neuron, and their halves are
-bounded together. A bundle is then closed, or settled if nothing in it is open, or put back. What a
-level is, and when a bundle is closed, is up to the goal.
+Each round takes the bundles with the lowest levels, splits each at one neuron, and bounds all
+children together. A child is then closed, settled if it has no open neuron, or put back into the
+frontier. The goal defines what a level is and when a bundle is closed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def forget(*proved: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Bundles that are visited together."""
+    """Bundles that are bounded together."""
 
     bundles: Bundles
-    level: Tensor  # [bundles] of the bundle itself, or of the one that it is a half of
+    level: Tensor  # [bundles] of the bundle itself, or of its parent
     share: Tensor  # [bundles] its part of the whole tree of splits, from 0 to 1
-    held: Held  # what the goal remembers of each bundle between two visits
+    held: Held  # data that the goal keeps for each bundle between two visits
 
     def at(self, index: Tensor) -> Batch:
         """Some of the bundles."""
@@ -48,12 +48,12 @@ class Batch:
 
 
 class Visited(NamedTuple):
-    """A batch of bundles after a goal has bounded and judged it."""
+    """A batch of bundles with its bounds, levels and closed bundles."""
 
     bounded: BoundedBundles
     level: Tensor  # [bundles]
-    closed: Tensor  # [bundles] bounds show that nothing in them matters
-    held: Held  # to be remembered of those that stay open
+    closed: Tensor  # [bundles] proved by bounds to hold nothing of interest
+    held: Held  # data to keep for the bundles that stay open
 
 
 class Goal(ABC):
@@ -64,32 +64,33 @@ class Goal(ABC):
 
     @abstractmethod
     def visit(self, batch: Batch) -> Visited:
-        """Bound a batch of bundles, and judge them by their bounds."""
+        """Bound a batch of bundles, and tell which ones their bounds close."""
 
     @abstractmethod
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """Deal with the bundles numbered `at`, which are regions: nothing in them is open. What is
-        returned is kept with those that bounds have closed."""
+        """Decide the bundles `at`, which are regions (no neuron is open). Returns the bundles to
+        record as closed."""
 
     def take(self, frontier: Frontier, count: int) -> Held:
-        """The bundles to split next, about `count` of them; none if splitting would not help."""
+        """Take out about `count` bundles to split next; none if splitting would not help."""
         return frontier.pop(count)
 
     def done(self, batch: Batch) -> Tensor | None:
-        """Which bundles [bundles] were closed while they waited; None if none can be."""
+        """Which bundles [bundles] were closed while they waited; None if none ever is."""
         return None
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
-        """The neuron at which to split each of the bundles numbered `at`. A goal whose `done` is
-        not None may say -1: bound it once more first."""
+        """The neuron at which to split each of the bundles `at`. If `done` does not return None,
+        -1 is allowed: bound the bundle again instead of splitting it."""
         return choose(self.setting, visited.bounded, at)
 
 
 @dataclass(eq=False)
 class Cover:
-    """Bundles that a search is done with, as long as there are fewer than `most`.
+    """The closed bundles of a search, as long as there are fewer than `most`.
 
-    Once one is left out, the others cover nothing: none is kept any more, whatever `most` becomes.
+    Once one is left out, the others no longer cover the domain: all are dropped and none is kept
+    from then on, whatever `most` becomes.
     """
 
     most: float = torch.inf
@@ -99,12 +100,12 @@ class Cover:
 
     @property
     def full(self) -> bool:
-        """Whether no more bundles are kept."""
+        """Whether further bundles are left out."""
         return self.incomplete or self.count >= self.most
 
     @property
     def bytes(self) -> int:
-        """The memory of the bundles that are kept."""
+        """The memory of the kept bundles."""
         return sum(part.nbytes for bundles in self.parts for part in bundles.parts())
 
     def keep(self, bundles: Bundles) -> None:
@@ -126,13 +127,13 @@ class BestFirst:
     goal: Goal
     frontier: Frontier
     batch: int  # bundles that are bounded at once
-    keep: Keep = forget  # takes bundles that are closed
-    bundles: int = 0  # that were bounded
-    closed: float = 0.0  # the part of the tree that is done with, from 0 to 1
+    keep: Keep = forget  # receives closed bundles
+    bundles: int = 0  # number of bundles bounded so far
+    closed: float = 0.0  # the part of the tree that is closed, from 0 to 1
     pace: Pace | None = None  # measures how large batches should be
 
     def begin(self, bundles: Bundles, held: Held) -> None:
-        """Start with bundles that cover the domain together."""
+        """Start with bundles that together cover the domain."""
         count = len(bundles.signs)
         share = bundles.alpha.new_full((count,), 1 / max(count, 1))
         whole = Batch(bundles, torch.full_like(share, -torch.inf), share, held)
@@ -141,7 +142,7 @@ class BestFirst:
                 self._process(whole.at(part))
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Split the lowest bundles until none is left, the goal is reached or `until` says so."""
+        """Split the lowest bundles until none is left, the goal is over or `until` is true."""
         teller = Teller()
         while len(self.frontier) and not self.goal.over and not until():
             if teller.due():
@@ -163,8 +164,8 @@ class BestFirst:
         return [_restored(self.frontier.everything()).bundles] if len(self.frontier) else []
 
     def _step(self, batch: Batch, neuron: Tensor, where: Cut | None) -> None:
-        """Split each bundle at its neuron [bundles]. If the goal has `done`, leave out what that
-        closes, and bound again what has the neuron -1."""
+        """Split each bundle at its neuron [bundles]. If the goal has `done`, leave out the bundles
+        that it closes, and bound those with neuron -1 again instead."""
         done = self.goal.done(batch)
         if done is None:
             self._process(_halved(batch, neuron, where))
@@ -221,7 +222,7 @@ class BestFirst:
 
 
 def _restored(taken: Held) -> Batch:
-    """Bundles as they were put into the frontier."""
+    """The batch of records taken out of the frontier."""
     dtype = taken["share"].dtype
     disjunct, signs, *floats = (taken[name] for name in _PARTS)
     bundles = Bundles(disjunct, signs, *(part.to(dtype) for part in floats))
@@ -239,7 +240,7 @@ def _joined(parts: list[Batch]) -> Batch:
 
 
 def _halved(batch: Batch, neuron: Tensor, where: Cut | None) -> Batch:
-    """Both halves of each bundle: first all with their neuron [bundles] off, then all on."""
+    """Both children of each bundle: first all with their neuron [bundles] off, then all on."""
     held = {name: torch.cat([part, part]) for name, part in batch.held.items()}
     level, share = batch.level.repeat(2), batch.share.repeat(2) / 2
     return Batch(halves(batch.bundles, neuron, where), level, share, held)

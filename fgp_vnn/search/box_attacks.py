@@ -1,9 +1,9 @@
 """Attacks between batches of boxes, from the boxes that are open.
 
-A best-first search looks at its lowest boxes, and where bounds are loose these say little of where
-a counterexample is: it may lie in a box of a middling level that has no turn for a long time. So
-each attack starts in boxes drawn at random among all that are open. Nor is any length of steps
-right for all networks: each start has one of its own, from the whole domain's size downwards.
+A best-first search visits its lowest boxes. Where bounds are loose, they say little about where a
+counterexample is: it may lie in a box of middling level that is not visited for a long time. So
+each attack starts in boxes drawn at random among all open ones. Nor does one step length suit all
+networks: each start draws its own, at most the size of the whole domain.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _STRIDE = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: multiples of it are 
 
 @dataclass(eq=False)
 class BoxAttacks:
-    """An attack after every so many boxes, and less often the more there have been."""
+    """Attacks after every so many boxes, and less often the more boxes have been bounded."""
 
     query: Query
     confirm: Confirm
     numbers: Attack
-    part: int = 0  # number of the copy of a search, each of which draws other random numbers
-    since: int = 0  # boxes that were bounded since the last one
+    part: int = 0  # number of this copy of the search; each draws different random numbers
+    since: int = 0  # boxes bounded since the last attack
     before: int = 0  # and before it
     generator: torch.Generator = field(init=False)
 
@@ -42,7 +42,7 @@ class BoxAttacks:
         self.generator = torch.Generator().manual_seed(seed)
 
     def after(self, boxes: int, open_: Frontier, budget: Budget) -> Counterexample | None:
-        """What an attack finds, if it is time for one now that so many more boxes are bounded."""
+        """Count `boxes` more bounded boxes and attack if it is time; the counterexample found."""
         self.since += boxes
         pause = max(self.numbers.box_pause, self.numbers.box_part * self.before)
         if self.since < pause or not len(open_):
@@ -52,8 +52,8 @@ class BoxAttacks:
         return descend(self.query, self.confirm, budget, self.numbers.in_boxes, begin, reach)
 
     def _starts(self, open_: Frontier, budget: Budget) -> tuple[Tensor, Tensor]:
-        """Random points [points, inputs] of open boxes, as many for each disjunct, and the reach
-        [points, 1] of the steps from each."""
+        """Random points [points, inputs] of open boxes, as many for each disjunct, and a factor
+        [points, 1] of the step length from each."""
         query, numbers = self.query, self.numbers
         most = min(numbers.box_starts, points_at_once(query.network, budget.at_once))
         count = max(most // query.disjuncts, 1) * query.disjuncts

@@ -1,14 +1,14 @@
-"""Boxes with few unstable neurons, decided by splits of these in place of inputs.
+"""Boxes with few unstable neurons, decided by splitting neurons instead of inputs.
 
-Halving a box makes every relaxation a little tighter; closing a neuron makes one of them exact.
-Where few are unstable, a handful of them makes most of the loss, and a box that would take hundreds
-of halves is done after a few splits of neurons. Such boxes get a turn: the bundles of all of them
-are bounded and split together, round by round. A box is decided once all its bundles are closed.
-One with too many open bundles, or with any after the last round, is halved as if nothing had been
+Halving a box makes every relaxation a little tighter; splitting a neuron makes one of them exact.
+Where few neurons are unstable, a handful of them cause most of the loss, and a few neuron splits
+decide a box that would take hundreds of halvings. Such boxes get a turn: the bundles of all of them
+are bounded and split together, round by round. A box is decided once all its bundles are closed. A
+box with too many open bundles, or with any after the last round, is halved as if nothing had been
 tried.
 
-How many unstable neurons are few is learned from the turns: more, if a box was decided by a few
-bundles, and fewer, if it took many.
+The number of unstable neurons that counts as few is learned from the turns: it rises if a box was
+decided by few bundles, and falls if it took many.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fgp_vnn.search.choice import choose
 from fgp_vnn.search.rebound import empty_ones
 from fgp_vnn.strategy import Strategy
 
-_BYTES = 32  # of a bundle for a neuron: a sign, a slope and a multiplier, and room for a copy
+_BYTES = 32  # per neuron of a bundle: a sign, a slope and a multiplier, and room for a copy
 
 
 class Boxes(NamedTuple):
@@ -53,15 +53,15 @@ class _Open(NamedTuple):
     """Bundles that are open."""
 
     bundles: Bundles
-    owner: Tensor  # [bundles] the number of the box that each is a part of
-    neuron: Tensor  # [bundles] at which each is to be split, -1 where there is none
+    owner: Tensor  # [bundles] the number of the box that each belongs to
+    neuron: Tensor  # [bundles] to split next, -1 where none can be split
 
     def at(self, index: Tensor) -> _Open:
-        """Some of them."""
+        """Some of the bundles."""
         return _Open(self.bundles.at(index), self.owner[index], self.neuron[index])
 
     def halved(self) -> _Open:
-        """Both halves of each."""
+        """Both children of each bundle."""
         twice = (part.repeat(2) for part in (self.owner, self.neuron))
         return _Open(halves(self.bundles, self.neuron), *twice)
 
@@ -81,14 +81,14 @@ class BoxNeurons:
     budget: Budget
     strategy: Strategy
     few: float  # unstable neurons up to which a box gets a turn
-    bundles: int = 0  # that were bounded
+    bundles: int = 0  # number of bundles bounded so far
     found: Counterexample | None = None
 
     @classmethod
     def of(
         cls, query: Query, confirm: Confirm, budget: Budget, how: Subdivision
     ) -> BoxNeurons | None:
-        """Such splits for a network of ReLUs, if they are asked for; None for any other."""
+        """Neuron splits for a ReLU network, if enabled; None otherwise."""
         if not (how.neurons and query.network.layers and query.network.piecewise_linear):
             return None
         return cls(query, confirm, budget, how.strategy, how.strategy.inputs.turn.few)
@@ -96,8 +96,8 @@ class BoxNeurons:
     def take(
         self, bounded: BoundedBoxes, open_: Tensor, budget: Budget
     ) -> tuple[BoundedBoxes, Counterexample | None, int]:
-        """The same with a turn for the open ones [boxes] that have few unstable neurons, what was
-        found in it, and how many bundles it took."""
+        """Give a turn to the open boxes (flags [boxes]) with few unstable neurons. Returns the
+        boxes with the decided ones closed, a counterexample, and the number of bundles it took."""
         left, before, self.budget = bounded.left, self.bundles, budget
         flags = open_ & ((left.signs == 0).sum(-1) <= self.few)
         at = places(flags, *read(flags.sum()))[: self._fit]
@@ -109,13 +109,13 @@ class BoxNeurons:
 
     @property
     def _fit(self) -> int:
-        """How many boxes may have as many bundles as a box may ever have within the memory."""
+        """How many boxes fit into the memory if each has as many bundles as it may ever have."""
         bundles = max(2 * self.strategy.inputs.turn.open, self.query.disjuncts)
         return max(1, self.budget.waiting // (_BYTES * bundles * self.query.network.neurons))
 
     @cached_property
     def _setting(self) -> Setting:
-        """What all bundles share; `_local` puts in domains, bounds and the budget."""
+        """The setting shared by all bundles; `_local` fills in domains, bounds and the budget."""
         neurons, ascent = self.strategy.neurons, self.strategy.slopes.bundles
         ascent = replace(ascent, few=self.strategy.inputs.turn.steps)
         none = LayerBounds((), ())
@@ -139,13 +139,13 @@ class BoxNeurons:
         return done
 
     def _learn(self, bundles: int, decided: float) -> None:
-        """Adjust which number of unstable neurons counts as few, by what the last turn has cost."""
+        """Adjust how many unstable neurons count as few, by the bundles of the last turn."""
         numbers, each = self.strategy.inputs.turn, bundles / max(decided, 1)
         self.few *= numbers.more if each < numbers.cheap else 1.0
         self.few /= numbers.less if each > numbers.dear else 1.0
 
     def _first(self, boxes: Boxes) -> _Open:
-        """A bundle with everything open for each disjunct of a box that may be met."""
+        """One bundle with all neurons open for each box and each disjunct that may be met in it."""
         network, most = self.query.network, self._setting.rows.shape[1]
         owner, disjunct = cells(~boxes.shut, *read((~boxes.shut).sum()))
         slopes = torch.cat(first_slopes(boxes.bounds), -1).to(network.dtype)
@@ -156,21 +156,21 @@ class BoxNeurons:
         return _Open(Bundles(disjunct, signs, slopes[owner], beta, weights, ends), owner, owner)
 
     def _bounded(self, boxes: Boxes, asked: _Open) -> _Open:
-        """The bundles that stay open, as many of them bounded at a time as fit into the memory."""
+        """The bundles that stay open; as many are bounded at a time as fit into the memory."""
         network = self.query.network
         some = ascents_at_once(network, len(network.layers), self.budget.at_once)
         numbers = torch.arange(len(asked.owner), device=asked.owner.device)
         left = []
         for part in torch.split(numbers, max(some, 1)):
             these = asked.at(part)
-            late = self.budget.expired()  # what is not bounded any more stays open
+            late = self.budget.expired()  # bundles that are not bounded stay open
             left.append(these if late else self._left(boxes, these))
             if self.found is not None:
                 break
         return _Open.joined(left)
 
     def _left(self, boxes: Boxes, asked: _Open) -> _Open:
-        """Those of the bundles that stay open."""
+        """Bound the bundles; returns those that stay open."""
         self.bundles += len(asked.owner)
         local = self._local(boxes, asked.owner)
         bounds = local.bounds.within(torch.split(asked.bundles.signs, local.widths, -1))
@@ -186,14 +186,14 @@ class BoxNeurons:
         return _Open(bounded.bundles.at(at), asked.owner[at], neuron)
 
     def _neurons(self, boxes: Boxes, owner: Tensor, bounded: BoundedBundles, at: Tensor) -> Tensor:
-        """Where to split each of the bundles numbered `at`."""
+        """The neuron at which to split each of the bundles `at`; -1 where none can be split."""
         if not len(at):
             return at
         chosen = choose(self._local(boxes, owner.repeat(2)), bounded, at)
         return torch.where(bounded.crossing[at].any(-1), chosen, -1)
 
     def _local(self, boxes: Boxes, owner: Tensor) -> Setting:
-        """The setting of bundles of these boxes [bundles]."""
+        """The setting of bundles that belong to the boxes `owner` [bundles]."""
         setting, dtype = self._setting, self.query.network.dtype
         box, coarse = Box(boxes.lower[owner].to(dtype), boxes.upper[owner].to(dtype)), None
         if setting.coarse is not None:
@@ -204,7 +204,7 @@ class BoxNeurons:
 
 
 def _waiting(open_: _Open, count: int, most: int) -> Tensor:
-    """How many open bundles each box [count] has; more than `most` if one cannot be split."""
+    """Number of open bundles of each box [count]; more than `most` if one cannot be split."""
     weights = torch.where(open_.neuron < 0, most + 1, 1)
     return torch.zeros(count, dtype=torch.long, device=weights.device).index_add(
         0, open_.owner, weights

@@ -1,7 +1,7 @@
-"""Linear bounds of a batch of boxes, and what they say of where to halve each.
+"""Linear bounds of a batch of boxes, and scores of the inputs along which to halve each.
 
-Hidden bounds are computed anew for each box, but only for the neurons that were unstable in the box
-it came from.
+Bounds of hidden neurons are recomputed for each box, but only for the neurons that were unstable
+in its parent.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from fgp_vnn.strategy import Inputs, Strategy
 class Subdivision:
     """How to split boxes."""
 
-    coarse: bool = True  # in float32 first
+    coarse: bool = True  # bound in float32 first
     lp: bool = False  # boxes that no split decides are walked through, with LPs at the end
     clip: bool = True  # boxes are cut down to where a counterexample can still be
-    neurons: bool = True  # boxes with few unstable neurons are decided by splits of these
+    neurons: bool = True  # boxes with few unstable neurons are decided by neuron splits
     attacks: bool = True  # between batches of boxes
-    whole: bool = False  # a box that is too small to be split ends it: only unsat is of use
+    whole: bool = False  # a box that is too small to be split ends the search: only unsat is of use
     strategy: Strategy = field(default_factory=Strategy)
 
 
@@ -48,23 +48,23 @@ Pull = Callable[[Query, Box, LayerBounds, Backward, Tensor, Inputs], Tensor]
 
 
 class BoundedBoxes(NamedTuple):
-    """What linear bounds make of a batch of boxes."""
+    """A batch of boxes with its bounds."""
 
-    closed: Tensor  # [boxes] proved
-    nominal: Tensor  # [boxes, rows] lower bounds of g before rounding is taken off
+    closed: Tensor  # [boxes] proved to hold no counterexample
+    nominal: Tensor  # [boxes, rows] lower bounds of g before the rounding error is subtracted
     points: Tensor  # [boxes, points, inputs] where the linear bounds are least
-    left: Parts  # what the open disjuncts leave of each box
-    pull: Tensor  # [boxes, inputs] what the relaxation loses by each input
+    left: Parts  # the part of each box in which an open disjunct can still be met
+    pull: Tensor  # [boxes, inputs] loss of the relaxation that each input causes
     weights: Tensor  # [boxes, rows] of the rows in the sums that are positive where closed
     shut: Tensor  # [boxes, disjuncts] proved not to be met
     bounds: LayerBounds  # of the hidden neurons, [boxes or 1, n_k]
-    almost: Tensor  # [boxes] closed but for rounding or the range of the precision
+    almost: Tensor  # [boxes] closed but for rounding error, or with bounds that overflow
 
 
 def bound_boxes(
     query: Query, parts: Parts, forward: Forward | None, budget: Budget, subdivision: Subdivision
 ) -> BoundedBoxes:
-    """Bounds of every row in each box, by hidden bounds of its own."""
+    """Bounds of every row in each box, by bounds of hidden neurons in that box."""
     network = query.network
     box = Box(parts.lower, parts.upper)
     known = torch.split(parts.signs, list(network.widths), -1)
@@ -99,7 +99,7 @@ def bound_boxes(
 
 
 def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Backward:
-    """A backward pass of all rows, each of which is taken once, however many disjuncts share it."""
+    """Backward pass of all rows; a row that several disjuncts share is computed once."""
     network, (first, place) = query.network, query.distinct
     rows = torch.eye(network.outputs, dtype=box.lower.dtype, device=box.lower.device)[first]
     depth, lines = len(network.layers), bounds.lines()
@@ -112,13 +112,13 @@ def _pass(query: Query, box: Box, bounds: LayerBounds, rounding: Rounding) -> Ba
 
 
 def _proving(query: Query, least: Tensor, weights: Tensor) -> Tensor:
-    """The weights [boxes, rows], but one row alone where that is enough for its disjunct."""
+    """The weights [boxes, rows], with the best row alone where it closes its disjunct."""
     best = query.worst(least)[..., query.disjunct]
     return torch.where(best > 0, (least >= best).to(weights.dtype), weights)
 
 
 def _whole(passed: Backward, count: int) -> Backward:
-    """A pass of one row for all boxes, as happens without hidden layers, made one for each."""
+    """Expand a pass shared by all boxes (of a network without hidden layers) to one per box."""
     weight, constant, least, nominal = (p.expand(count, *p.shape[1:]) for p in passed[:4])
     return Backward(weight, constant, least, nominal, passed.coefficients)
 
@@ -130,7 +130,7 @@ def can_be_split(parts: Parts) -> Tensor:
 
 
 def halves(parts: Parts, dimension: Tensor) -> Parts:
-    """The lower and then the upper halves of the boxes along one input [boxes] each."""
+    """The lower and then the upper halves of the boxes, each along its own input [boxes]."""
     index = dimension.unsqueeze(-1)
     middle = (parts.lower + parts.upper).gather(-1, index) / 2
     lower = torch.cat([parts.lower, parts.lower.scatter(-1, index, middle)])
@@ -146,7 +146,7 @@ def bound_exactly(
     budget: Budget,
     subdivision: Subdivision,
 ) -> BoundedBoxes:
-    """The same with the boxes numbered `again` bounded in the query's own precision."""
+    """Copy of `bounded` with the boxes `again` bounded in the query's own precision."""
     lower, upper = (s[again].to(query.network.dtype) for s in (parts.lower, parts.upper))
     boxes = Parts(lower, upper, parts.signs[again])
     exact = bound_boxes(query, boxes, None, budget, subdivision)
@@ -157,7 +157,7 @@ def bound_exactly(
 
 
 def score(query: Query, least: Tensor) -> Tensor:
-    """How far a box [boxes] is from being decided: its worst disjunct's best row."""
+    """Level of each box [boxes]: the best row of its worst disjunct."""
     return query.worst(least).amin(-1)
 
 
@@ -167,7 +167,7 @@ def open_boxes(bounded: BoundedBoxes) -> Tensor:
 
 
 def left_open(bounded: BoundedBoxes, share: Tensor) -> tuple[Tensor, ...]:
-    """How many boxes are open and can be split, how many are open and cannot be, and the share
-    [boxes] of those that are closed."""
+    """Number of open boxes that can be split, number of open boxes that cannot, and the sum of
+    `share` [boxes] over the closed boxes."""
     open_ = open_boxes(bounded)
     return open_.sum(), (~bounded.closed & ~open_).sum(), (share * bounded.closed).sum()

@@ -1,7 +1,7 @@
-"""Batches of bundles: bounded together, and split at the neuron that promises most.
+"""Batches of bundles: bounded together, and split at the most promising neuron.
 
-A bundle has a sign for each ReLU that was split, and for each smooth neuron that was split an
-interval, of which either end may be open.
+A bundle has a sign for each ReLU that was split, and an interval, perhaps unbounded on one side,
+for each smooth neuron that was split.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fgp_vnn.search.rules import find_rule
 from fgp_vnn.search.split_points import divisible, split_points
 from fgp_vnn.strategy import Ascent, Neurons
 
-# A split rule: scores [at, neurons] of the neurons of the bundles numbered `at`, the best highest.
+# A split rule: scores [at, neurons] of the neurons of the bundles `at`, the best highest.
 Score = Callable[["Setting", "BoundedBundles", Tensor], Tensor]
 
 
@@ -43,7 +43,7 @@ class Setting:
     budget: Budget
     ascent: Ascent
     candidates: int  # neurons whose children are looked at before one is chosen
-    score: Score  # what tells which neurons these are
+    score: Score  # the split rule that ranks the candidates
 
     @property
     def widths(self) -> list[int]:
@@ -52,7 +52,7 @@ class Setting:
 
     @cached_property
     def columns(self) -> Tensor:
-        """For each smooth neuron [neurons] that has a value of its own, the number of that among
+        """For each smooth neuron [neurons] with a value of its own, the index of this value among
         the values of all layers; -1 for the others."""
         network, begin, found = self.query.network, 0, [self.rows.new_zeros(0).long()]
         for activation, count, values in zip(
@@ -65,7 +65,7 @@ class Setting:
         return torch.cat(found)
 
     def multipliers(self, bundles: Bundles) -> Multipliers:
-        """What an ascent starts from."""
+        """The slopes, multipliers and row weights from which an ascent starts."""
         network = self.query.network
         values, pairs = network.value_widths, zip(network.activations, network.widths, strict=True)
         counts = [width(activation, neurons) for activation, neurons in pairs]
@@ -78,7 +78,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Bundles:
-    """A batch of patterns, what each is asked about, and where its bounds start from."""
+    """A batch of patterns, the disjunct of each, and the starting point of its bounds."""
 
     disjunct: Tensor  # [bundles]
     # [bundles, neurons] int8: -1, +1, 0 for open; of a smooth neuron, the side of its latest cut
@@ -86,8 +86,8 @@ class Bundles:
     alpha: Tensor  # [bundles, values of all layers]
     beta: Tensor  # [bundles, constraints of all layers] one for a ReLU, two for other neurons
     weights: Tensor  # [bundles, most rows] of the disjunct's rows in the sum that is bounded
-    # [bundles, 2, neurons] lower and upper ends of smooth neurons' intervals, infinite where they
-    # were not split, numbers of float32; [bundles, 2, 0] if there are only ReLUs
+    # [bundles, 2, neurons] lower and upper ends of smooth neurons' intervals, float32 numbers,
+    # infinite where a neuron was not split; [bundles, 2, 0] if there are only ReLUs
     ends: Tensor
 
     def at(self, index: Tensor) -> Bundles:
@@ -117,8 +117,8 @@ def set_out(
     candidates: int,
     rule: str = Neurons.rule,
 ) -> tuple[Setting, Bundles]:
-    """A search's setting and its root: one bundle per disjunct with everything open. The rule is
-    one of `neuron_rules`."""
+    """The setting of a search and its root: one bundle per disjunct with all neurons open. `rule`
+    names one of `neuron_rules`."""
     numbers = [query.rows_of(d) for d in range(query.disjuncts)]
     most = max(len(n) for n in numbers)
     padded = torch.tensor([n + [n[-1]] * (most - len(n)) for n in numbers])
@@ -143,16 +143,16 @@ def set_out(
 
 
 def rounding_of(setting: Setting) -> Rounding | None:
-    """Rounding errors of backward passes over the whole domain, valid for every bundle; None where
-    the lines of a bundle can be steeper than those of the whole domain."""
+    """Rounding errors of backward passes over the whole domain, valid for every bundle; None for
+    smooth networks, where lines in a bundle can be steeper than over the whole domain."""
     query = setting.query
     linear = all(activation is RELU for activation in query.network.activations)
     return Rounding(query.network, query.domain, setting.bounds) if linear else None
 
 
 def halves(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
-    """Each bundle twice: first all with their neuron [bundles] off, then all with it on; if there
-    are smooth ones, first all with it at most at their cut, then all with it at least there."""
+    """Both children of each bundle: first all with their neuron [bundles] off, then all with it on.
+    With a `cut`, the neuron is at most at the cut point in the first and at least in the second."""
     index = neuron.unsqueeze(-1)
     signs = torch.cat([bundles.signs.scatter(-1, index, sign) for sign in (-1, 1)])
     both = replace(Bundles(*(torch.cat([part, part]) for part in bundles.parts())), signs=signs)
@@ -162,7 +162,7 @@ def halves(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
     point = cut.point.to(lower.dtype).unsqueeze(-1)
     first = torch.stack([lower, upper.scatter(-1, index, point)], -2)
     last = torch.stack([lower.scatter(-1, index, point), upper], -2)
-    # Other lines, of which the middle one is a good start.
+    # A split smooth neuron has new lines; the middle one is a good start.
     place = cut.column.clamp(min=0).unsqueeze(-1)
     slope = torch.where(cut.column.unsqueeze(-1) < 0, bundles.alpha.gather(-1, place), 0.5)
     alpha = bundles.alpha.scatter(-1, place, slope)
@@ -170,14 +170,14 @@ def halves(bundles: Bundles, neuron: Tensor, cut: Cut | None = None) -> Bundles:
 
 
 class Cut(NamedTuple):
-    """The points at which smooth neurons are split; only for networks that have such neurons."""
+    """The points at which neurons are split, for networks that have smooth neurons."""
 
-    point: Tensor  # [bundles] numbers of float32; 0 for a ReLU
-    column: Tensor  # [bundles] the number of a smooth neuron's value, -1 if it has none of its own
+    point: Tensor  # [bundles] float32 numbers; 0 for a ReLU
+    column: Tensor  # [bundles] the index of a smooth neuron's value, -1 if it has none of its own
 
 
 def cut(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron: Tensor) -> Cut | None:
-    """Where the neurons [at] of the bundles numbered `at` are split; None if all are ReLUs."""
+    """Where the neurons [at] of the bundles `at` are split; None if all are ReLUs."""
     if setting.query.network.piecewise_linear:
         return None
     return Cut(split_points(bounded.bounds.at(at), neuron), setting.columns[neuron])
@@ -193,7 +193,7 @@ class BoundedBundles:
     crossing: Tensor  # [bundles, neurons] that can be split: unstable ReLUs, and wide intervals
 
     def regions(self, at: Tensor) -> Tensor:
-        """The patterns [at, neurons] of the bundles numbered `at`, if nothing in them is open."""
+        """The patterns [at, neurons] of the bundles `at`, which have no open neuron."""
         signs = self.bundles.signs[at]
         lowers = (lo.expand(len(self.crossing), -1)[at] for lo in self.bounds.lower)
         lower = torch.cat([self.bundles.alpha[at, :0], *lowers], -1)
@@ -202,8 +202,7 @@ class BoundedBundles:
 
 
 def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) -> BoundedBundles:
-    """Optimised bounds of each bundle's rows; `rounding` is that of the whole domain, if it is
-    there."""
+    """Optimised bounds of each bundle's rows; `rounding` is that of the whole domain, if known."""
     query, widths = setting.query, setting.widths
     signs, ends = torch.split(bundles.signs, widths, -1), bundles.intervals(widths)
     bounds = setting.bounds.within(signs, ends)
@@ -229,8 +228,8 @@ def bound(setting: Setting, bundles: Bundles, rounding: Rounding | None = None) 
 
 
 def _for_depth(ascent: Ascent, bundles: Bundles) -> Ascent:
-    """The ascent with fewer steps where few neurons are closed: multipliers matter little there,
-    and such bundles are split soon."""
+    """The ascent, with fewer steps where few neurons are closed: there multipliers matter little,
+    and bundles are soon split."""
     if not ascent.looks or ascent.steps <= ascent.few or not bundles.signs.numel():
         return ascent
     part = float(bundles.signs.count_nonzero()) / bundles.signs.numel()

@@ -1,7 +1,7 @@
-"""The neuron that a bundle is split at: of those with the best scores, the one whose halves start
-with the best bounds.
+"""The choice of the neuron at which to split a bundle: among those with the best scores, the one
+whose children start with the best bounds.
 
-A choice between neurons needs no proof, so the lower precision is enough for all of it.
+The choice needs no proof, so all of it is made in the lower precision.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fgp_vnn.search.bundles import BoundedBundles, Bundles, Setting, cut, halves
 
 
 def choose(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
-    """The neuron to split in each of the bundles numbered `at`; the bounds of the setting are those
-    of all their halves, or the same for all."""
-    # What overflows is still preferred to a neuron that is not open.
+    """The neuron to split in each of the bundles `at`; the bounds of the setting are one per child
+    (first all off, then all on), or the same for all."""
+    # A score that overflows is still preferred to a neuron that cannot be split.
     gains = setting.score(setting, bounded, at).nan_to_num()
     score = torch.where(bounded.crossing[at], gains, -torch.inf)
     count = min(setting.candidates, score.shape[-1])
@@ -39,7 +39,7 @@ def choose(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
 
 
 def _of_intervals(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron: Tensor) -> Tensor:
-    """The bounds [2 at] that both halves start with, of which smooth neurons have new lines."""
+    """The bounds [2 at] that both children start with; smooth neurons have new lines in them."""
     network, domain = setting.coarse or (setting.query.network, setting.query.domain)
     widths, dtype = setting.widths, network.dtype
     children = halves(bounded.bundles.at(at), neuron, cut(setting, bounded, at, neuron))
@@ -48,12 +48,12 @@ def _of_intervals(setting: Setting, bounded: BoundedBundles, at: Tensor, neuron:
     rows = setting.rows[children.disjunct].to(dtype)
     asked = Rows(network, domain, len(widths), rows, bounds, signs, ends=ends)
     least = asked.backward(setting.multipliers(children).to(dtype)).least.squeeze(-1)
-    # What holds in a bundle holds in its halves, with whatever lines.
+    # A bound of a bundle holds in its children, whatever their lines.
     return torch.fmax(least, bounded.result.least[at, 0].to(dtype).repeat(2))
 
 
 class _Parents(NamedTuple):
-    """Bundles of a network of ReLUs that are to be split."""
+    """Bundles of a ReLU network that are to be split."""
 
     lines: list[Lines]  # [bundles or 1, 1, n_k]
     rows: Tensor  # [bundles, 1, outputs]
@@ -65,7 +65,7 @@ class _Parents(NamedTuple):
         some = torch.arange(len(bundles.signs), device=bundles.signs.device)
         signs = torch.split(bundles.signs, setting.widths, -1)
         begin = setting.multipliers(bundles).to(network.dtype)
-        # Both halves of a bundle have its bounds, up to the sign of one neuron.
+        # Both children of a bundle have its bounds, up to the sign of one neuron.
         lines = setting.bounds.at(some).to(network.dtype).within(signs).lines(begin.alpha)
         rows = begin.mix(setting.rows[bundles.disjunct].to(network.dtype))
         beta = [b * s.unsqueeze(-2) for b, s in zip(begin.beta, signs, strict=True)]
@@ -73,8 +73,7 @@ class _Parents(NamedTuple):
 
 
 def _of_relus(setting: Setting, parents: _Parents, neuron: Tensor) -> Tensor:
-    """The bounds [2 bundles] that both halves start with, of which only one neuron has new
-    lines."""
+    """The bounds [2 bundles] that both children start with; only one neuron has new lines."""
     network, domain = setting.coarse or (setting.query.network, setting.query.domain)
     count, depth = len(neuron), len(setting.widths)
     signs = torch.zeros(2, count, 1, network.neurons, dtype=torch.int8, device=neuron.device)
@@ -87,8 +86,8 @@ def _of_relus(setting: Setting, parents: _Parents, neuron: Tensor) -> Tensor:
 
 
 def _closed(lines: Lines, sign: Tensor) -> Lines:
-    """The lines [2 bundles, 1, n] of ReLUs of which those with a sign [2, bundles, 1, n] of -1 or
-    +1 are off or on."""
+    """The lines [2 bundles, 1, n] of ReLUs, with a ReLU off or on where its sign [2, bundles, 1, n]
+    is -1 or +1."""
     still, on = sign == 0, (sign > 0).to(lines.low.dtype)
     low, chord = (torch.where(still, part, on).flatten(0, 1) for part in lines[:2])
     return Lines(low, chord, (lines.intercept * still).flatten(0, 1))

@@ -1,11 +1,13 @@
-"""Clips hidden neurons of open bundles: the usual ones, or nearly all where a trial favours that.
+"""Tighter bounds ("clipping") of hidden neurons in open bundles: of the costliest neurons, or of
+nearly all where a trial favours that.
 
-A bound that lacks x and is promised a rise of r gains the lesser of the two. A search that has
-clipped many bundles clips some of them twice, by `Neurons.costly` and then by `Neurons.thorough`
-beyond it, and goes on with the second where it has gained clearly more. With several processes
-each finds out for itself.
+A bound that is x below 0 and is expected to rise by r gains min(x, r). A search that has clipped
+many bundles clips some of them twice, by `Neurons.costly` and then, on top, by `Neurons.thorough`.
+It continues with the second if that has gained clearly more. Each of several processes runs its
+own trial.
 
-Gains by the second over those by the first, and seconds of searches with each of them alone:
+Gains of the second relative to the first, and seconds of searches with the second and with the
+first alone:
 
     9931 of oval21    1.5    79  161    (open after 565 with eight neurons)
     8517              1.6   1.4  2.2
@@ -15,8 +17,8 @@ Gains by the second over those by the first, and seconds of searches with each o
     1204, relusplitter 1.2  121   95
     5988              1.1    45   27
 
-With a trial of the first bundles 9931 takes 71 s and five of the shorter ones 44 s together, after
-512 bundles 75 and 35, without one 161 and 35: what is over soon is better left alone.
+With a trial on the first bundles, 9931 takes 71 s and five of the shorter ones 44 s together; with
+one after 512 bundles 75 and 35; without one 161 and 35: short searches are better without a trial.
 """
 
 from __future__ import annotations
@@ -35,16 +37,16 @@ from fgp_vnn.search.waiting_bounds import waiting_bounds, with_waiting
 
 @dataclass(eq=False)
 class BundleClipper:
-    """Clips the bundles of one search, and remembers what that has gained."""
+    """Clips the bundles of one search, and records the gains."""
 
-    clipping: Clipping  # of the usual neurons
-    gains: tuple[float, float] = (0.0, 0.0)  # by the usual neurons, and by nearly all
-    seen: int = 0  # bundles that were clipped
-    tried: int = 0  # of these, those that were clipped twice
+    clipping: Clipping  # of the costliest neurons
+    gains: tuple[float, float] = (0.0, 0.0)  # by the costliest neurons, and by nearly all
+    seen: int = 0  # bundles clipped so far
+    tried: int = 0  # of these, the number clipped twice
 
     def clip(self, setting: Setting, visited: Visited) -> Visited:
-        """The visited bundles with bounds for the halves of the open ones; those that turn out to
-        hold no counterexample are closed."""
+        """Copy of `visited` with tighter bounds for the children of open bundles; bundles that turn
+        out to hold no counterexample are closed."""
         bounded, _, closed, _ = visited
         sides = (torch.cat(side, -1) for side in (bounded.bounds.lower, bounded.bounds.upper))
         now = visited._replace(held=waiting_bounds(*sides))
@@ -68,26 +70,26 @@ class BundleClipper:
 
     @property
     def _tries(self) -> bool:
-        """Whether bundles are clipped twice now."""
+        """Whether bundles are now clipped twice."""
         after, count = self.clipping.numbers.trial
         return self.seen > after and self.tried < count
 
     @property
     def _chosen(self) -> Clipping:
-        """How bundles are clipped that are clipped once."""
+        """The clipping of bundles that are clipped once."""
         usual, more = self.gains
         return self._thorough if more > self.clipping.numbers.worth * usual else self.clipping
 
     @property
     def _thorough(self) -> Clipping:
-        """Clips nearly all neurons."""
+        """The clipping of nearly all neurons."""
         numbers = self.clipping.numbers
         part, most = numbers.thorough
         return replace(self.clipping, numbers=replace(numbers, costly=part, clipped=most))
 
 
 def _clipped(setting: Setting, clipping: Clipping, now: Visited, at: Tensor) -> Visited:
-    """The bundles numbered `at` with the bounds of some more of their neurons made anew."""
+    """Copy of `now` with the bounds of some more neurons recomputed in the bundles `at`."""
     held = now.held
     bounded = replace(now.bounded, bounds=with_waiting(setting, held).bounds)
     low, high = clip_neurons(setting, clipping, bounded, at)
@@ -98,7 +100,7 @@ def _clipped(setting: Setting, clipping: Clipping, now: Visited, at: Tensor) -> 
 
 
 def _gained(setting: Setting, before: Visited, after: Visited, at: Tensor) -> Tensor:
-    """What the bundles numbered `at` gain [at]: what they lack, at most."""
+    """Improvement of each bundle's lower bound [at], capped at the amount it needs to reach 0."""
     bounds = with_waiting(setting, after.held).bounds
     lacks = -before.level[at].clamp(max=0)
     rise = torch.minimum(promised(before.bounded, bounds, at), lacks)

@@ -1,9 +1,10 @@
 """Tighter bounds of hidden neurons where a bundle's counterexamples can lie.
 
-A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space that
-is the thinner, the nearer the bundle is to being closed. The neurons that cost the bound most are
-bounded over the domain cut by it, and the halves of the bundle start from there. Neurons of the
-first layer keep their bounds over the whole domain, which are exact there.
+A counterexample of a bundle lies where the bundle's linear bound is at most 0: in a half-space,
+which leaves less of the domain the nearer the bundle is to being closed. The neurons that cost the
+bound most are bounded over the domain cut by this half-space, and the children of the bundle start
+from these bounds. Neurons of the first layer keep their bounds over the whole domain, which are
+exact there.
 """
 
 from __future__ import annotations
@@ -28,43 +29,43 @@ from fgp_vnn.network.model import Network
 from fgp_vnn.search.bundles import BoundedBundles, Setting
 from fgp_vnn.strategy import Neurons
 
-_HARDLY = 0.01  # part of what chords cost that has to be gained
+_HARDLY = 0.01  # part of the cost of chords that has to be gained
 _COPIES = 2  # backward passes that take as much memory as a support over a cut domain
 
 
 @dataclass(frozen=True, eq=False)
 class Clipping:
-    """What neurons are bounded with over the caps of a search: float32 where there is a choice,
-    for they lose little by its rounding, and take half the time."""
+    """The network and domain over whose caps a search bounds neurons: in float32 if possible, which
+    takes half the time and loses little to rounding."""
 
     network: Network
     domain: Domain
     rounding: Rounding  # over the whole domain
-    numbers: Neurons  # how many neurons, of which bundles
+    numbers: Neurons  # how many neurons to bound, and in which bundles
 
     @classmethod
     def of(cls, setting: Setting, numbers: Neurons) -> Clipping:
-        """That of a search."""
+        """The clipping of a search."""
         network, domain = setting.coarse or (setting.query.network, setting.query.domain)
         rounding = Rounding(network, domain, outwards(setting.bounds, network))
         return cls(network, domain, rounding, numbers)
 
     @property
     def repeats(self) -> bool:
-        """Whether a bundle may be bounded once more with the bounds that are found."""
+        """Whether a bundle may be bounded once more with its new bounds of hidden neurons."""
         return self.numbers.again < torch.inf
 
 
 def clip_neurons(
     setting: Setting, clipping: Clipping, bounded: BoundedBundles, at: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles numbered
-    `at`, with those of some neurons of each made anew; lower > upper where there are none."""
+    """Lower and upper bounds [at, neurons] that hold at counterexamples of the bundles `at`,
+    recomputed for some neurons of each. A bundle with lower > upper has no counterexample."""
     before, most = bounded.bounds.at(at), clipping.numbers.clipped
     bounds, caps = outwards(before, clipping.network), _caps(setting, clipping.domain, bounded, at)
     losses = [_loss(bounded, at, layer) for layer in range(len(bounds.lower))]
     whole = torch.cat(losses, -1)
-    # On a device that is not asked which neurons these are, every layer gets the same number.
+    # Without `looks` nothing is read back from the device: every layer gets the same number.
     each = max(1, most // (len(losses) - 1))
     counts: list[float] = [min(each, loss.shape[-1]) for loss in losses]
     if setting.ascent.looks:
@@ -74,7 +75,7 @@ def clip_neurons(
     lowers, uppers = list(bounds.lower), list(bounds.upper)
     for k in range(1, len(losses)):
         if counts[k] and not setting.budget.expired():
-            # As many in each bundle: one that needs fewer gets the next ones in the bargain.
+            # The same number in each bundle: one that needs fewer gets its next neurons too.
             neurons = losses[k].topk(int(counts[k]), -1).indices
             low, high = _over_caps(clipping, caps, k, neurons, known.lines(), setting.budget)
             low = torch.fmax(lowers[k].gather(-1, neurons), low)
@@ -88,7 +89,7 @@ def clip_neurons(
 
 
 def outwards(bounds: LayerBounds, network: Network) -> LayerBounds:
-    """The bounds in the network's precision, rounded so that they hold."""
+    """The bounds in the network's precision, rounded outwards."""
     dtype = network.dtype
     lower = tuple(rounded_down(side, dtype) for side in bounds.lower)
     upper = tuple(-rounded_down(-side, dtype) for side in bounds.upper)
@@ -103,8 +104,8 @@ def _over_caps(
     lines: Sequence[Lines],
     budget: Budget,
 ) -> tuple[Tensor, Tensor]:
-    """Lower and upper bounds [at, m] of neurons [at, m] of map number `k`, each over its cap; as
-    many at a time as fit into the memory, and none once time is up."""
+    """Lower and upper bounds [at, m] of neurons [at, m] of map `k`, each over its bundle's cap; as
+    many at a time as fit into the memory, and infinite ones once time is up."""
     network, (bundles, count) = clipping.network, neurons.shape
     fit = max(1, rows_at_once(network, k, 2 * _COPIES, budget.at_once))
     low = torch.full(neurons.shape, -torch.inf, dtype=network.dtype, device=neurons.device)
@@ -122,14 +123,14 @@ def _over_caps(
 
 
 def _lines_of(lines: Lines, some: slice) -> Lines:
-    """The lines of ReLUs in some of the bundles, or in all alike."""
+    """The lines of ReLUs in the bundles `some`, or those shared by all bundles."""
     low, chord, intercept = (side if len(side) == 1 else side[some] for side in lines[:3])
     return Lines(low, chord, intercept)
 
 
 def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
-    """What each neuron of a layer [at, n_k] costs the linear bound: how far its chord is above 0,
-    times its coefficient, where that is negative."""
+    """The cost of each neuron of a layer [at, n_k] to the linear bound: the height of its chord at
+    z = 0 times minus its coefficient, if that is negative. The first layer costs 0."""
     coefficient = bounded.result.coefficients.get(layer + 1)
     if layer == 0 or coefficient is None:
         return torch.zeros_like(bounded.bounds.lower[layer][at])
@@ -138,17 +139,17 @@ def _loss(bounded: BoundedBundles, at: Tensor, layer: int) -> Tensor:
 
 
 def _threshold(losses: Tensor, most: int, part: float) -> Tensor:
-    """The loss [at, 1] of the last neuron that is bounded, if these are the ones that cost most of
-    [at, neurons]: as many as make up this part of the sum, and at most so many."""
+    """The smallest loss [at, 1] of a neuron worth bounding, given the losses [at, neurons]: the
+    largest ones that make up `part` of their sum, and at most `most` of them."""
     highest = losses.topk(min(most, losses.shape[-1]), -1).values
     missing = highest.cumsum(-1) - highest < part * losses.sum(-1, keepdim=True)
     return highest.gather(-1, missing.sum(-1, keepdim=True).clamp(min=1) - 1)
 
 
 def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:
-    """How far the linear bounds of the bundles numbered `at` [at] would rise with narrower bounds
-    of hidden neurons, by chords that are lower; 0 where these cost hardly less than before, so that
-    nothing is bounded again and again."""
+    """How far the linear bounds of the bundles `at` [at] would rise by the lower chords of tighter
+    bounds `after` of hidden neurons; 0 where the chords cost hardly less than before, so that no
+    bundle is bounded again and again."""
     rise = torch.zeros_like(bounded.result.least[at, 0])
     cost = rise
     sides = zip(bounded.bounds.lines(), after.lines(), strict=True)
@@ -162,7 +163,7 @@ def promised(bounded: BoundedBundles, after: LayerBounds, at: Tensor) -> Tensor:
 
 
 def _caps(setting: Setting, domain: Domain, bounded: BoundedBundles, at: Tensor) -> Caps:
-    """What the bundles' linear bounds leave of the domain, which may be rounded."""
+    """The caps that the bundles' linear bounds leave of the domain, which may be rounded."""
     weight, value = lowered(linear_of(bounded))
     return left_of(domain, *recast(setting.query.domain, domain, weight[at], value[at]))
 
@@ -176,7 +177,7 @@ def linear_of(bounded: BoundedBundles) -> Backward:
 
 def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
     """Weights [batch, inputs] and values [batch] of linear bounds of one row, around the centre of
-    their domain, with all that rounding may have added taken off the value."""
+    their domain, with the rounding error subtracted from the value."""
     weight, constant, least, nominal = (part.squeeze(1) for part in linear[:4])
     size_of = unit(constant.dtype)
     slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
@@ -184,7 +185,7 @@ def lowered(linear: Backward) -> tuple[Tensor, Tensor]:
 
 
 def near(setting: Setting, bounded: BoundedBundles, part: float) -> Tensor:
-    """Which bundles [batch] lack at most this part of the range of their linear bound."""
+    """Which bundles [batch] are below 0 by at most this part of the range of their linear bound."""
     linear = linear_of(bounded)
     domain, weight = setting.query.domain, linear.weight
     width = (domain.support(weight) + domain.support(-weight)).squeeze(-1)

@@ -5,7 +5,7 @@ w . (x - c) + v. Along input i the other inputs can make up for at most sum_{l !
 
     w_i (x_i - c_i) <= -v + sum_{l != i} |w_l| r_l = (h - v) - |w_i| r_i,
 
-and what lies beyond can be cut off: what unit propagation is to a SAT solver.
+and everything beyond can be cut off, as unit propagation does in a SAT solver.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from fgp_vnn.query import Query
 
 
 def clip_boxes(query: Query, box: Box, passed: Backward, closed: Tensor) -> tuple[Box, Tensor]:
-    """The smallest boxes around the points at which open disjuncts can be met.
-
-    `closed` [boxes, disjuncts] comes back with the disjuncts for which nothing is left.
+    """The smallest boxes around the points at which open disjuncts can be met, and `closed` [boxes,
+    disjuncts] with the disjuncts added for which nothing is left.
     """
     lower, upper = _limits(box, passed)  # [boxes, rows, inputs]
     index = query.disjunct[:, None].expand_as(lower)
@@ -38,12 +37,12 @@ def clip_boxes(query: Query, box: Box, passed: Backward, closed: Tensor) -> tupl
 
 
 def _limits(box: Box, passed: Backward) -> tuple[Tensor, Tensor]:
-    """What each row allows for each input, rounded outwards."""
-    room = (-passed.least).clamp(min=0).unsqueeze(-1)  # h - v, with all rounding in it
+    """Lower and upper limits of each row on each input, rounded outwards."""
+    room = (-passed.least).clamp(min=0).unsqueeze(-1)  # h - v, including all rounding errors
     weight, radius = passed.weight, box.radius.unsqueeze(-2)
     center = box.center.unsqueeze(-2)
     size_of = unit(weight.dtype)
-    reach = room / weight.abs()  # infinite or nan where the row does not see the input
+    reach = room / weight.abs()  # infinite or NaN where the row does not depend on the input
     spare = size_of.share(5) * (reach + radius + center.abs()) + 5 * size_of.lost
     limit = reach - radius + spare  # a quotient and three sums
     nothing = torch.full_like(limit, torch.inf)

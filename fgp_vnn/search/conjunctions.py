@@ -1,10 +1,11 @@
-"""Conjunctions of several rows: no row need be positive everywhere for all to fail together.
+"""Conjunctions of several rows: a proof that they are never met together, even if none of them is
+positive everywhere.
 
 Each row has a linear lower bound w_j . (x - c) + v_j in a bundle. If for some weights m >= 0 the
 sum of m_j times these is positive on the whole domain, then at every point some g_j > 0, and the
-disjunct is not met. It is a game between the weights and x. Of two rows the best weights are found
-by tangents; of more, by multiplicative updates towards the rows that are greatest where the sum is
-least, and the average point is a candidate.
+disjunct is not met. This is a zero-sum game between the weights and x. For two rows, tangents find
+the best weights. For more, multiplicative updates move weight towards the rows that are greatest
+where the sum is least, and the average point is a candidate.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Combined(NamedTuple):
     """Bounds that the rows of each disjunct give together."""
 
     closed: Tensor  # [batch, disjuncts] proved not to be met
-    almost: Tensor  # [batch, disjuncts] the same, were nothing rounded
+    almost: Tensor  # [batch, disjuncts] the same, ignoring rounding errors
     weights: Tensor  # [batch, rows] of the rows within their disjunct
     points: Tensor | None  # [batch, disjuncts of several rows, inputs] candidates
 
@@ -33,7 +34,7 @@ class Combined(NamedTuple):
 def weigh_rows(query: Query, box: Box, passed: Backward, numbers: Inputs) -> Combined:
     """Weigh the rows of each disjunct against each other in a batch of boxes [batch, inputs].
 
-    Only what no row closes by itself is weighed; a disjunct that is closed by one has no weights.
+    Only disjuncts that no single row closes are weighed; the others have weights of 0.
     """
     closed, almost = query.closed(passed.least), query.closed(passed.nominal)
     weights = (~closed).to(passed.least.dtype)[:, query.disjunct]
@@ -72,33 +73,33 @@ class _Played(NamedTuple):
     """Weights of rows, and the point where the sum that they give is least."""
 
     share: Tensor  # [pairs, m]
-    least: Tensor  # [pairs] proved, of the weighed sum
-    nominal: Tensor  # [pairs] the same before rounding is taken off
+    least: Tensor  # [pairs] proved lower bound of the weighted sum
+    nominal: Tensor  # [pairs] the same before the rounding error is subtracted
     point: Tensor  # [pairs, inputs]
-    rows: Tensor  # [pairs, m] values of the rows there, scaled
+    rows: Tensor  # [pairs, m] scaled values of the rows at this point
 
 
 class _Game:
-    """Rows [pairs, m] against the points of their boxes [pairs, inputs]."""
+    """The game of rows [pairs, m] against the points of their boxes [pairs, inputs]."""
 
     def __init__(self, box: Box, given: _Rows) -> None:
         weight, value, error = given
         size_of, count = unit(value.dtype), value.shape[-1]
         self.box, self.given = box, given
-        # What the differences lose to underflow counts before it is scaled.
+        # The underflow of this difference is subtracted before it is scaled.
         self._level = value - (error + size_of.lost)
-        # A support is no less than `lost`.
+        # A support is at least `lost`, so this does not divide by 0.
         self.scale = 1 / (box.outer_support(weight) + value.abs())
-        # Scaled, the sizes of all terms sum to 1. A term is rounded in its product and scale, in
-        # the sum over the rows, and in a support; where the sum is positive, the errors that are
-        # taken off it weigh less than the values, so that twice the roundings of these are enough
-        # for both.
+        # After scaling, the sizes of all terms sum to 1. A term is rounded in its product and
+        # scale, in the sum over the rows, and in a support. Where the sum is positive, the errors
+        # subtracted from it are smaller than the values, so twice the roundings of the values are
+        # enough for both.
         steps = weight.shape[-1] + 2 * count + 20
         widths = (box.upper - box.lower).sum(-1)
         self._small = size_of.share(steps) + size_of.lost * (6 * count + 8) * (1 + widths)
 
     def play(self, share: Tensor) -> _Played:
-        """Weights [pairs, m] against the points that answer them."""
+        """Play weights [pairs, m] against the points that minimise their sums."""
         (weight, value, _), mixed = self.given, share * self.scale
         total = (mixed.unsqueeze(-1) * weight).sum(-2, keepdim=True)
         support = self.box.support(-total).squeeze(-1)
@@ -110,9 +111,9 @@ class _Game:
 
 
 def _of_two(game: _Game, numbers: Inputs) -> tuple[_Played, Tensor]:
-    """The best weights of two rows, and a point at which both are about equal. The least value is
-    concave in the weight of the second, and made up of few lines: the tangents at two weights meet
-    where the next one is tried."""
+    """The best weights of two rows, and a point at which both are about equal. The minimum is
+    concave and piecewise linear in the weight of the second row, with few pieces: the next weight
+    to try is where the tangents at two weights meet."""
     first = torch.zeros_like(game.scale)
     first[:, 0] = 1
     low, high = game.play(first), game.play(1 - first)
@@ -130,7 +131,7 @@ def _of_two(game: _Game, numbers: Inputs) -> tuple[_Played, Tensor]:
 
 
 def _of_several(game: _Game, numbers: Inputs) -> tuple[_Played, Tensor]:
-    """Weights that multiplicative updates find, and the average of the points that answer them."""
+    """The best weights that multiplicative updates find, and the average of the minimisers."""
     played = game.play(torch.full_like(game.scale, 1 / game.scale.shape[-1]))
     best, average = played, played.point
     for turn in range(1, numbers.mixing):
@@ -147,7 +148,7 @@ def _better(one: _Played, other: _Played) -> _Played:
 
 
 def _pick(first: Tensor, one: _Played, other: _Played) -> _Played:
-    """Where `first` [pairs] says so the one, else the other."""
+    """Pick `one` where `first` [pairs] is true, else `other`."""
     wide = first.unsqueeze(-1)
     parts = zip(one, other, strict=True)
     return _Played(*(torch.where(first if a.dim() == 1 else wide, a, b) for a, b in parts))

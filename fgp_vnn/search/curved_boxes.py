@@ -1,6 +1,6 @@
-"""Bounds of a batch of boxes by forms of second order, and what these say of where to halve each.
+"""Bounds of a batch of boxes by second-order forms, and scores of the inputs to halve each along.
 
-What the rows of a disjunct leave open one by one is tried by sums of them, as in `conjunctions`:
+Disjuncts that no single row closes are tried by weighted sums of their rows, as in `conjunctions`:
 second-order parts of rows add up as the rows do, and where one curves down another may curve up.
 """
 
@@ -27,7 +27,7 @@ from fgp_vnn.strategy import Inputs
 
 
 class CurvedRows:
-    """The distinct rows of a query as forms of second order."""
+    """The distinct rows of a query as second-order forms."""
 
     def __init__(self, query: Query, numbers: Inputs) -> None:
         first, self.place = query.distinct
@@ -36,7 +36,7 @@ class CurvedRows:
         distinct = replace(network, output=network.output.select(first))
         self.forms = SecondOrder(distinct, numbers.symbols)
         self.groups = _groups(query)
-        # Where the bend of each distinct row is: that of those without one comes last.
+        # The index of each distinct row's bend; rows without a bend share the last index.
         bent, count = self.forms.bent, distinct.outputs
         self.bends = bent.new_full((count,), len(bent)).index_copy(
             0, bent, torch.arange(len(bent), device=bent.device)
@@ -44,7 +44,7 @@ class CurvedRows:
 
 
 def _groups(query: Query) -> list[tuple[Tensor, Tensor]]:
-    """The disjuncts [g] of as many rows, and these [g, m]."""
+    """Groups of disjuncts [g] with the same number m of rows, and these rows [g, m]."""
     alone = [d for d in range(query.disjuncts) if len(query.rows_of(d)) == 1]
     numbers = query.disjunct.new_tensor
     single = [(numbers(alone), numbers([query.rows_of(d) for d in alone]))] if alone else []
@@ -52,15 +52,15 @@ def _groups(query: Query) -> list[tuple[Tensor, Tensor]]:
 
 
 class _Mixed(NamedTuple):
-    """What sums of rows say of each box."""
+    """What weighted sums of rows prove in each box."""
 
     closed: Tensor  # [boxes, disjuncts]
-    point: Tensor  # [boxes, inputs] y where the disjunct that is farthest from closed is least
-    pull: Tensor  # [boxes, inputs] what that one loses by each input
+    point: Tensor  # [boxes, inputs] y where the disjunct farthest from closed has its minimum
+    pull: Tensor  # [boxes, inputs] loss of this disjunct that each input causes
 
 
 def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> BoundedBoxes:
-    """Bounds of every row in each box; with `cut` boxes are cut down to where a counterexample can
+    """Bounds of every row in each box. With `cut`, boxes are cut down to where a counterexample can
     still be."""
     query = rows.query
     box = Box(parts.lower, parts.upper)
@@ -75,7 +75,7 @@ def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> BoundedBoxes:
     point = torch.minimum(torch.maximum(point, box.lower), box.upper).unsqueeze(1)
     kept = Parts(left.lower, left.upper, carried.signs)
     weights = torch.zeros_like(bound)
-    # What has no bounds says nothing of where to split.
+    # Without finite bounds there are no scores: halve the longest side.
     pull = torch.where((mixed.pull > 0).any(-1, keepdim=True), mixed.pull, box.radius)
     shut, none = mixed.closed, LayerBounds((), ())
     closed = shut.all(-1)
@@ -83,8 +83,8 @@ def bound_curved(rows: CurvedRows, parts: Parts, *, cut: bool) -> BoundedBoxes:
 
 
 def _alone(rows: CurvedRows, box: Box, carried: Carried) -> tuple[Backward, Tensor]:
-    """The tangents at the centre as linear bounds of all rows, and the best bound [boxes, distinct
-    rows] of each row by itself."""
+    """Tangents at the centre as linear bounds of all rows, and the best bound [boxes, distinct
+    rows] of each single row."""
     shape, bent = rows.forms.shape, rows.forms.bent
     slope, level = straight(carried.flat, carried.error, shape)
     form = without_symbols(
@@ -95,13 +95,13 @@ def _alone(rows: CurvedRows, box: Box, carried: Carried) -> tuple[Backward, Tens
     floor = bottom(slope, level)
     alone = floor.index_copy(1, bent, torch.maximum(floor[:, bent], found.bound))
     weight = slope / reach(box).unsqueeze(-2)
-    weight = torch.where(weight.isfinite(), weight, 0.0)  # what is 0 cuts nothing
+    weight = torch.where(weight.isfinite(), weight, 0.0)  # a weight of 0 cuts nothing
     weight, level, floor = (part[:, rows.place] for part in (weight, level, floor))
     return Backward(weight, level, floor, floor, {}), alone
 
 
 def _mix(rows: CurvedRows, carried: Carried, alone: Tensor, closed: Tensor) -> _Mixed:
-    """Weigh the rows of each disjunct that is open against each other."""
+    """Weigh the rows of each open disjunct against each other."""
     closed, inputs = closed.clone(), rows.forms.shape.inputs
     point, pull = (alone.new_zeros(len(alone), inputs) for _ in range(2))
     lowest = torch.full_like(point[:, 0], torch.inf)
@@ -128,13 +128,13 @@ class _Pairs(NamedTuple):
     flat: Tensor  # [pairs, m, 1 + s]
     bend: Tensor  # [pairs, m, pairs + products]
     error: Tensor  # [pairs, m]
-    alone: Tensor  # [pairs, m] the bound of each by itself
+    alone: Tensor  # [pairs, m] the bound of each single row
 
 
 class _Best(NamedTuple):
-    """The sum of rows of each pair with the greatest bound."""
+    """The weighted sum of rows with the greatest bound, for each pair."""
 
-    bound: Tensor  # [pairs] of rows that are scaled to sizes of 1
+    bound: Tensor  # [pairs] of rows scaled to size 1
     point: Tensor  # [pairs, inputs]
     slope: Tensor  # [pairs, inputs]
     sag: Tensor  # [pairs, inputs]
@@ -143,14 +143,15 @@ class _Best(NamedTuple):
 
 
 def _weigh(rows: CurvedRows, given: _Pairs) -> _Best:
-    """Multiplicative updates towards the rows that are greatest where the sum is least."""
+    """Weigh rows by multiplicative updates towards those that are greatest where the sum is
+    least."""
     shape, numbers, size_of = rows.forms.shape, rows.numbers, unit(given.flat.dtype)
     count, rate = given.flat.shape[1], numbers.curved_rate
     size = given.flat.abs().sum(-1) + given.bend.abs().sum(-1)
     scale = 1 / (size + given.error)
     single = without_symbols(given.flat, given.bend, given.error, shape)
     exponent = _tame(rate * given.alone * scale)
-    # All sizes sum to 1: what the products and sums here round off is a share of that.
+    # All sizes sum to 1: the rounding error of the products and sums here is a share of that.
     spare = size_of.share(2 * count + shape.columns + 16)
     spare = spare + size_of.lost * 8 * count * shape.columns
     best: _Best | None = None
@@ -182,17 +183,17 @@ def _better(best: _Best, fresh: _Best) -> _Best:
 
 
 def _values(form: Curved, point: Tensor) -> Tensor:
-    """What each row [pairs, m] is at a point y [pairs, inputs], at least."""
+    """Lower bound of each row [pairs, m] at a point y [pairs, inputs]."""
     y = point.unsqueeze(1)
     bent = (form.matrix @ y.unsqueeze(-1)).squeeze(-1)
     return form.value + ((form.slope + bent) * y).sum(-1) - form.error
 
 
 def _pull(rows: CurvedRows, carried: Carried, box: Tensor, best: _Best, which: Tensor) -> Tensor:
-    """What the sums numbered `which` lose by each input, [pairs, inputs].
+    """The loss of the sums `which` that each input causes, [pairs, inputs].
 
-    A symbol's loss is that of the inputs that move its ReLU. Where nothing is lost, rows that are
-    least at different corners keep a box open.
+    The loss of a symbol is caused by the inputs that move its ReLU. Even where nothing is lost,
+    rows that are least at different corners keep a box open.
     """
     moved, blame = carried.moved[box], carried.blame[box]
     shares = moved / moved.sum(-2, keepdim=True).clamp(min=1e-300)

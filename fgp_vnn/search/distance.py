@@ -1,9 +1,9 @@
-"""The split search with the radius as the unknown.
+"""The split search for the distance of the nearest counterexample.
 
 The goal is a *distance*: no counterexample of a bundle is nearer to the centre than its level.
 Where the linear bound of a bundle is w . (x - c) + v, its counterexamples lie in the half-space
-w . (x - c) + v <= 0, so the level is v / |w|, and its halves are bounded over the cap that the
-half-space leaves of the ball only, hidden neurons included. The lowest bundle is split first: the
+w . (x - c) + v <= 0, so the level is v / |w|. Its children, and their hidden neurons, are bounded
+only over the cap that the half-space leaves of the ball. The lowest bundle is split first, so the
 lowest level is a certified radius at any time. A level stays valid when a counterexample makes the
 ball smaller.
 """
@@ -35,15 +35,15 @@ from fgp_vnn.strategy import Strategy
 class Distance(Goal):
     """The goal of finding the distance of the nearest counterexample, up to the goal of a reporter.
 
-    Of each bundle it remembers its cap's normal, the bounds of its neurons, and `based`, the level
-    of the cap that these bounds were made for.
+    For each bundle it keeps the normal of its cap, the bounds of its neurons, and `based`, the
+    level of the cap over which these bounds were computed.
     """
 
     def __init__(
         self, ball: SearchBall, reporter: Reporter, setting: Setting, strategy: Strategy
     ) -> None:
         self.ball, self.reporter, self.setting = ball, reporter, setting
-        self.stuck = torch.inf  # the lowest level of a region that nothing raises
+        self.stuck = torch.inf  # the lowest level of a region that cannot be raised
         self.leaves = 0  # bundles that turned out to be regions
         self._projections = strategy.projections
         self._small = 0 < setting.query.network.neurons <= strategy.hidden.small
@@ -51,7 +51,7 @@ class Distance(Goal):
         self._rise = strategy.hidden.rise * ball.radius
 
     def first(self, count: int) -> Held:
-        """What is known of bundles to begin with: the whole ball and its bounds."""
+        """Initial data of `count` bundles: the whole ball and its bounds."""
         none = self.ball.origin.new_zeros(count)
         normal = none.unsqueeze(-1).expand(-1, len(self.ball.origin))
         bounds = _flat(self.ball.bounds, none[:1])
@@ -81,7 +81,7 @@ class Distance(Goal):
         return Visited(bounded, level, level >= self.reporter.goal(), held)
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """The distances of regions are found by projections."""
+        """Bound the distances of regions by projections."""
         kept, signs = visited.bounded.bundles.at(at), visited.bounded.regions(at)
         query, budget = replace(self.setting.query, domain=self.ball.free()), self.setting.budget
         self.leaves += len(at)
@@ -101,12 +101,12 @@ class Distance(Goal):
         return torch.where(self._risen(level, visited.held["based"][at]), -1, chosen)
 
     def _local(self, held: Held, level: Tensor) -> Setting:
-        """The setting of a batch: caps of the ball as far as it is still of interest, and bounds
+        """The setting of a batch: the caps of the part of the ball still of interest, and bounds
         that hold in them."""
         whole = self.ball.within(self.reporter.goal())
         most = whole.radius if isinstance(whole, L2Ball) else self.ball.radius
         level = level.unsqueeze(-1).clamp(0, most)
-        # A box that is clipped has a centre of its own.
+        # The centre of a clipped box is not the origin.
         origin = None if isinstance(whole, L2Ball) else self.ball.origin
         caps = Caps(whole, held["normal"], level, origin)
         lower, upper = (torch.split(held[s], self.setting.widths, -1) for s in ("lower", "upper"))
@@ -119,19 +119,20 @@ class Distance(Goal):
         )
 
     def _due(self, bundles: Bundles, level: Tensor, based: Tensor) -> Tensor:
-        """Which bundles are worth the time that new bounds of their hidden neurons take."""
+        """Which bundles get new bounds of their hidden neurons."""
         if not self._small:
             return self._risen(level, based)
         return ((level > 0) | (bundles.signs != 0).any(-1)).any().expand_as(level)
 
     def _risen(self, level: Tensor, based: Tensor) -> Tensor:
-        """Which caps are so much thinner than those of the bounds that new ones would pay."""
+        """Which caps have become so much thinner since their bounds were computed that new bounds
+        pay."""
         if self._small:
             return torch.zeros_like(level, dtype=torch.bool)
         return level - based >= self._rise
 
     def _cut(self, caps: Caps, bounded: BoundedBundles) -> Caps:
-        """The caps after the bundles' own linear bounds have cut them."""
+        """The caps, cut further by the bundles' own linear bounds."""
         linear = bounded.result.linear
         if linear is None:
             raise AssertionError("a proved bound has its linear function")
@@ -140,8 +141,8 @@ class Distance(Goal):
             part.squeeze(-1) for part in (linear.constant, linear.nominal, linear.least)
         )
         moved = (self.ball.origin - caps.center) * weight
-        # Less what rounding may have added: to the bound, to the sum of the terms of the shift, and
-        # to that of all three.
+        # Subtract the rounding errors of the bound, of the sum of the shift's terms, and of the sum
+        # of all three.
         slack = nominal - least + size_of.share(4) * (constant.abs() + nominal.abs())
         slack = slack + size_of.share(moved.shape[-1] + 6) * moved.abs().sum(-1)
         slack = slack + size_of.lost * (4 * moved.shape[-1] + 8 + weight.abs().sum(-1))
@@ -149,7 +150,7 @@ class Distance(Goal):
         return both(caps, *half_space(caps.whole, weight, value))
 
     def _look(self, bounded: BoundedBundles, alive: Tensor) -> None:
-        """Offer the points at which bounds are least, where they have another class."""
+        """Offer the minimisers of the bounds that lie in another class."""
         points = bounded.result.points.flatten(0, 1)[alive]
         values = self.setting.query.network(points)
         crossed = torch.nonzero(values.amin(-1) <= 0).flatten()
@@ -158,7 +159,7 @@ class Distance(Goal):
 
 
 class Distances:
-    """One search, which can be continued, and whose bundles can be handed on to another one."""
+    """One search, which can be continued, and whose bundles can be handed on to another search."""
 
     def __init__(
         self, ball: SearchBall, reporter: Reporter, budget: Budget, strategy: Strategy
@@ -174,14 +175,14 @@ class Distances:
         self.allow(budget.waiting)
 
     def allow(self, limit: int) -> None:
-        """Keep bundles in so many bytes: half for those that wait, a quarter for closed ones."""
+        """Limit bundles to `limit` bytes: half for waiting bundles, a quarter for closed ones."""
         each = sum(part[:1].nbytes for part in self.root.parts())
         self._search.frontier.limit = limit // 2
         self._cover.most = min(self._most, limit // 4 // max(each, 1))
 
     @property
     def held(self) -> int:
-        """Bytes of all bundles that are kept."""
+        """Bytes of all bundles, waiting or closed."""
         return self._search.frontier.bytes + self._cover.bytes
 
     @property
@@ -192,26 +193,27 @@ class Distances:
 
     @property
     def stuck(self) -> float:
-        """The lowest level of a region whose distance could not be bounded any better."""
+        """The lowest level of a region whose distance bound cannot be raised."""
         return self._goal.stuck
 
     @property
     def closed(self) -> float:
-        """The part of the tree that is done with, from 0 to 1."""
+        """The part of the tree that is closed, from 0 to 1."""
         return self._search.closed
 
     @property
     def bundles(self) -> int:
-        """Bundles that were bounded."""
+        """Number of bundles bounded so far."""
         return self._search.bundles
 
     def begin(self, bundles: Bundles | None = None) -> None:
-        """Start with one bundle per disjunct, or with bundles that cover the ball together."""
+        """Start with one bundle per disjunct, or with bundles that together cover the ball."""
         first = self.root if bundles is None else bundles
         self._search.begin(first, self._goal.first(len(first.signs)))
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Split the lowest bundles until none is left or `until` says so."""
+        """Split the lowest bundles until none is left, time is up, the lowest level is stuck or
+        `until` is true."""
         goal, frontier = self._goal, self._search.frontier
 
         def enough() -> bool:
@@ -223,13 +225,13 @@ class Distances:
         self.report()
 
     def report(self) -> None:
-        """Say how large a radius is certified."""
+        """Report the certified radius."""
         self._goal.reporter.lower(self.level)
 
     def cover(self) -> list[Bundles]:
-        """Bundles that cover the ball together: those that are closed, and those that wait.
+        """Bundles that together cover the ball: the closed and the waiting ones.
 
-        None at all if they are too many to keep.
+        Empty if they are too many to keep.
         """
         return [] if self._cover.full else [*self._cover.parts, *self._search.waiting()]
 
@@ -242,7 +244,7 @@ def _caps_of(setting: Setting) -> Caps:
 
 
 def _flat(bounds: LayerBounds, like: Tensor) -> Held:
-    """Bounds of all layers side by side, for as many bundles as there are in `like`."""
+    """Bounds of all layers side by side, for as many bundles as `like` has."""
     none = like.new_zeros(len(like), 0)
     sides = (("lower", bounds.lower), ("upper", bounds.upper))
     return {

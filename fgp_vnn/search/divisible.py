@@ -1,9 +1,9 @@
-"""A search of which several processes can do a part each.
+"""A search that several processes can share.
 
-What is open waits in one frontier. Records of it are handed out to a copy of the search, which
-works on them for a while; what is then still open comes back, together with a report of what the
-copy has found since its last one. Nothing is closed before its report is absorbed: whatever is lost
-on the way is handed out again.
+Open bundles or boxes wait as records in one frontier. Some are handed out to a copy of the search,
+which works on them for a while; those still open come back, with a report of what the copy has
+found since its last report. A record counts as closed only once that report is absorbed: if a copy
+is lost, its records are handed out again.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ class Divisible(ABC):
 
     budget: Budget
     confirm: Confirm
-    frontier: Frontier  # what is open, but for what is handed out
+    frontier: Frontier  # open records, except those handed out
     batch: int  # records that are bounded at once
     found: Counterexample | None = None
     part: int = 0  # number of this copy, where several work on one search; 0: no copy
-    handed_out: int = 0  # records that copies of the search have
+    handed_out: int = 0  # records handed out to copies of the search
     lowest_out: float = math.inf  # the lowest level of these
-    bounded_out: int = 0  # that copies have bounded since their last reports
+    bounded_out: int = 0  # records that copies have bounded since their last reports
 
     @property
     @abstractmethod
     def bounded(self) -> int:
-        """Bundles or boxes that were bounded."""
+        """Number of bundles or boxes bounded so far."""
 
     @property
     @abstractmethod
     def closed(self) -> float:
-        """The part of the tree that is done with, from 0 to 1."""
+        """The part of the tree that is closed, from 0 to 1."""
 
     @abstractmethod
     def run(self, until: Callable[[], bool]) -> None:
-        """Split what is lowest until nothing is open, the answer is known or `until` says so."""
+        """Split the lowest records until none is open, the answer is known or `until` is true."""
 
     @property
     def limit(self) -> float:
-        """Bundles or boxes after which it gives up, as things are; infinity if it does not."""
+        """Number of bundles or boxes after which it currently gives up; infinity if it does not."""
         return math.inf
 
     @abstractmethod
     def enough(self) -> bool:
-        """Whether the time or the work that was allowed is spent."""
+        """Whether the allowed time or work is spent."""
 
     @abstractmethod
     def extend(self, budget: Budget) -> None:
@@ -61,26 +61,26 @@ class Divisible(ABC):
 
     @property
     def open(self) -> int:
-        """Bundles or boxes that are open, here or elsewhere."""
+        """Number of open bundles or boxes, here and in copies."""
         return len(self.frontier) + self.handed_out
 
     @property
     def lowest(self) -> float:
-        """The lowest level of all that is open; infinity where nothing is."""
+        """The lowest level of all open records; infinity if there are none."""
         return min(self.frontier.lowest, self.lowest_out)
 
     @abstractmethod
     def copy(self, confirm: Confirm, budget: Budget, part: int) -> Divisible:
-        """The same search with nothing open and nothing found; what it draws at random depends on
+        """The same search with nothing open and nothing found. Its random numbers depend on `part`,
         its number among the copies, from 1 on."""
 
     @abstractmethod
     def report(self) -> Any:
-        """What was found since the last report, but for what is open and for counterexamples."""
+        """Results since the last report, without open records and counterexamples."""
 
     @abstractmethod
     def absorb(self, report: Any) -> None:
-        """Add a report of a copy."""
+        """Add the report of a copy."""
 
     @abstractmethod
     def outcome(self) -> Outcome:

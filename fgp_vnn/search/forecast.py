@@ -1,15 +1,15 @@
-"""How much work a search has left, by the rate at which its tree closes: the lesser of two lines.
+"""Forecast of the work a search has left: the lesser of two linear extrapolations.
 
-*By what is open.* If d fewer parts are open after n more bounds, the line through both counts says
-when none is. That is what a branching process is expected to do: where each half stays open with
-chance q, each open part takes 2 / (1 - 2 q) more bounds, and 1 - 2 q is 2 d / n.
+*By the number open.* If d fewer parts are open after n more bounds, the line through both counts
+tells when none will be. This is the expectation of a branching process: where each child stays open
+with probability q, each open part takes 2 / (1 - 2 q) more bounds, and 1 - 2 q is 2 d / n.
 
-*By the lowest level.* A best-first search raises the lowest level of all that is open towards 0,
-where nothing is, while about as much stays open. The work that a level takes grows with it as an
-exponential, so the line goes through the logarithms of the bounds at two levels.
+*By the lowest level.* A best-first search raises the lowest open level towards 0, where the search
+ends, while the number open stays about the same. The work to reach a level grows exponentially with
+it, so the line goes through the logarithms of the numbers of bounds at two levels.
 
-Measured on oval21 (img6767, 1847 bundles): after 943, 1281 and 1695 bundles the second line says
-2500, 2200 and 1900 in all, while the first sees no end before 1600.
+Measured on oval21 (img6767, 1847 bundles): after 943, 1281 and 1695 bundles the second line
+predicts 2500, 2200 and 1900 in all, while the first predicts no end before 1600.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _MOST = 50.0  # an exponent beyond which no end is in sight
-_AGES = 1e6  # seconds that nobody waits for
+_AGES = 1e6  # seconds beyond which a forecast is useless
 
 
 class _Count(NamedTuple):
@@ -31,7 +31,7 @@ class _Count(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What is expected to be left; infinity where no end is in sight."""
+    """The work expected to be left; infinity where no end is in sight."""
 
     bounds: float
     seconds: float
@@ -44,14 +44,14 @@ class Left(NamedTuple):
 
 @dataclass(eq=False)
 class Forecast:
-    """Counts of a search, from its begin to now."""
+    """Counts of a search, from its start to now."""
 
-    most: int = 256  # counts that are kept
+    most: int = 256  # counts to keep
     counts: list[_Count] = field(default_factory=list)
 
     def add(self, bounded: int, open_: int, lowest: float, moment: float | None = None) -> None:
-        """Note how many parts have been bounded and how many are open by now, and the lowest level
-        of these."""
+        """Record how many parts have been bounded, how many are now open, and the lowest level of
+        the open ones."""
         if self.counts and bounded == self.counts[-1].bounded:
             return
         if len(self.counts) >= self.most:
@@ -60,7 +60,7 @@ class Forecast:
         self.counts.append(_Count(bounded, open_, lowest, now))
 
     def left(self) -> Left:
-        """What is left if the tree goes on closing as it did in the second half of the work."""
+        """The work left if the tree keeps closing as it did in the second half of the work."""
         if not self.counts or not self.counts[-1].open:
             return Left(0.0, 0.0)
         now = self.counts[-1]

@@ -9,8 +9,8 @@ from torch import Tensor
 class Frontier:
     """Records of named tensors [records, ...] with a key each; grows as needed.
 
-    Past `limit` bytes it hands out the latest records in place of the lowest: depth first, so
-    that it stops growing.
+    Past `limit` bytes it hands out the latest records instead of the lowest: depth first, so that
+    it stops growing.
     """
 
     def __init__(self, limit: int) -> None:
@@ -23,11 +23,11 @@ class Frontier:
 
     @property
     def lowest(self) -> float:
-        """The lowest key, or infinity if nothing is held."""
+        """The lowest key, or infinity if the frontier is empty."""
         return float(self._fields["key"][: self._size].min()) if self._size else float("inf")
 
     def push(self, key: Tensor, **fields: Tensor) -> None:
-        """Add records with these keys [records]; one that is no number counts as the lowest."""
+        """Add records with these keys [records]; NaN counts as the lowest."""
         count = len(key)
         if not count:
             return
@@ -60,43 +60,43 @@ class Frontier:
         return self.take(chosen)
 
     def part(self, ways: int) -> dict[str, Tensor]:
-        """Take one of so many equal parts out, from the lowest to the highest records alike."""
+        """Take out every `ways`-th record in order of keys, from the lowest to the highest."""
         order = self._fields["key"][: self._size].argsort()
         return self.take(order[ways - 1 :: ways])
 
     def take(self, chosen: Tensor) -> dict[str, Tensor]:
-        """Take the records with these numbers out."""
+        """Take out the records at these positions."""
         taken = {name: held[chosen] for name, held in self._fields.items()}
         self._remove(chosen)
         return taken
 
     def everything(self) -> dict[str, Tensor]:
-        """All records, which stay in."""
+        """All records; they stay in the frontier."""
         return {name: held[: self._size] for name, held in self._fields.items()}
 
     def _remove(self, chosen: Tensor) -> None:
         """Fill the holes with the records at the end.
 
-        Of the places from `kept` on, as many were not chosen as there are holes before it: these
-        come first in both lists, and what is copied after them lies beyond the end.
+        Among the positions from `kept` on, as many were not chosen as there are holes before
+        `kept`. These come first in both lists; later copies lie beyond the new end.
         """
         count = len(chosen)
         kept = self._size - count
         holes = chosen.sort().values
         taken = torch.zeros(count + 1, dtype=torch.int8, device=chosen.device)
-        taken = taken.index_fill(0, (holes - kept).clamp(min=-1) + 1, 1)  # the first is for holes
+        taken = taken.index_fill(0, (holes - kept).clamp(min=-1) + 1, 1)  # entry 0: holes before
         movers = taken[1:].argsort(stable=True) + kept
         for held in self._fields.values():
             held[holes] = held[movers]
         self._size = kept
 
     def _room(self, needed: int, held: int) -> int:
-        """Twice as much as before, but near the limit only a little more than is needed."""
+        """New capacity: twice the old one, but near the limit only a little more than needed."""
         return max(needed, 2 * held, 1024) if 2 * self.bytes <= self.limit else needed + 1024
 
     @property
     def bytes(self) -> int:
-        """The memory of what is held."""
+        """The memory of all records."""
         fields = self._fields.values()
         return self._size * sum(held.stride(0) * held.element_size() for held in fields)
 

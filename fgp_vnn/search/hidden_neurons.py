@@ -1,8 +1,8 @@
 """Tighter bounds of hidden neurons, by the split search run on the neurons themselves.
 
-The goal is a *value*, of both sides of every unstable neuron at once, as far as its sign. Neurons
-whose sign becomes known this way are left out of the network for everything that follows; those
-whose bounds only become tighter make all that is bounded through them tighter.
+The goal is a *value*: a lower bound of z and of -z for every unstable neuron, until its sign is
+known. Neurons whose sign becomes known are left out of the network in all later steps; tighter
+bounds of the others tighten everything that is bounded through them.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from fgp_vnn.strategy import Hidden, Strategy
 from fgp_vnn.transform.inputs import drop_unread
 from fgp_vnn.transform.stable import collapse
 
-_RECORD = 2 * (8 + 8 + 1)  # bytes of a bundle's slopes, multipliers and signs, while copied
-# Takes a layer, neurons of it [m], and the bundles that cover the domain for each of 2 m rows,
-# z of the neurons and then -z.
+_RECORD = 2 * (8 + 8 + 1)  # bytes per neuron of slopes, multipliers and signs, while copied
+# Receives a layer, some of its neurons [m], and the bundles that cover the domain for each of 2 m
+# rows: z of the neurons, then -z.
 KeepCover = Callable[[int, Tensor, Bundles], None]
 
 
 class Turn(NamedTuple):
-    """How much one turn of sharpening does."""
+    """The work of one turn of sharpening."""
 
     rounds: int  # splits of each row of a neuron
-    number: int = 0  # of turns before this one
+    number: int = 0  # number of turns before this one
 
     def waits(self, layer: int, layers: int) -> bool:
-        """Whether a layer of so many has no part in the turn: the second one (number 1) has every
-        other turn, if there are more. The bounds below it never change, and its splits start from
-        scratch."""
+        """Whether this turn skips a layer. If there are more than two layers, the second one
+        (number 1) is skipped every other turn: the bounds below it never change, and its splits
+        start from scratch."""
         return layer == 1 and layers > 2 and self.number % 2 == 1
 
     def rounds_of(self, layer: int) -> int:
-        """Splits of each row in a layer: twice as many in the second one, which waits for every
+        """Splits of each row in a layer: twice as many in the second one, which is skipped every
         other turn."""
         return 2 * self.rounds if layer == 1 else self.rounds
 
@@ -69,11 +69,11 @@ def sharpen_layers(
     keep: KeepCover = forget,
     spread: Spread = ALONE,
 ) -> LayerBounds:
-    """Bounds that are never looser, layer by layer from the second on; as many neurons at a
+    """Tighten bounds (never loosen them), layer by layer from the second on; as many neurons at a
     time as fit into the memory.
 
-    If nothing is kept, each layer of a dense network is bounded in one without the neurons below
-    it that are stable by then.
+    If covers are not kept, each layer of a dense network is bounded in a network without the
+    neurons below it that are stable by then.
     """
     lower, upper = ([b.clone() for b in side] for side in (bounds.lower, bounds.upper))
     dense = all(isinstance(layer, Dense) for layer in query.network.layers)
@@ -105,18 +105,17 @@ class _Splits(NamedTuple):
 
     rounds: int
     dense: bool  # whether stable neurons can be left out
-    kept: bool  # whether the covering bundles are
+    kept: bool  # whether the covering bundles are kept
     budget: Budget
     strategy: Strategy
-    ways: int  # processes that do so at the same time, within the budget
+    ways: int  # processes that share the budget at the same time
 
 
 def _sharpened(
     query: Query, before: LayerBounds, how: _Splits, neurons: Tensor
 ) -> tuple[Tensor, Bundles] | None:
-    """Lower bounds [2 m] of z and then of -z of neurons [m] of the layer after those that are
-    bounded, and the bundles that cover the domain for each, if these are kept; None when time is
-    up."""
+    """Lower bounds [2 m] of z and then of -z for neurons [m] of the layer after those in `before`,
+    and the bundles that cover the domain for each row, if kept; None when time is up."""
     if how.budget.expired():
         return None
     strategy, asked = how.strategy, _ask_neurons(query, len(before.lower), neurons)
@@ -128,8 +127,8 @@ def _sharpened(
 
 
 def _cheap(network: Network, k: int, products: int) -> bool:
-    """Whether finding out what the neurons of layer k read takes at most so many products, in which
-    nobody looks at the clock."""
+    """Whether finding the inputs that the neurons of layer k read takes at most `products`
+    products, during which the deadline is not checked."""
     inner = (
         weight.numel()
         for layer in network.layers[: k + 1]
@@ -143,8 +142,8 @@ def _cheap(network: Network, k: int, products: int) -> bool:
 def _pieces(
     query: Query, k: int, neurons: Tensor, most: int, numbers: Hidden, *, local: bool
 ) -> Sequence[Tensor]:
-    """The neurons [m] of layer k in parts of at most so many: neighbours together, if networks can
-    be cut down to what they read and that is less than the whole input."""
+    """The neurons [m] of layer k in parts of at most `most`. With `local`, neighbours that read
+    only a part of the input are grouped, so that the network can be cut down to that part."""
     if not len(neurons):
         return ()
     if local:
@@ -156,8 +155,8 @@ def _pieces(
 
 
 def _worth(query: Query, bounds: LayerBounds, k: int) -> Tensor:
-    """Which neurons [n_k] of a layer are split: the unstable ones; of the last layer, those whose
-    chord an output goes through."""
+    """Which neurons [n_k] of a layer are worth splitting: the unstable ones; in the last layer,
+    only those whose chord the bound of an output uses."""
     unstable, network = bounds.unstable()[k][0], query.network
     if k + 1 < len(network.layers) or k + 1 not in network.output.sources:
         return unstable
@@ -167,14 +166,14 @@ def _worth(query: Query, bounds: LayerBounds, k: int) -> Tensor:
 
 
 def _chord_heights(lower: Tensor, upper: Tensor) -> Tensor:
-    """How far the chords of ReLUs are above 0, where z = 0: what their relaxation costs at most."""
+    """The heights of ReLU chords at z = 0: the largest error of their relaxation."""
     heights = -lower.clamp(max=0) * upper.clamp(min=0) / (upper - lower)
     return heights.nan_to_num(0.0, 0.0, 0.0)
 
 
 def _at_once(query: Query, k: int, rounds: int, budget: Budget) -> int:
-    """Neurons of layer k: both sides of each are bounded, in two halves, and every round leaves
-    one more bundle of each side."""
+    """Number of neurons of layer k to bound at once: both sides of each are bounded, in two
+    children, and every round leaves one more bundle per side."""
     network = query.network
     record = _RECORD * sum(network.widths[:k])
     waiting = budget.waiting // max(1, 2 * (rounds + 1) * record)
@@ -190,8 +189,8 @@ def _ask_neurons(query: Query, k: int, neurons: Tensor) -> Query:
 
 
 def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundles]:
-    """Lower bounds of the rows of a setting, and bundles that cover the domain for each of them, if
-    these are kept."""
+    """Lower bounds of the rows of a setting, and the bundles that cover the domain for each row, if
+    kept."""
     hidden, rows, network = how.strategy.hidden, len(root.signs), setting.query.network
     goal, cover = Signs(setting, how.rounds, hidden.one_in), Cover()
     frontier = Frontier(how.budget.waiting)
@@ -199,7 +198,7 @@ def _least(setting: Setting, root: Bundles, how: _Splits) -> tuple[Tensor, Bundl
     keep = cover.keep if how.kept else forget
     search = BestFirst(goal, frontier, max(rows, min(hidden.batch, fit)), keep)
     search.begin(root, {})
-    tried = False  # whether it was looked at if the first splits have paid
+    tried = False  # whether the gain of the first splits has been checked
 
     def height() -> float:
         low, high = goal.least(frontier).chunk(2)

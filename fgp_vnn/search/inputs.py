@@ -46,8 +46,8 @@ from fgp_vnn.search.pace import Pace
 from fgp_vnn.search.trial import Trial
 from fgp_vnn.search.walk.walk import WalkOptions
 
-# Takes the corners [boxes, inputs] of boxes, the weights [boxes, rows] of the rows in the sums that
-# prove those of them that are closed, and which ones are [boxes].
+# Receives the lower and upper corners [boxes, inputs] of boxes, the weights [boxes, rows] of the
+# sums of rows that prove the closed ones, and which boxes are closed [boxes].
 KeepBoxes = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 
@@ -60,8 +60,8 @@ def split_inputs(
 ) -> Outcome:
     """Search the query's box, halving sides until every part is decided.
 
-    Bounds are computed in float32, with their rounding error; where only that keeps a box open,
-    once more in the query's own precision.
+    Bounds are computed in float32, with their rounding error. A box that only this error keeps open
+    is bounded once more in the query's own precision.
     """
     search = InputSplits(query, confirm, budget, subdivision, keep)
     search.begin()
@@ -105,13 +105,13 @@ class InputSplits(Divisible):
 
     @cached_property
     def _forward(self) -> Forward | None:
-        """Forms carried forward, where that is faster than passes backward."""
+        """Forward propagation of linear forms, where it is faster than backward passes."""
         factor = self._how.strategy.slopes.forward_factor
         return Forward(self.query.network) if pays(self.query.network, factor) else None
 
     @cached_property
     def _curved(self) -> CurvedRows | None:
-        """Forms of second order, where these are carried; certificates know none."""
+        """Second-order forms, where they apply; certificates do not support them."""
         query, numbers = self.query, self._how.strategy.inputs
         known = self._keep is forget and query.network.dtype == torch.float64
         fits = known and applies(query.network, numbers.together, numbers.curved_relus)
@@ -123,8 +123,8 @@ class InputSplits(Divisible):
 
     @cached_property
     def _coarse(self) -> Query:
-        """The query in float32, unless forms are carried forward: these add up rounding errors over
-        the layers, too many for float32."""
+        """The query in float32, unless forms are propagated forward: their rounding errors add up
+        over the layers, which is too much for float32."""
         in_float32 = self._how.coarse and self._forward is None and self._curved is None
         return self.query.to(self.query.network.device, torch.float32) if in_float32 else self.query
 
@@ -161,7 +161,7 @@ class InputSplits(Divisible):
 
     @property
     def _hopeless(self) -> bool:
-        """Whether only unsat is of use, and a box cannot be split further."""
+        """Whether only unsat is of use and some box cannot be split further."""
         return self._how.whole and self.statistics["stuck"] > 0
 
     def extend(self, budget: Budget) -> None:
@@ -171,7 +171,7 @@ class InputSplits(Divisible):
         fresh = InputSplits(self.query, confirm, budget, self._how)
         if self._keep is not forget:
             fresh._keep = fresh._collect
-        # What is made of the network once, is made once for all.
+        # Share what is computed once per network.
         for name in ("_forward", "_curved", "_trial", "_coarse"):
             fresh.__dict__[name] = getattr(self, name)
         if fresh._turns is not None and self._turns is not None:
@@ -219,7 +219,7 @@ class InputSplits(Divisible):
         return Outcome("unsat", statistics=statistics)
 
     def _visit(self, parts: Parts, share: Tensor) -> None:
-        """Bound a batch of boxes, each a share [boxes] of the whole tree; keep what is open."""
+        """Bound a batch of boxes, each a share [boxes] of the whole tree; queue the open ones."""
         coarse, how, attack = self._coarse, self._how, self._how.strategy.attack
         self.statistics["boxes"] += len(share)
         bounded = self._bounded(parts)
@@ -238,7 +238,7 @@ class InputSplits(Divisible):
             known = read(*left_open(bounded, share))
         many = len(self.frontier) or (
             self.part and 2 * len(share) >= self.batch
-        )  # few cost as much
+        )  # few boxes take as long
         if self.found is None and self._turns is not None and many:
             bounded, self.found, spent = self._turns.take(bounded, open_boxes(bounded), self.budget)
             self.statistics["bundles"] += spent
@@ -249,7 +249,7 @@ class InputSplits(Divisible):
                 self.found = self._attacks.after(len(share), self.frontier, self.budget)
 
     def _bounded(self, parts: Parts) -> BoundedBoxes:
-        """Linear bounds of the boxes, or such of second order."""
+        """Linear or second-order bounds of the boxes."""
         how, curved = self._how, self._curved
 
         def straight() -> BoundedBoxes:
@@ -260,7 +260,8 @@ class InputSplits(Divisible):
         return self._trial.bound(lambda: bound_curved(curved, parts, cut=how.clip), straight)
 
     def _walked(self, bounded: BoundedBoxes) -> tuple[Counterexample | None, BoundedBoxes]:
-        """Walk through the boxes that splits do not decide, which are done with then."""
+        """Walk through the boxes that splits do not decide, and mark them as closed; those that
+        stay undecided are counted as stuck."""
         strategy, statistics = self._how.strategy, self.statistics
         rest = last_boxes(self._root, bounded.left, bounded.closed, strategy.inputs)
         boxes = Parts(*(part[rest] for part in bounded.left))
@@ -270,7 +271,7 @@ class InputSplits(Divisible):
         return found, bounded._replace(closed=bounded.closed.index_fill(0, rest, True))
 
     def _push_open(self, bounded: BoundedBoxes, share: Tensor, known: list[float]) -> None:
-        """Keep the boxes that are open and can be split, given what is `left_open`."""
+        """Queue the open boxes that can be split; `known` is the result of `left_open`."""
         count, stuck, closed = known
         self._closed += closed
         self.statistics["stuck"] += int(stuck)
@@ -285,7 +286,7 @@ class InputSplits(Divisible):
         )
 
     def _halved(self, taken: dict[str, Tensor]) -> tuple[Parts, Tensor]:
-        """Both halves of each box, along the input that the relaxation loses most by, and their
+        """Both halves of each box, along the input that causes the greatest loss, and their
         shares."""
         parts = Parts(taken["lower"], taken["upper"], taken["signs"])
         pull = torch.where(can_be_split(parts), taken["pull"], -torch.inf)

@@ -1,4 +1,4 @@
-"""The last boxes of a search that splits inputs: walked through region by region, with LPs."""
+"""The last open boxes of a search that splits inputs: walked region by region, with LPs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from fgp_vnn.strategy import Inputs
 
 
 class Parts(NamedTuple):
-    """A batch of boxes and what is known of their neurons."""
+    """A batch of boxes and the known signs of their neurons."""
 
     lower: Tensor  # [boxes, inputs]
     upper: Tensor  # [boxes, inputs]
-    signs: Tensor  # [boxes, neurons] -1 and +1 where stable
+    signs: Tensor  # [boxes, neurons] -1 or +1 where stable, else 0
 
 
 def last_boxes(root: Box, parts: Parts, closed: Tensor, numbers: Inputs) -> Tensor:
     """The open boxes that are better decided region by region than split once more.
 
-    Where no neuron is unstable there is nothing that a smaller box could make tighter; and where
-    a box has become small and is still open, it lies at a boundary that halving never gets past.
+    Without unstable neurons, a smaller box makes nothing tighter. A box that is small and still
+    open lies at a boundary that halving never gets past.
     """
     lower, upper, signs = parts
     middle = (lower + upper) / 2
@@ -52,13 +52,13 @@ def walk_boxes(
     statistics: dict[str, int],
     reasons: list[str],
 ) -> Counterexample | None:
-    """WalkOptions through the regions of boxes, in the query's own precision; the
-    reasons of those that stay open are added.
+    """Walk through the regions of boxes, in the query's own precision, up to a counterexample;
+    boxes that stay open are counted as stuck, and their reasons added.
 
-    Single precision has rounded the domain outwards: what lies outside of it is cut off again.
+    Single precision rounded the domain outwards: the part outside of it is cut off again.
     """
     dtype, root = query.network.dtype, query.domain.box()
-    walk = replace(walk, alternate=False)  # one box at a time: an LP is over before projections are
+    walk = replace(walk, alternate=False)  # for one box at a time, an LP is faster
     for lower, upper, signs in zip(*parts, strict=True):
         if budget.expired():
             statistics["stuck"] += 1

@@ -1,4 +1,4 @@
-"""Leaves of the split search: regions, settled by projections, in batches."""
+"""Leaves of the split search: regions, settled in batches by projections."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from fgp_vnn.strategy import Projections
 
 
 def leaf_effort(projections: Projections, lp: bool) -> Effort:
-    """What is spent on a region that bounds leave open."""
+    """The effort for a region that bounds leave open."""
     steps = projections.before_program if lp else projections.leaf
     return Effort(steps, lp, projections)
 
 
 class Decided(NamedTuple):
-    """What came of a number of regions."""
+    """The result for a number of regions."""
 
     found: Counterexample | None
     unsettled: int
-    lps: int  # programs that were solved
-    gaps: Sequence[Gap] = ()  # what they left open
+    lps: int  # programs solved
+    gaps: Sequence[Gap] = ()  # gaps that they left open
 
 
 def decide_regions(
@@ -48,11 +48,11 @@ def decide_regions(
     effort: Effort,
     bounds: LayerBounds | None = None,
 ) -> Decided:
-    """A counterexample in one of the regions, or how many of them could not be settled.
+    """Look for a counterexample in the regions, or count those that could not be settled.
 
     Each region [regions, neurons] is asked about one disjunct [regions]; `bounds` are those of the
-    whole domain, computed if they are needed and not given. As many are taken at a time as fit
-    into the memory; when time is up, the rest is unsettled.
+    whole domain, computed if needed and not given. As many regions are settled at a time as fit
+    into the memory; when time is up, the rest count as unsettled.
     """
     network, refuter = query.network, Refuter(query, budget, bounds)
     batch = regions_at_once(network, budget.at_once)
@@ -79,10 +79,11 @@ def settle_regions(
     effort: Effort,
     refuter: Refuter,
 ) -> Settled:
-    """Which of the regions [regions, neurons] are proved not to meet their disjunct [regions].
+    """Find a counterexample, or prove which regions [regions, neurons] do not meet their disjunct
+    [regions].
 
-    The multipliers are those of the neurons, then of the query's rows; none where one constraint
-    alone closes a region.
+    The multipliers are those of the neurons, then of the query's rows; all are 0 where one
+    constraint alone closes a region.
     """
     network, domain = query.network, query.domain
     pattern = torch.split(signs > 0, list(network.widths), -1)

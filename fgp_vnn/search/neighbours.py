@@ -1,7 +1,7 @@
 """Groups of neurons that read nearly the same inputs.
 
-A neuron of a convolution reads a patch of the image. A network cut down to what a few neighbours
-read is a small part of the whole, and so is the cost of a bundle of theirs.
+A neuron of a convolution reads a patch of the image. A network cut down to the patch of a few
+neighbours is a small part of the whole, and its bundles cost as much less to bound.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from torch import Tensor
 
 
 def neighbours(reads: Tensor, most: int, growth: float) -> list[Tensor]:
-    """Numbers of neurons in groups of at most so many, for the inputs that each reads [neurons,
-    inputs]. A group together reads at most `growth` times as many as its first neuron does."""
+    """Groups of at most `most` neurons, given the inputs that each neuron reads [neurons, inputs].
+    A group together reads at most `growth` times as many inputs as its first neuron."""
     reads = reads.float()
     waiting = torch.arange(len(reads), device=reads.device)
     groups: list[Tensor] = []
     while len(waiting):
         first, rest = reads[waiting[0]], reads[waiting]
-        order = (rest @ (1 - first)).argsort(stable=True)  # by what each reads beyond the first
+        order = (rest @ (1 - first)).argsort(stable=True)  # by inputs read beyond the first
         together = (rest[order].cumsum(0) > 0).sum(-1)
         fit = int((together <= growth * first.sum().clamp(min=1)).sum())
         chosen = order[: max(1, min(fit, most))]

@@ -1,9 +1,9 @@
 """The split search over neurons: close one open neuron at a time until linear bounds decide.
 
-The goal is to *decide* a query. Each bundle is about one disjunct, and its level is the least value
-that its linear bound proves: above 0, the disjunct cannot be met in it. Both halves of a split are
-bounded together, with slopes and multipliers that start from those of the whole; a bundle with
-nothing left open is a region, and projections decide it exactly.
+The goal is to *decide* a query. Each bundle is about one disjunct, and its level is the minimum of
+its linear bound: above 0, the disjunct cannot be met in the bundle. Both children of a split are
+bounded together, starting from the slopes and multipliers of their parent. A bundle without open
+neurons is a region, and projections decide it exactly.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ from fgp_vnn.strategy import Ascent, Neurons, Strategy
 
 @dataclass(eq=False)
 class Decide(Goal):
-    """Whether a point of the domain meets a disjunct of the query."""
+    """The goal of deciding whether a point of the domain meets a disjunct of the query."""
 
     setting: Setting
     confirm: Confirm
     effort: Effort  # for a region that bounds leave open
     longer: Ascent  # for a region that a certificate has to hold
-    clipper: BundleClipper | None = None  # narrows bounds of hidden neurons
+    clipper: BundleClipper | None = None  # tightens bounds of hidden neurons
     rounding: Rounding | None = None  # of the whole domain, and so of every bundle
     found: Counterexample | None = None
     unsettled: int = 0
     gaps: list[Gap] = field(default_factory=list)  # of the unsettled
-    leaves: int = 0  # regions that were settled
-    lps: int = 0  # programs that were solved
+    leaves: int = 0  # regions tried by projections
+    lps: int = 0  # programs solved
 
     @property
     def over(self) -> bool:  # type: ignore[override]
         return self.found is not None
 
     def first(self, count: int) -> Held:
-        """What is remembered of so many bundles to begin with: their bounds, if these change."""
+        """Initial data of `count` bundles: their bounds, if these change."""
         return first_bounds(self.setting.bounds, count) if self.clipper else {}
 
     def visit(self, batch: Batch) -> Visited:
@@ -80,12 +80,12 @@ class Decide(Goal):
         return self.clipper.clip(self.setting, visited) if self.clipper else visited
 
     def _local(self, held: Held) -> Setting:
-        """The setting of bundles that have bounds of their own."""
+        """The setting with the bundles' own bounds, if they have any."""
         return with_waiting(self.setting, held) if self.clipper else self.setting
 
     def choose(self, visited: Visited, at: Tensor) -> Tensor:
-        """The neuron to split by the clipped bounds, or -1 to bound once more. Where all neurons
-        have become stable, any of them: one half is empty, and the other is bounded once more."""
+        """The neuron to split, by the clipped bounds, or -1 to bound the bundle once more. If all
+        neurons have become stable, any will do: one child is empty, the other is bounded again."""
         if self.clipper is None:
             return super().choose(visited, at)
         numbers = self.clipper.clipping.numbers
@@ -105,17 +105,18 @@ class Decide(Goal):
 
     @property
     def _repeats(self) -> bool:
-        """Whether bundles may be bounded once more; not on a GPU, which asking would stall."""
+        """Whether bundles may be bounded once more; not on a GPU, which the test would stall."""
         clipper = self.clipper
         return clipper is not None and self.setting.ascent.looks and clipper.clipping.repeats
 
     def done(self, batch: Batch) -> Tensor | None:
-        """None is ever closed while it waits; a mask in place of None allows a neuron of -1."""
+        """No bundle is closed while it waits; a mask instead of None allows a neuron of -1."""
         return torch.zeros_like(batch.level, dtype=torch.bool) if self._repeats else None
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """With a certificate, those that a longer ascent closes are returned. The rest are decided
-        by projections; where activations are smooth they are no regions, and count as unsettled."""
+        """Decide regions by projections. For a certificate, a longer ascent comes first, and the
+        bundles that it closes are returned. In smooth networks the rest count as unsettled: they
+        are not regions."""
         bundles = visited.bounded.bundles
         proved = bundles.at(at[:0])
         if self.setting.ascent.storable:
@@ -140,8 +141,8 @@ class Decide(Goal):
         return proved
 
     def _prove_by_slopes(self, bundles: Bundles, at: Tensor) -> tuple[Bundles, Tensor]:
-        """Those of the bundles numbered `at` that a longer ascent closes, and the numbers of the
-        others: projections settle a region without multipliers that could be kept."""
+        """The bundles among `at` that a longer ascent closes, and the numbers of the others.
+        Projections would settle them without multipliers that a certificate can hold."""
         ascent = replace(self.longer, storable=True)
         bounded = bound(replace(self.setting, ascent=ascent), bundles.at(at))
         closed = positive(bounded.result.least.squeeze(-1))
@@ -156,7 +157,7 @@ class NeuronSplits(Divisible):
         self.budget, self.confirm = goal.setting.budget, goal.confirm
         self.frontier, self.batch, self.found = search.frontier, search.batch, goal.found
         self.kept = list[Bundles]()  # for the next report
-        self.asked = list(range(goal.setting.query.disjuncts))  # disjuncts that are not decided yet
+        self.asked = list(range(goal.setting.query.disjuncts))  # disjuncts not decided yet
 
     @classmethod
     def begin(
@@ -169,25 +170,25 @@ class NeuronSplits(Divisible):
         lp: bool = False,
         keep: Keep = forget,
     ) -> NeuronSplits:
-        """A search of the regions in bundles; `bounds` are those of the whole domain, which is
-        bounded here.
+        """Start a search with one bundle per disjunct, and bound these; `bounds` are those of the
+        hidden neurons over the whole domain.
 
-        Regions that projections leave open go to a solver if `lp` says so. `keep` takes bundles
-        with slopes and multipliers that show that their disjuncts cannot be met: of a search that
-        says unsat, and whose ascents are storable, they cover the domain for each disjunct.
+        With `lp`, a solver gets the regions that projections leave open. `keep` receives bundles
+        with slopes and multipliers that prove that their disjunct cannot be met. If the search says
+        unsat and its ascents are storable, these bundles cover the domain for each disjunct.
         """
         neurons, slopes = strategy.neurons, strategy.slopes
         choice = neurons.candidates, neurons.rule
         setting, root = set_out(query, bounds, budget, slopes.bundles, *choice)
         effort = leaf_effort(strategy.projections, lp)
         network, some = query.network, len(bounds.lower) > 1 and not slopes.bundles.storable
-        # A certificate cannot hold bounds that are true at counterexamples only.
+        # A certificate cannot hold bounds that are valid only at counterexamples.
         some = some and neurons.clipped > 0 and network.piecewise_linear
         clipper = BundleClipper(Clipping.of(setting, neurons)) if some else None
         rounding = rounding_of(setting)
         goal = Decide(setting, confirm, effort, slopes.regions, clipper, rounding)
         fit = ascents_at_once(network, len(network.layers), budget.at_once)
-        if not network.piecewise_linear:  # of which a step may take long, with time up in between
+        if not network.piecewise_linear:  # whose steps may take long, past the deadline
             fit = min(fit, max(slopes.entries // max(sum(network.value_widths), 1), 1))
         pace = Pace(neurons.batch, fit, network.device)
         search = BestFirst(goal, Frontier(budget.waiting), pace.size, keep, pace=pace)
@@ -223,7 +224,8 @@ class NeuronSplits(Divisible):
         self.neurons = replace(self.neurons, most=None, most_hopeless=None)
 
     def only(self, disjuncts: Sequence[int]) -> None:
-        """Close the bundles of all but some of those asked about; the rest is decided elsewhere."""
+        """Keep only these of the disjuncts asked about: close the bundles of the others, which are
+        decided elsewhere."""
         self.asked = [self.asked[d] for d in disjuncts]
         if waiting := self.frontier.everything():
             kept = waiting["disjunct"].new_tensor(self.asked)

@@ -1,4 +1,4 @@
-"""How many records a search bounds at once on its device, by a short measurement."""
+"""How many records a search bounds at once on its device, found by a short measurement."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import torch
 
-_FASTER = 1.2  # records a second, as a factor, that a batch twice as large has to give to stay
+_FASTER = 1.2  # factor of records per second that a batch twice as large has to gain to be kept
 _WARM = 1  # full batches that are not measured: a device loads its programs in the first
 
 
 class Pace:
-    """The size of batches: on a CPU the usual one; on another device it is doubled, up to what fits
-    into the memory, as long as that makes clearly more records a second."""
+    """The batch size: on a CPU the usual one; on another device it is doubled, up to what fits into
+    the memory, as long as that clearly gains records per second."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class Pace:
         self._warm, self._rate = _WARM, 0.0
 
     def begin(self) -> None:
-        """A batch begins."""
+        """Start timing a batch."""
         self._begin = self._clock()
 
     def end(self, records: int) -> int:
-        """A batch of so many records, halves included, has ended: the size of the next one."""
+        """End a batch of so many records, children included; returns the size of the next one."""
         if self.size >= self._most or records < self.size:
             return self.size
         if self._warm:

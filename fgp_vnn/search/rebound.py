@@ -1,4 +1,4 @@
-"""Bounds of hidden neurons, made anew over the caps that linear bounds leave of a ball.
+"""Bounds of hidden neurons, recomputed over the caps that linear bounds leave of a ball.
 
 A counterexample of a bundle lies in the bundle's cap, so bounds over the cap are enough for it. The
 thinner the cap, the tighter they are, and the next linear bound cuts the cap again.
@@ -22,7 +22,7 @@ from fgp_vnn.network.model import Dense, Network
 def over_caps(
     network: Network, caps: Caps, bounds: LayerBounds, at: Tensor, budget: Budget
 ) -> LayerBounds:
-    """The bounds [batch, n_k], those of the bundles numbered `at` made anew."""
+    """The bounds [batch, n_k], with those of the bundles `at` recomputed over their caps."""
     mine = caps.at(at)
     prior = _first_layer(network, mine, bounds.at(at))
     made = root_bounds(network, mine, prior=prior, budget=budget)
@@ -34,7 +34,7 @@ def over_caps(
 
 
 def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBounds:
-    """Bounds with those of the first layer over the caps, each side by its own support."""
+    """The bounds, with the first layer bounded over the caps, each side by its own support."""
     first = network.layers[0]
     if not isinstance(first, Dense) or first.sources != (0,):
         return bounds
@@ -54,7 +54,7 @@ def _first_layer(network: Network, caps: Caps, bounds: LayerBounds) -> LayerBoun
 
 
 def empty_ones(bounds: LayerBounds, count: int, device: torch.device) -> Tensor:
-    """Which bundles [batch] hold nothing: a neuron's bounds contradict each other."""
+    """Which bundles [batch] are empty: a neuron's bounds contradict each other."""
     result = torch.zeros(count, dtype=torch.bool, device=device)
     for lower, upper in zip(bounds.lower, bounds.upper, strict=True):
         result = result | (lower > upper).any(-1)

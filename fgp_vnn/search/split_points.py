@@ -11,13 +11,13 @@ from fgp_vnn.bounds.layers import LayerBounds
 from fgp_vnn.bounds.lines import gap, middle
 from fgp_vnn.network.activations.base import RELU, Activation
 
-_SHARES = (0.5, 0.4, 0.6, 0.25, 0.75)  # of an interval, that are compared; the first where equal
-_NARROW = 2.0**-16  # part of its ends' size below which an interval is not split any more
+_SHARES = (0.5, 0.4, 0.6, 0.25, 0.75)  # of an interval, that are compared; the first wins a tie
+_NARROW = 2.0**-16  # part of the size of its ends below which an interval is not split
 
 
 def divisible(bounds: LayerBounds) -> list[Tensor]:
-    """Which neurons can be split, [batch or 1, n_k] per layer: ReLUs that are unstable, and others
-    whose intervals are finite and have a number of float32 well inside."""
+    """Which neurons can be split, [batch or 1, n_k] per layer: unstable ReLUs, and other neurons
+    whose intervals are finite and have a float32 number well inside."""
     found = []
     triples = zip(bounds.activations, bounds.lower, bounds.upper, strict=True)
     for mask, (activation, lower, upper) in zip(bounds.unstable(), triples, strict=True):
@@ -30,8 +30,8 @@ def divisible(bounds: LayerBounds) -> list[Tensor]:
 
 
 def split_points(bounds: LayerBounds, neuron: Tensor) -> Tensor:
-    """The points [batch] at which the neurons numbered [batch] among all are split, numbers of
-    float32."""
+    """The points [batch], float32 numbers, at which the neurons [batch] (numbered over all layers)
+    are split; 0 for a ReLU."""
     point = torch.zeros_like(neuron, dtype=bounds.lower[0].dtype)
     counts = [lower.shape[-1] for lower in bounds.lower]
     begins = [sum(counts[:k]) for k in range(len(counts))]
@@ -52,7 +52,7 @@ def split_points(bounds: LayerBounds, neuron: Tensor) -> Tensor:
 
 def _best(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
     """The point of each interval [n] for which the lines of both parts enclose the least area; the
-    middle where a value reads several neurons."""
+    middle if the activation reads several neurons."""
     shares = lower.new_tensor(_SHARES).unsqueeze(-1)
     points = lower + shares * (upper - lower)  # [shares, n]
     if activation.operands > 1:
@@ -64,6 +64,6 @@ def _best(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _area(activation: Activation, lower: Tensor, upper: Tensor) -> Tensor:
-    """What the lines of intervals [shares, n] enclose: their width times the distance halfway."""
+    """Area between the lines of intervals [shares, n]: their width times the gap in the middle."""
     between = gap(activation, middle(activation.fan(lower, upper)), lower, upper)
     return between.squeeze(-2) * (upper - lower)

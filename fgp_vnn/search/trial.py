@@ -1,4 +1,4 @@
-"""Two ways to bound the same boxes: which of them closes more boxes a second, by trial."""
+"""A trial of two ways to bound the same boxes: which of them closes more boxes per second."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Bound = Callable[[], BoundedBoxes]
 class Trial:
     """Both ways bound the first boxes; from then on only the better one does.
 
-    What both of them close says nothing: the better way is the one that closes more boxes a second
-    among the others, or the faster one where there are none.
+    Boxes that both close do not count. The better way is the one that closes more of the others per
+    second, or the faster one if neither closes any of them.
     """
 
     def __init__(
@@ -27,21 +27,21 @@ class Trial:
         seconds: float,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """It lasts until so many boxes are closed by one way only, so many are bounded, or one way
-        has taken so many seconds."""
+        """The trial lasts until `boxes` boxes are closed by one way only, `most` are bounded, or
+        one way has taken `seconds` seconds."""
         self._wanted, self._most, self._longest, self._clock = boxes, most, seconds, clock
         self._alone, self._seconds, self._seen = [0.0, 0.0], [0.0, 0.0], 0
         self._chosen: int | None = None
 
     def bound(self, first: Bound, second: Bound) -> BoundedBoxes:
-        """What the chosen way makes of a batch, or both together where none is chosen yet."""
+        """Bound a batch by the chosen way, or by both together while none is chosen."""
         if self._chosen is not None:
             return (first, second)[self._chosen]()
         found = []
         for way, bound in enumerate((first, second)):
             begin = self._clock()
             found.append(bound())
-            read(found[-1].closed.sum())  # so that a device has done it
+            read(found[-1].closed.sum())  # waits for the device
             self._seconds[way] += self._clock() - begin
         one, other = (bounded.closed for bounded in found)
         for way, number in enumerate(read((one & ~other).sum(), (other & ~one).sum())):
@@ -58,7 +58,7 @@ class Trial:
 
 
 def _merged(one: BoundedBoxes, other: BoundedBoxes) -> BoundedBoxes:
-    """Where to halve each box, by the way whose bounds are greater."""
+    """The boxes `one`, with the split scores of the way whose bounds are greater in each."""
     behind = one.nominal.amin(-1) < other.nominal.amin(-1)
     pull = torch.where(behind.unsqueeze(-1), other.pull, one.pull)
     return one._replace(pull=pull)

@@ -1,8 +1,8 @@
-"""The split search with the least value of each row as the unknown.
+"""The split search for the minimum of each row.
 
-The goal is a *value*: the bundles of a row cover the domain, so that the lowest level among them is
-a proved lower bound of the row at any time. `Value` asks whether it is above 0, and `Signs` does so
-of hidden neurons from both sides; `Least` asks how low it is, and looks for points that are as low.
+The goal is a *value*: the bundles of a row cover the domain, so the lowest level among them is a
+proved lower bound of the row at any time. `Value` asks whether the minimum is above 0, and `Signs`
+asks this of z and -z of hidden neurons. `Least` finds the minimum, and points that come near it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from fgp_vnn.strategy import Neurons, Projections
 
 
 class Value(Goal):
-    """How small the value of each row can be, as far as 0.
+    """The goal of proving that the minimum of each row is above 0.
 
-    Of each row the lowest bundles are split, unless a closed one is as low: no other raises what is
-    proved.
+    For each row the lowest bundles are split, unless a closed one is as low: then no split raises
+    the proved bound.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -46,7 +46,7 @@ class Value(Goal):
         least = bounded.result.least.squeeze(-1)
         level = below(least)
         if not self.setting.ascent.storable:
-            # What holds in a bundle holds in its halves, also where few steps find less.
+            # A bound of a bundle holds in its children, also where few steps find a lower one.
             level = torch.maximum(level, batch.level)
         self.look(bounded.result.points.flatten(0, 1))
         row = batch.bundles.disjunct
@@ -55,16 +55,17 @@ class Value(Goal):
         return Visited(bounded, level, closed, {})
 
     def look(self, points: Tensor) -> None:
-        """See the points [points, inputs] at which bounds are least."""
+        """Examine the points [points, inputs] at which bounds are least."""
 
     def settle(self, visited: Visited, at: Tensor) -> Bundles:
-        """A region has no neuron to be split: its level stays as it is."""
+        """Close regions at their present level: they have no neuron to split."""
         regions = visited.bounded.bundles.at(at)
         self._close(regions.disjunct, visited.level[at])
         return regions
 
     def take(self, frontier: Frontier, count: int) -> Held:
-        """The lowest bundles of each row in which no closed one is as low; of each its share."""
+        """Take out the lowest bundles of each row in which no closed one is as low; each row gets
+        its `share`."""
         waiting = frontier.everything()
         row, level = waiting["disjunct"], waiting["key"]
         useful = (level < self._closed[row]) & self.wanted(row)[row]
@@ -82,12 +83,12 @@ class Value(Goal):
         return frontier.take(order[places(rank < chosen[row[order]], total)])
 
     def wanted(self, row: Tensor) -> Tensor:
-        """Which rows [rows] are worth more splits, where bundles of the rows `row` wait."""
+        """Which rows [rows] are worth more splits, given the row of each waiting bundle."""
         return torch.ones_like(self._closed, dtype=torch.bool)
 
     def share(self, useful: Tensor, each: Tensor) -> Tensor:
-        """How many of the bundles that wait for each row [rows] are split now: `each` of them, if
-        there are as many."""
+        """How many bundles of each row [rows] to split now, given how many are useful: at most
+        `each`."""
         return useful.clamp(max=each)
 
     def least(self, frontier: Frontier) -> Tensor:
@@ -102,12 +103,12 @@ class Value(Goal):
 
 
 class Signs(Value):
-    """The same of z and then of -z of some neurons: where one of the two is above 0, the sign is
-    known, and the other is not split any more.
+    """The same for z and then -z of some neurons: once one of the two is proved above 0, the sign
+    is known, and the other is no longer split.
 
-    Every row gets at most `splits`. Several at once make larger batches, but only the lowest of the
-    bundles that wait for a row are split together, one in `one_in` of them: to split all of them
-    would spend splits on high ones.
+    Every row gets at most `splits` splits. Several at once make larger batches, but only the lowest
+    of a row's waiting bundles, one in `one_in`, are split together: splitting all of them would
+    spend splits on high ones.
     """
 
     def __init__(self, setting: Setting, splits: int, one_in: int) -> None:
@@ -123,22 +124,22 @@ class Signs(Value):
     def wanted(self, row: Tensor) -> Tensor:
         waits = torch.zeros_like(self._closed, dtype=torch.bool).index_fill(0, row, True)
         low, high = (~waits & (self._closed > 0)).chunk(2)
-        # Rows that have had their splits leave the batch to the others.
+        # Rows that have used up their splits leave the batch to the others.
         return ~(low | high).repeat(2) & (self._left > 0)
 
 
 class Least(Value):
-    """How small the value of each row is, up to a gap.
+    """The goal of finding the minimum of each row, up to a gap.
 
-    A bundle is closed where it holds nothing that is lower by the gap than the lowest point that is
-    known. In a region the least value is that of a linear program, solved by primal and dual
-    steps: their points are looked at, and their multipliers give its level.
+    A bundle is closed if it holds nothing lower by the gap than the lowest known point. In a region
+    the minimum is that of a linear program, solved by primal-dual steps: their points are examined,
+    and their multipliers give the level of the region.
     """
 
     def __init__(self, setting: Setting, lowest: Lowest, gap: Tensor, effort: Projections) -> None:
         super().__init__(setting)
         self.lowest, self.gap, self.effort = lowest, gap, effort
-        self.regions = 0  # that were settled
+        self.regions = 0  # settled so far
 
     def enough(self) -> Tensor:
         return self.lowest.value - self.gap
@@ -165,7 +166,7 @@ class Least(Value):
         return Bundles.joined(kept)
 
     def _pressed(self, regions: Bundles, pattern: Tensor, level: Tensor) -> tuple[Bundles, Tensor]:
-        """Regions with the multipliers of their programs, and the levels that these prove."""
+        """Regions with the multipliers of their linear programs, and the levels these prove."""
         query, row = self.setting.query, regions.disjunct
         split = torch.split(pattern > 0, self.setting.widths, -1)
         *layers, output = affine_forms(query.network, query.domain, split)
@@ -199,7 +200,7 @@ class Least(Value):
 
 
 class LeastSearch:
-    """One search for the least values of the rows of a setting, which can be continued."""
+    """One search for the minima of the rows of a setting, which can be continued."""
 
     def __init__(self, goal: Least, neurons: Neurons) -> None:
         network, self._budget = goal.setting.query.network, goal.setting.budget
@@ -221,7 +222,7 @@ class LeastSearch:
 
     def run(self, hear: Callable[[Tensor], None], most: int | None = None) -> None:
         """Split until every row is known up to its gap, time is up, or `most` bundles were bounded;
-        `hear` is told the bounds as they rise."""
+        `hear` receives the bounds as they rise."""
 
         def enough() -> bool:
             hear(self.least)

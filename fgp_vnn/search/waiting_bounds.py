@@ -1,4 +1,4 @@
-"""Bounds of hidden neurons that wait with their bundle, in few bytes."""
+"""Bounds of hidden neurons, stored compactly with their waiting bundle."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from fgp_vnn.search.bundles import Setting
 
 
 def first_bounds(bounds: LayerBounds, count: int) -> dict[str, Tensor]:
-    """Those of the whole domain for so many bundles."""
+    """The bounds of the whole domain, for `count` bundles."""
     sides = (torch.cat(side, -1).expand(count, -1) for side in (bounds.lower, bounds.upper))
     return waiting_bounds(*sides)
 
 
 def waiting_bounds(lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
-    """Bounds [bundles, neurons] in few bytes, rounded outwards."""
+    """Bounds [bundles, neurons] in float32, rounded outwards."""
     single = torch.float32
     return {"lower": rounded_down(lower, single), "upper": -rounded_down(-upper, single)}
 
 
 def with_waiting(setting: Setting, waiting: dict[str, Tensor]) -> Setting:
-    """The setting of bundles that have such bounds of their own; they are never wider than those of
-    the whole domain, for which rounding errors were computed."""
+    """The setting with the bundles' own bounds, which are never wider than those of the whole
+    domain, for which rounding errors were computed."""
     dtype, widths = setting.rows.dtype, setting.widths
     lower, upper = (torch.split(waiting[s].to(dtype), widths, -1) for s in ("lower", "upper"))
     lower = tuple(map(torch.maximum, lower, setting.bounds.lower))

@@ -1,4 +1,4 @@
-"""The input that makes the relaxation loosest."""
+"""Split rule: the input that causes the greatest loss of the relaxation."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def losses(
     weights: Tensor,
     numbers: Inputs,
 ) -> Tensor:
-    """What the relaxation loses, shared out over the inputs [boxes, inputs] that cause it.
+    """The loss of the relaxation, divided among the inputs [boxes, inputs] that cause it.
 
-    A neuron loses up to (its coefficient) times the height of its triangle; it is unstable because
-    inputs move it, each by the part that its slope near the centre says.
+    A neuron loses up to (its coefficient) times the height of its triangle. It is unstable because
+    inputs move it; the slopes near the centre tell the share of each input.
     """
     network = query.network
     inputs = box.lower.shape[-1]
     eye = torch.eye(inputs, dtype=box.lower.dtype, device=box.lower.device)
     columns = [eye * box.radius.unsqueeze(-2)]  # [boxes, inputs, n]
-    # Not at the centre itself: at a kink, an input that the box was cut at has no slope.
+    # Slightly off the centre: it may lie on a kink at which the box was cut, without a slope.
     before = network.preactivations(box.center + numbers.aside * box.radius)
-    # Where nothing is lost, rows that are least at different corners still keep a box open.
+    # Even where nothing is lost, rows that are least at different corners keep a box open.
     corners = numbers.corners if network.piecewise_linear else numbers.smooth_corners
     total = corners * (passed.weight.abs() * box.radius.unsqueeze(-2)).sum(-2)
     for k, layer in enumerate(network.layers):
@@ -45,7 +45,7 @@ def losses(
             if share.shape[-1] != lost.shape[-1]:
                 share = share.reshape(*share.shape[:-1], -1, lost.shape[-1]).sum(-2)
             each = lost / share.sum(-2, keepdim=True).clamp(min=1e-30)
-            # What has no bounds yet says nothing of where to split.
+            # Neurons without finite bounds tell nothing about where to split.
             total = total + (share @ each.mT).squeeze(-1).nan_to_num(0.0, 0.0, 0.0)
         columns.append(network.activations[k].push(before[k].unsqueeze(-2), moved))
     return total

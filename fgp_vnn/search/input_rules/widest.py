@@ -1,4 +1,4 @@
-"""The longest side of each box, whatever the network makes of it."""
+"""Split rule: the longest side of each box, whatever the network is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fgp_vnn.strategy import Inputs
 def sides(
     query: Query, box: Box, bounds: LayerBounds, passed: Backward, weights: Tensor, numbers: Inputs
 ) -> Tensor:
-    """Half of each side [boxes, inputs]."""
+    """Half of the length of each side [boxes, inputs]."""
     return box.radius
 
 

@@ -1,4 +1,4 @@
-"""The neuron whose halves gain most together, at the point where the bound is least."""
+"""Split rule: the neuron whose children together gain most where the bound is least."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fgp_vnn.search.bundles import BoundedBundles, Setting
 
 
 def gains(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
-    """What both children of each neuron would gain at the point where the bound is least.
+    """The gain of both children of each neuron [at, neurons], where the bound is least.
 
-    With z the value that arrives at a neuron there, A the coefficient of its output and L the line
-    that the bound goes through, the bound loses A (relu(z) - L(z)) to the relaxation. Made exact,
-    the neuron gives A z in one child and 0 in the other: A z - 2 A L(z) more in both together. A
-    smooth neuron is not exact in its children, and what it loses at one point is little where that
-    is near a tangent: to A (f(z) - L(z)) comes half of |A| times the distance of its lines in the
-    middle. What a product loses counts for both of its neurons.
+    With z the input of a neuron at that point, A the coefficient of its output and L the line that
+    the bound uses, the bound loses A (relu(z) - L(z)) to the relaxation. An exact neuron gives A z
+    in one child and 0 in the other: A z - 2 A L(z) more in both together. A smooth neuron is not
+    exact in its children, and its loss at a point near a tangent is small: so half of |A| times the
+    gap between its lines in the middle is added to A (f(z) - L(z)). The loss of a product counts
+    for both of its neurons.
     """
     kept = bounded.bundles.at(at)
     network, _ = setting.coarse or (setting.query.network, setting.query.domain)

@@ -1,5 +1,5 @@
-"""The neuron that loses most where its triangle is highest, the usual score of branch and bound; of
-a smooth one, where its lines are farthest apart."""
+"""Split rule: the neuron that loses most where its triangle is highest, the usual score of branch
+and bound; for a smooth neuron, where its lines are farthest apart."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fgp_vnn.search.bundles import BoundedBundles, Setting
 
 def heights(setting: Setting, bounded: BoundedBundles, at: Tensor) -> Tensor:
     """|A| (-l u) / (u - l) of each neuron [at, neurons], with A the coefficient of its output and
-    l, u the bounds of its input; of a smooth one |A| times the distance of its lines in the middle.
-    [at, 0] of a network without neurons."""
+    l, u the bounds of its input; for a smooth neuron |A| times the gap between its lines in the
+    middle. [at, 0] for a network without neurons."""
     scores = [bounded.bundles.alpha[at, :0]]
     bounds = bounded.bounds.at(at)
     for k, (lower, upper) in enumerate(zip(bounds.lower, bounds.upper, strict=True), 1):

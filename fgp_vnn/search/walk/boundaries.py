@@ -1,4 +1,4 @@
-"""Decision boundaries that the walk meets: projected onto, then settled or left open."""
+"""Decision boundaries that the walk meets: tried by projections, then settled or left open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fgp_vnn.search.walk.explore import Ground, Regions
 
 
 class Boundaries:
-    """The boundaries of one walk; `open` counts those that nothing has settled."""
+    """The decision boundaries of one walk; `open` counts those that are not settled."""
 
     def __init__(
         self,
@@ -29,7 +29,8 @@ class Boundaries:
         first: Effort,
         last: Effort | None,
     ) -> None:
-        """`first` is spent on a boundary when it is met; what that leaves waits for `last`."""
+        """Spend `first` on a boundary when it is met; if that leaves it open, it waits for
+        `last`."""
         self._ground, self._confirm, self._budget = ground, confirm, budget
         self._refuter = Refuter(ground.query, budget)
         self._overshoots, self._first, self._last = overshoots, first, last
@@ -40,11 +41,12 @@ class Boundaries:
 
     @property
     def open(self) -> int:
-        """How many boundaries are not settled."""
+        """Number of boundaries that are not settled."""
         return self._unsettled + self._waits
 
     def meet(self, regions: Regions, disjunct: Tensor, region: Tensor) -> Counterexample | None:
-        """Handle pairs of a disjunct and a region [pairs] that may meet it."""
+        """Project onto, then settle, the pairs [pairs] of a disjunct and a region that may meet it.
+        Returns a counterexample, if one is found."""
         found = self._project(regions, disjunct, region)
         if found is not None:
             return found
@@ -64,7 +66,7 @@ class Boundaries:
         return None
 
     def settle_rest(self, *, above: int = 0) -> Counterexample | None:
-        """Spend more on the boundaries that wait, if they are more than `above`."""
+        """Spend more on waiting boundaries, while there are more than `above`."""
         while self._last and self._waits > above and not self._budget.expired():
             words, disjunct = self._waiting.pop()
             self._waits -= len(words)
@@ -76,7 +78,7 @@ class Boundaries:
         return None
 
     def _project(self, regions: Regions, disjunct: Tensor, region: Tensor) -> Counterexample | None:
-        """Project the centre onto every row of the pairs, and a little beyond."""
+        """Project the centre onto every row of the pairs, and a little beyond; offer the points."""
         query, system, forms = self._ground.query, self._ground.system, regions.forms
         pair, row = torch.nonzero(
             disjunct.unsqueeze(1) == query.disjunct.unsqueeze(0), as_tuple=True
@@ -90,7 +92,7 @@ class Boundaries:
     def _settle(
         self, regions: Regions, disjunct: Tensor, region: Tensor, effort: Effort
     ) -> tuple[Counterexample | None, Tensor]:
-        """A counterexample of the pairs, or which of them [pairs] are closed."""
+        """A counterexample in one of the pairs, or which pairs [pairs] are closed."""
         spaces = self._ground.spaces(regions, disjunct, region)
         if effort.steps:
             self._count("alternations", len(disjunct))

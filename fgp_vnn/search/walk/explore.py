@@ -1,7 +1,7 @@
-"""The walk from region to neighbouring region, in whatever order: breadth or nearest first.
+"""The walk from region to neighbouring region, in any order: breadth first or nearest first.
 
 Every region that holds a point of the domain is reached: on the segment from the centre to that
-point the pattern changes at hyperplanes that the domain meets, one neuron at a time or through
+point, the pattern changes at hyperplanes that meet the domain, one neuron at a time or through
 regions that the segment only touches.
 """
 
@@ -35,7 +35,7 @@ class Regions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What is walked on: the regions of a query."""
+    """The regions of a query, for a walk."""
 
     query: Query
     system: Triangular
@@ -52,7 +52,7 @@ class Ground:
         batch: RegionBatch,
         cache_first: bool,
     ) -> Ground:
-        """The regions of a query; `bounds` tell which neurons never flip."""
+        """The regions of a query; `bounds` tell which neurons are stable and never flip."""
         system = triangular(query, cache_first=cache_first)
         rows = max(system.blocks[-1].last * query.network.inputs, 1)
         fit = regions_at_once(query.network, budget.at_once)
@@ -65,7 +65,8 @@ class Ground:
         return Regions(words, on * 2 - 1, self.system.forms(on))
 
     def disjuncts_met(self, meets: Tensor) -> Tensor:
-        """Which disjuncts [disjuncts, regions] have all of their rows met [outputs, regions]."""
+        """Which disjuncts [disjuncts, regions] have all their rows met, given which rows are met
+        [outputs, regions]."""
         if self.query.disjuncts != len(self.query.disjunct):  # not one row each, in order
             shape = (self.query.disjuncts, meets.shape[1])
             missed = torch.zeros(shape, dtype=torch.int32, device=meets.device)
@@ -80,7 +81,7 @@ class Ground:
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """What a batch of regions may meet."""
+    """The hyperplanes and decision boundaries that a batch of regions may meet."""
 
     crossed: Tensor  # [neurons, regions] hyperplanes that lead to a neighbour
     boundaries: Tensor  # [outputs, regions] rows that may be <= 0
@@ -90,28 +91,28 @@ Measured = TypeVar("Measured", bound=Met)
 
 
 class Order(Protocol[Measured]):
-    """Which regions come next, and what is of interest in them."""
+    """The order in which regions are explored, and what happens to the boundaries they meet."""
 
     def has_more(self, explored: int) -> bool:
-        """Whether there is more to explore after so many regions; boundaries that come first are
-        settled before."""
+        """Whether there is more to explore after so many regions; first settles the boundaries that
+        come before the next region."""
 
     def take(self, count: int) -> Tensor:
-        """The next regions [regions, words], at most so many and perhaps none, that have not been
-        taken before."""
+        """The next regions [regions, words], at most `count` and perhaps none; none of them has
+        been taken before."""
 
     def measure(self, regions: Regions) -> Measured:
-        """What these regions may meet."""
+        """The hyperplanes and boundaries that these regions may meet."""
 
     def meet(self, regions: Regions, disjunct: Tensor, region: Tensor, met: Measured) -> None:
-        """Settle the pairs of a disjunct and a region [pairs], or have them wait."""
+        """Settle the pairs of a disjunct and a region [pairs], or queue them."""
 
     def add(self, neighbours: Neighbours, met: Measured) -> None:
-        """Have neighbours wait, of which some may be known."""
+        """Queue neighbours, some of which may be known already."""
 
 
 def explore(ground: Ground, order: Order[Measured]) -> int:
-    """Walk until the order ends it; how many regions were explored."""
+    """Walk until the order has no more regions; returns how many were explored."""
     explored = 0
     while order.has_more(explored):
         words = order.take(ground.batch)

@@ -1,11 +1,11 @@
 """Certified lower bounds of the robustness radius: the walk, nearest regions first.
 
-Distances are parts t of the domain's radius: a hyperplane z_u = 0 is met in t times the domain only
-where |v_u| <= t h(A_u). A region waits with a lower bound of the distance of the facet it was
-reached through, and a decision boundary with its own. All regions nearer than the lowest of them
-have been explored and hold no counterexample: that is the certified bound, valid at any time. A
-batch takes the lowest of them at once: what it leaves behind is farther, and what it adds is known
-before the bound is read again.
+Distances are parts t of the domain's radius: t times the domain meets a hyperplane z_u = 0 only if
+|v_u| <= t h(A_u). A region waits with a lower bound on the distance of the facet through which it
+was reached, a decision boundary with a lower bound on its own distance. All regions nearer than the
+lowest of these bounds have been explored and hold no counterexample, so it is a certified radius at
+any time. A batch takes the lowest regions at once: those left behind are farther, and those it adds
+are known before the bound is read again.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from fgp_vnn.strategy import Projections, Walk
 class Walked(NamedTuple):
     """How a walk ended."""
 
-    regions: int  # that were explored
-    full: bool  # there was no room for more
+    regions: int  # number explored
+    full: bool  # whether there was no memory for more
 
 
 def walk_outwards(
     ball: SearchBall, reporter: Reporter, budget: Budget, walk: Walk, projections: Projections
 ) -> Walked:
-    """Raise the certified radius until it is at the goal, time is up, a boundary cannot be settled
-    or there is no room for more regions."""
+    """Raise the certified radius until it reaches the goal, time is up, a boundary cannot be
+    settled or there is no memory for more regions."""
     query = replace(ball.query, domain=ball.free())
     ground = Ground.of(query, ball.bounds, budget, walk.nearest, cache_first=True)
     nearest = _Nearest(ground, ball, reporter, budget, walk, projections)
@@ -65,18 +65,18 @@ class _Nearest:
 
     def __post_init__(self) -> None:
         memory, start = self.budget.waiting, self.ground.patterns.start
-        # A quarter each for what waits, and half for the table of regions that were seen.
+        # A quarter each for waiting boundaries and regions, and half for the table of seen regions.
         self._boundaries, self._waiting = (Frontier(memory // 4) for _ in range(2))
         self._seen = SeenRegions(start.shape[1], start.device, self.walk.table)
         self._waiting.push(self.ball.origin.new_zeros(1), words=start)
-        self.full = False  # whether there was no room for a region
-        self._stuck = torch.inf  # the lowest boundary that nothing settles, or region without room
+        self.full = False  # whether there was no memory for a region
+        self._stuck = torch.inf  # lowest boundary that stays unsettled, or region without memory
         fit = polyhedra_at_once(self.ground.query.network, self.budget.at_once)
         self._batch = min(self.walk.boundaries, fit)  # boundaries that are settled at once
 
     @property
     def _limit(self) -> float:
-        """Nothing farther is of interest."""
+        """The distance beyond which nothing is of interest."""
         return self.ball.holding(self.reporter.goal())
 
     def has_more(self, explored: int) -> bool:
@@ -108,7 +108,7 @@ class _Nearest:
         return _Measured(met[:count], met[count:], distance)
 
     def meet(self, regions: Regions, disjunct: Tensor, region: Tensor, met: _Measured) -> None:
-        """A disjunct is no nearer than the farthest of its rows."""
+        """Queue the pairs; a disjunct is no nearer than the farthest of its rows."""
         query, distance = self.ground.query, met.distance[self.ground.system.neurons :]
         index = query.disjunct.unsqueeze(1).expand_as(distance)
         farthest = distance.new_zeros(query.disjuncts, distance.shape[1])
@@ -126,8 +126,8 @@ class _Nearest:
     def _settle(self, region: float) -> None:
         """Find the nearest points of the nearest boundaries, and better bounds of their distances.
 
-        What comes out lowest once more has been tried before: it gets more steps, and then it is
-        stuck. Boundaries that are farther than the nearest region wait on.
+        A boundary that is again the lowest after a try gets more steps in the next one; after the
+        last try it is stuck. Boundaries farther than the nearest region keep waiting.
         """
         tries = len(self.projections.nearest)
         taken = self._boundaries.pop(self._batch)
@@ -149,7 +149,7 @@ class _Nearest:
             self._boundaries.push(back.pop("key"), **back)
 
     def _distances(self, words: Tensor, disjunct: Tensor, tried: int) -> Tensor:
-        """Bounds [boundaries] of their distances; points that are reached are offered."""
+        """Lower bounds [boundaries] on their distances; points that are reached are offered."""
         every = torch.arange(len(words), device=words.device)
         spaces = self.ground.spaces(self.ground.regions(words), disjunct, every)
         once = replace(self.projections, nearest=self.projections.nearest[tried : tried + 1])
@@ -157,14 +157,14 @@ class _Nearest:
 
 
 def _distance(system: Triangular, regions: Regions) -> Tensor:
-    """Lower bounds [rows, regions] of the distance of each row's zero (outputs: of row <= 0)."""
+    """Lower bounds [rows, regions] on the distance to where a row is 0 (outputs: row <= 0)."""
     values = regions.forms.values.clone()
     values[: system.neurons].abs_()
     return part_of(values - system.error.unsqueeze(1), regions.forms.reach)
 
 
 def _region_distance(system: Triangular, regions: Regions) -> Tensor:
-    """A lower bound [regions] of each region's own distance."""
+    """Lower bounds [regions] on the distance of each region."""
     if not system.neurons:
         return regions.sign.new_zeros(regions.sign.shape[1])
     combined = combine_constraints(system, regions.forms, regions.sign)

@@ -14,9 +14,9 @@ from fgp_vnn.search.walk import seen_regions
 
 
 class Neighbours(NamedTuple):
-    """Regions next to those of a batch, some of them more than once."""
+    """The neighbours of a batch of regions, some of them more than once."""
 
-    parent: Tensor  # [neighbours] the region of the batch
+    parent: Tensor  # [neighbours] the region of the batch that it is next to
     neuron: Tensor  # [neighbours] the neuron that flips
     words: Tensor  # [neighbours, words] packed patterns
 
@@ -29,13 +29,13 @@ class Patterns:
         center = network.preactivations(domain.center.unsqueeze(0))[:-1]
         none = torch.zeros(1, 0, dtype=torch.bool, device=network.device)
         base = torch.cat([none, *(z >= 0 for z in center)], -1)[0]
-        # A neuron is stable only by a bound that is a number.
+        # NaN as a bound does not make a neuron stable.
         surely_on = torch.cat([none, *(positive(lo, or_zero=True) for lo in bounds.lower)], -1)[0]
         surely_off = torch.cat([none, *(positive(-up, or_zero=True) for up in bounds.upper)], -1)
         crossing = ~(surely_on | surely_off[0])
         self._neurons: Tensor | None = None  # [unstable] positions; None if all may flip
         if not bool(crossing.all()):
-            # Where a neuron is stable its bounds know its sign better than the rounded value does.
+            # The sign of a stable neuron comes from its bounds: the value at the centre is rounded.
             base = torch.where(crossing, base, surely_on)
             self._neurons = torch.nonzero(crossing).flatten()
         free = base if self._neurons is None else base[self._neurons]
@@ -53,11 +53,11 @@ class Patterns:
         return full
 
     def free(self, crossed: Tensor) -> Tensor:
-        """Of the crossed neurons [neurons, regions], those that may flip [regions, unstable]."""
+        """The crossed neurons [neurons, regions] that may flip, as [regions, unstable]."""
         return (crossed if self._neurons is None else crossed[self._neurons]).T
 
     def neighbours(self, words: Tensor, parent: Tensor, place: Tensor) -> Neighbours:
-        """The neighbours of regions [neighbours], each across one of the neurons that may flip."""
+        """The neighbours [neighbours] of regions, each across one neuron that may flip."""
         flipped = words[parent] ^ self._flips[place]
         neuron = place if self._neurons is None else self._neurons[place]
         return Neighbours(parent, neuron, flipped)

@@ -1,4 +1,4 @@
-"""The set of regions that have been seen, by their exact sign bits, on the device."""
+"""The set of regions seen so far, by their exact sign bits, on the device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unpack(words: Tensor, neurons: int) -> Tensor:
 
 
 def flip_words(neurons: int, device: torch.device) -> Tensor:
-    """Row j [words] flips sign bit j by exclusive or; [neurons, words]."""
+    """Masks [neurons, words]: exclusive or with mask j flips sign bit j."""
     neuron = torch.arange(neurons, device=device)
     flips = torch.zeros(neurons, max(1, -(-neurons // WORD)), dtype=torch.int64, device=device)
     flips[neuron, neuron // WORD] = torch.ones_like(neuron) << neuron % WORD
@@ -41,7 +41,7 @@ def _places(device: torch.device) -> Tensor:
 
 
 class SeenRegions:
-    """A hash table with open addressing; whole patterns are compared, so nothing is ever missed."""
+    """A hash table with open addressing; it compares whole patterns, so no new one is missed."""
 
     def __init__(self, words: int, device: torch.device, numbers: HashTable) -> None:
         self._words, self._device, self._numbers = words, device, numbers
@@ -53,7 +53,7 @@ class SeenRegions:
         return self._count
 
     def fits(self, patterns: int, limit: int) -> bool:
-        """Whether so many more patterns take at most `limit` bytes, while the table grows too."""
+        """Whether so many more patterns take at most `limit` bytes, even while the table grows."""
         slots = self._slots
         while 4 * (self._count + patterns) > slots:
             slots = self._grown(slots)
@@ -61,7 +61,7 @@ class SeenRegions:
         return (slots + held) * 8 * (self._words + 1) <= limit
 
     def add(self, patterns: Tensor) -> Tensor:
-        """Put packed patterns [patterns, words] in; gives the positions of those that are new.
+        """Add packed patterns [patterns, words]; returns the positions of the new ones.
 
         A pattern that occurs several times is new at one of its positions only.
         """
@@ -79,7 +79,7 @@ class SeenRegions:
         return fresh
 
     def _add_few(self, patterns: Tensor, known: set[tuple[int, ...]]) -> Tensor:
-        """A plain set is quicker than a table for a handful of patterns."""
+        """The same with a plain set, which is faster than a table for a handful of patterns."""
         fresh = []
         for position, row in enumerate(patterns.tolist()):
             pattern = tuple(row)
@@ -90,7 +90,7 @@ class SeenRegions:
         return torch.tensor(fresh, dtype=torch.int64, device=self._device)
 
     def _mark(self, patterns: Tensor) -> Tensor:
-        """Patterns with one more bit set, so that none equals an empty slot; flat for one word."""
+        """Patterns with one more bit set, so that none equals an empty slot; 1-D for one word."""
         if self._words == 1:
             return patterns[:, 0] | MARK
         marked = patterns.clone()
@@ -98,10 +98,10 @@ class SeenRegions:
         return marked
 
     def _insert(self, marked: Tensor) -> Tensor:
-        """Put marked patterns in; the positions of those that were not there.
+        """Insert marked patterns; returns the positions of those that were not there.
 
-        Most patterns of a long walk are known, and most of those are found at once: there is room
-        for half of them to be tried further before a look at how many that are.
+        Most patterns of a long walk are known, and most of those are found in their first slot. So
+        there is room to try half of the patterns further, before it is read how many these are.
         """
         slot = self._hash(marked)
         waiting = ~_same(self._table[slot], marked)
@@ -124,12 +124,12 @@ class SeenRegions:
         return torch.cat(won) if len(won) > 1 else won[0]
 
     def _try(self, marked: Tensor, slot: Tensor, open_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Try a few slots for the patterns that are open; which ones got one, which ones are known
-        nowhere yet, and the slots to be tried next."""
+        """Try a few slots for the open patterns. Returns which ones were inserted, which ones are
+        still open, and the slots to try next."""
         number, fresh = torch.arange(len(marked), device=self._device), torch.zeros_like(open_)
         for _ in range(self._numbers.tries):
             claims = open_ & self._is_free(slot)
-            # One of those that claim a slot gets it; what claims none writes to the last one.
+            # One of the patterns that claim a slot gets it; the others write to the spare slot.
             self._owner[torch.where(claims, slot, self._slots)] = number
             winners = claims & (self._owner[slot] == number)
             self._table[torch.where(winners, slot, self._slots)] = marked
@@ -155,7 +155,7 @@ class SeenRegions:
         return (held if self._words == 1 else held[:, 0]) == 0
 
     def _allocate(self, slots: int) -> None:
-        """An empty table, with one slot more that is written to and never read."""
+        """Create an empty table, with a spare last slot that is written to but never read."""
         shape = (slots + 1,) if self._words == 1 else (slots + 1, self._words)
         self._table = torch.zeros(shape, dtype=torch.int64, device=self._device)
         self._owner = torch.empty(slots + 1, dtype=torch.int64, device=self._device)

@@ -1,6 +1,6 @@
 """The walk of Fast Geometric Projections: breadth first, each region decided by projections onto
-hyperplanes. When the queue is empty and no region could meet the unsafe set, nothing in the domain
-can.
+hyperplanes. If the queue runs empty and no region meets the unsafe set, no point of the domain
+does.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Variant = Literal["full-queue", "first-boundary"]
 
 @dataclass(frozen=True)
 class WalkOptions:
-    """How to walk; each heuristic can be switched off to measure what it is worth."""
+    """How to walk; each heuristic can be switched off to measure its effect."""
 
     variant: Variant = "full-queue"
-    batch: int | None = None  # regions at a time, if not what the strategy says
+    batch: int | None = None  # regions at a time; None: as the strategy says
     cache_first: bool = True  # the first layer's supports are computed once
     signed: bool = True  # regions that miss the domain by one constraint are dropped
     combined: bool = True  # and those that miss it by several constraints together
     alternate: bool = True  # inconclusive boundaries are settled by alternating projections
-    lp: bool = False  # and what these leave by LPs and cone programs
+    lp: bool = False  # and those left open by LPs and cone programs
     regions: int | None = None  # give up after so many
     numbers: strategy.Walk = field(default_factory=strategy.Walk)
     projections: strategy.Projections = field(default_factory=strategy.Projections)
@@ -61,18 +61,18 @@ def walk_regions(
 
 
 def _efforts(walk: WalkOptions) -> tuple[Effort, Effort | None]:
-    """What is spent on a boundary when it is met, and what after a wait."""
+    """The effort for a boundary when it is met, and after it has waited."""
     numbers, steps = walk.projections, 0
     if walk.alternate:
         steps = numbers.before_program if walk.lp else numbers.long
     last = Effort(steps, walk.lp, numbers)
     if walk.variant == "first-boundary" or not walk.alternate:
-        return last, None  # there is nothing that is worth a wait
+        return last, None  # no boundary waits
     return Effort(numbers.quick, how=numbers), last
 
 
 class PatternQueue:
-    """Packed patterns [patterns, words] that wait, first come first served, in batches."""
+    """A first-in, first-out queue of packed patterns [patterns, words], taken in batches."""
 
     def __init__(self, start: Tensor) -> None:
         self._chunks: deque[Tensor] = deque([start])
@@ -83,7 +83,7 @@ class PatternQueue:
 
     @property
     def bytes(self) -> int:
-        """The memory of the patterns that wait."""
+        """The memory of the waiting patterns."""
         return self._size * self._words * 8
 
     def put(self, patterns: Tensor) -> None:
@@ -92,7 +92,7 @@ class PatternQueue:
         self._size += len(patterns)
 
     def take(self, count: int) -> Tensor:
-        """The first patterns [at most count, words]."""
+        """Take out the first patterns [at most count, words]."""
         taken: list[Tensor] = []
         while self._chunks and count > 0:
             chunk = self._chunks.popleft()
@@ -105,7 +105,7 @@ class PatternQueue:
 
 
 class _Breadth:
-    """Regions in the order in which they are met."""
+    """Breadth-first order: regions in the order in which they are met."""
 
     def __init__(
         self, ground: Ground, boundaries: Boundaries, budget: Budget, walk: WalkOptions
@@ -118,7 +118,7 @@ class _Breadth:
         self.visited.add(start)
         self._full = False  # no memory is left for more regions
         self._found: Counterexample | None = None
-        self._stopped: Outcome | None = None  # before the end
+        self._stopped: Outcome | None = None  # the reason to stop early
 
     def has_more(self, explored: int) -> bool:
         boundaries, waiting = self._boundaries, self._walk.numbers.waiting
@@ -131,7 +131,7 @@ class _Breadth:
         return self._stopped is None
 
     def _stop(self, explored: int) -> Outcome | None:
-        """Whatever ends the walk while regions wait."""
+        """The outcome that ends the walk while regions wait; None to continue."""
         if self._budget.expired():
             return Outcome("timeout", reason="time is up in the walk")
         if self._walk.regions is not None and explored >= self._walk.regions:
@@ -147,7 +147,7 @@ class _Breadth:
     def measure(self, regions: Regions) -> Met:
         system, count = self._system, self._system.neurons
         _, sign, forms = regions
-        # [rows, regions]: how far z_u can go in the domain towards the neuron's sign, and g below 0
+        # [rows, regions]: how far z_u can move within the domain, and how far g can fall
         reach = forms.reach + system.error.unsqueeze(1)
         meets = ~positive(forms.values[count:] - reach[count:])
         crossed = ~positive(forms.values[:count].abs() - reach[:count])
@@ -178,7 +178,7 @@ class _Breadth:
             self._queue.put(words[fresh.sort().values])
 
     def outcome(self) -> Outcome:
-        """What the walk has come to, once boundaries that wait are settled."""
+        """The result of the walk, after settling the boundaries that wait."""
         if self._stopped is not None:
             return self._stopped
         boundaries = self._boundaries
