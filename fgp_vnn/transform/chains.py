@@ -54,8 +54,7 @@ class Condensed:
 
 
 def is_chain(network: Network) -> bool:
-    """Whether each map is a matrix that reads only the layer before it, and all activations are
-    piecewise linear."""
+    """Whether each map is a matrix that reads only the layer before it, with ReLUs in between."""
     chained = (isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
     return network.piecewise_linear and all(chained)
 
