@@ -165,7 +165,7 @@ def _put(parts: dict[int, Tensor], source: int, part: Tensor) -> None:
 
 
 def _columns(affine: Dense, k: int, rest: Tensor) -> Dense:
-    """The map with the columns `rest` only, of those that read layer k."""
+    """The map that reads only the neurons `rest` of layer k."""
     at = affine.sources.index(k + 1)
     weights = list(affine.weights)
     weights[at] = weights[at][:, rest].contiguous()
