@@ -1,4 +1,4 @@
-"""The last word on a counterexample in a ball, and on what is a ball."""
+"""The final check of a counterexample in a ball, and the validation of a ball's arguments."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from fgp_vnn.property.numbers import snap
 
 @dataclass(frozen=True, eq=False)
 class BallPoints:
-    """The points of a ball that lie in a box, by exact arithmetic."""
+    """The intersection of a ball and a box, with membership decided by exact arithmetic."""
 
     center: Doubles  # [inputs]
-    epsilon: float | Doubles  # in the l-infinity norm perhaps one for each input
+    epsilon: float | Doubles  # the l-infinity norm also allows one per input
     norm: Norm
-    lower: Doubles  # [inputs] of the ball's box, cut to the clip box
+    lower: Doubles  # [inputs] of the ball's bounding box, cut to the clip box
     upper: Doubles  # [inputs]
 
     def inside(self, point: Doubles) -> Doubles | None:
-        """The point as float32 values, moved towards the centre until it lies in the ball; where an
-        input has no float32 between its bounds, as one that does not move, it is a float64."""
+        """The point as float32 values, moved towards the centre until it lies in the ball; None if
+        that fails. An input with no float32 between its bounds (a fixed input) stays a float64."""
         if not np.isfinite(point).all():
             return None
         for shrink in (1.0, 1.0 - 1e-7, 1.0 - 1e-6, 1.0 - 1e-5):
@@ -47,12 +47,12 @@ class BallPoints:
 
 @dataclass(frozen=True, eq=False)
 class BallJudge(BallPoints):
-    """Decides whether a point is a counterexample: in the ball and the box as float32 values, and
-    given another class, or a tie, by running the network."""
+    """Decides whether a point is a counterexample: as float32 values it lies in the ball and the
+    box, and the network gives it another class or a tie."""
 
     run: Callable[[Floats], Floats]  # the original network, [inputs] -> [outputs]
     label: int
-    targets: tuple[int, ...] | None = None  # the classes that count; None: all others
+    targets: tuple[int, ...] | None = None  # classes that make a counterexample; None: all others
 
     def __call__(self, points: Tensor) -> Counterexample | None:
         """The first of the points [points, inputs] that is a counterexample."""
@@ -66,17 +66,17 @@ class BallJudge(BallPoints):
         return None
 
     def _other(self, y: Floats) -> float:
-        """The greatest output of a class that counts."""
+        """The greatest output among the target classes."""
         if self.targets is None:
             return float(y[other_class(y, self.label)])
         return max(float(y[t]) for t in self.targets if t != self.label)
 
 
 def within(x: Floats | Doubles, center: Doubles, epsilon: float | Doubles, norm: Norm) -> bool:
-    """Whether ||x - center|| <= epsilon, for the exact values of the floating-point numbers; in the
-    l-infinity norm perhaps with an epsilon for each input.
+    """Whether ||x - center|| <= epsilon, for the exact values of the floating-point numbers; the
+    l-infinity norm also allows one epsilon per input.
 
-    Float64 decides unless the distance is within its rounding error of epsilon.
+    Float64 decides unless the distance is within rounding error of epsilon; then fractions do.
     """
     offset = np.abs(x.astype(np.float64) - center)
     eps = np.finfo(np.float64).eps
@@ -92,7 +92,7 @@ def within(x: Floats | Doubles, center: Doubles, epsilon: float | Doubles, norm:
         size, limit = float(offset.sum()), radius
     else:
         size, limit = float(offset @ offset), radius * radius
-    slack = 4 * (len(offset) + 4) * eps * limit + 1e-290  # also underflow
+    slack = 4 * (len(offset) + 4) * eps * limit + 1e-290  # 1e-290 covers underflow
     if abs(size - limit) > slack:
         return size < limit
     exact = [_apart(a, c) for a, c in zip(x, center, strict=True)]
@@ -108,7 +108,7 @@ def _apart(a: float, b: float) -> Fraction:
 def check_ball(
     x: Doubles, epsilon: float | Doubles, norm: str, clip: Sequence[float | Doubles] | None
 ) -> None:
-    """Refuse what is no ball around an input of the clip box."""
+    """Raise InputError unless these describe a ball around an input inside the clip box."""
     if norm not in NORMS:
         raise InputError(f"norm is {norm!r}; it must be one of {', '.join(NORMS)}")
     if not (np.greater_equal(epsilon, 0) & np.isfinite(epsilon)).all():

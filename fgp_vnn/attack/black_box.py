@@ -1,5 +1,5 @@
-"""Attacks on a program that can only be run: gradient steps where it has gradients, differences of
-its values where it has none, and random changes of the best point so far."""
+"""Black-box attacks: gradient steps (gradients are estimated by finite differences where the
+program provides none) and random changes of the best point so far."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from fgp_vnn.domain.sets import Domain
 from fgp_vnn.query import Query
 from fgp_vnn.strategy import Blind
 
-_LARGE = 1e30  # instead of infinity, whose differences are no numbers
-_COPIES = 3  # of a point's tensors: a forward pass, a backward pass, and what both need
+_LARGE = 1e30  # replaces infinity, so that a difference is never NaN
+_COPIES = 3  # of a point's tensors: a forward pass, a backward pass, and what both share
 
 
 class BlackBox(Protocol):
-    """What an attack needs of a network."""
+    """The interface that an attack needs of a network."""
 
     @property
     def differentiable(self) -> bool:
-        """Whether it has `slopes`."""
+        """Whether `slopes` is available."""
 
     @property
     def bytes_at_a_point(self) -> int:
-        """Bytes of all tensors that are computed for one input, roughly."""
+        """Approximate size in bytes of all tensors computed for one input."""
 
     def values(self, x: Tensor) -> Tensor:
         """The outputs [points, outputs] at x [points, inputs]."""
 
     def slopes(self, x: Tensor, weigh: Callable[[Tensor], Tensor]) -> Tensor:
-        """The gradients [points, inputs] at x of the outputs, each times the weight that `weigh`
-        gives for the outputs [points, outputs]."""
+        """Gradients [points, inputs] at x of the weighted sum of the outputs; `weigh` maps outputs
+        [points, outputs] to weights of the same shape."""
 
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What is attacked, and what counts."""
+    """The program to attack, its domain, and the unsafe set to reach."""
 
     program: BlackBox
     unsafe: Query  # of the program's outputs: its network maps them to the rows of the unsafe set
@@ -52,16 +52,18 @@ class Aim:
     how: Blind
 
     def rows(self, x: Tensor) -> Tensor:
-        """The rows [points, rows] of the unsafe set at x [points, inputs]; infinite for NaN."""
+        """Values [points, rows] of the unsafe set's rows at x [points, inputs]; NaN becomes
+        infinity."""
         found = self.unsafe.network(self.program.values(x))
         return found.nan_to_num(torch.inf, torch.inf, -torch.inf)
 
     def offer(self, x: Tensor, rows: Tensor) -> Counterexample | None:
-        """Hand over the points that meet a disjunct."""
+        """Pass the points that meet or nearly meet a disjunct to `confirm`."""
         return offer(self.unsafe, self.confirm, x, rows, self.how.descent.offer)
 
     def slopes(self, x: Tensor, mine: Tensor, random: torch.Generator) -> Tensor:
-        """The directions [points, inputs] in which the rows that are `mine` [points, rows] grow."""
+        """Gradients [points, inputs] of the rows that have to decrease (see `pushed`) among those
+        selected by `mine` [points, rows]."""
 
         def weigh(y: Tensor) -> Tensor:
             weights: Tensor = pushed(self.unsafe.network(y), mine)
@@ -72,7 +74,7 @@ class Aim:
         return self._estimated(x, mine, random)
 
     def _estimated(self, x: Tensor, mine: Tensor, random: torch.Generator) -> Tensor:
-        """The same from differences of values at points nearby."""
+        """The gradients of `slopes`, up to scale, estimated by finite differences."""
         weights = pushed(self.rows(x), mine)
         count, width = self.how.probes, self.domain.box().radius * self.how.probe
         if x.shape[1] <= count:  # along each input
@@ -81,20 +83,20 @@ class Aim:
             shape = (len(x), count, x.shape[1])
             noise = torch.randint(0, 2, shape, generator=random)
             aside = 2 * noise.to(x.device, x.dtype) - 1  # [points, probes, inputs]
-        # One batch for each probe: as many points at a time as the memory was asked for.
+        # One batch per probe, so that a batch never has more points than the memory allows.
         change = [self._grown(x, width * step, weights) for step in aside.unbind(1)]
         result: Tensor = (torch.stack(change, 1).unsqueeze(-1) * aside).sum(1)
         return result
 
     def _grown(self, x: Tensor, step: Tensor, weights: Tensor) -> Tensor:
-        """How much rows . weights [points, rows] grow, [points], from x - step to x + step."""
+        """Increase [points] of rows . weights from x - step to x + step; weights [points, rows]."""
         up, down = (self.rows(x + way).clamp(-_LARGE, _LARGE) for way in (step, -step))
         grown: Tensor = (weights * (up - down)).sum(-1)
         return grown
 
 
 def falsify_program(aim: Aim, budget: Budget, seed: int) -> Counterexample | None:
-    """Look for a point of the domain whose outputs are unsafe, by rounds of steps and changes."""
+    """Search the domain for a counterexample, alternating gradient descent and random changes."""
     random = torch.Generator(device="cpu").manual_seed(seed)
     fit = budget.at_once // (_COPIES * max(1, aim.program.bytes_at_a_point))
     points = max(1, min(aim.how.descent.restarts, fit))
@@ -102,7 +104,7 @@ def falsify_program(aim: Aim, budget: Budget, seed: int) -> Counterexample | Non
     for turn in range(aim.how.rounds):
         how = replace(aim.how.descent, restarts=points, seed=seed + turn)
         x = descent_starts(aim.domain, 1, how)
-        if best is not None:  # half of them near the best point so far
+        if best is not None:  # half of the starts near the best point so far
             near = best + aim.how.near * (x[: points // 2] - aim.domain.center)
             x = torch.cat([aim.domain.project(near), x[points // 2 :]])
         found, best = _descend(aim, x, best, budget, random)
@@ -116,7 +118,8 @@ def falsify_program(aim: Aim, budget: Budget, seed: int) -> Counterexample | Non
 def _descend(
     aim: Aim, x: Tensor, best: Tensor | None, budget: Budget, random: torch.Generator
 ) -> tuple[Counterexample | None, Tensor]:
-    """Steps from x [points, inputs] towards the disjuncts that are nearest; the best point."""
+    """Gradient descent from x [points, inputs] towards the nearest disjuncts; returns the
+    counterexample, if any, and the best point so far."""
     rows = aim.rows(x)
     order = aim.unsafe.worst(rows).mean(0).argsort()[: aim.how.targets]
     target = order[torch.arange(len(x), device=order.device) % len(order)]
@@ -138,14 +141,14 @@ def _descend(
 def _change(
     aim: Aim, best: Tensor, points: int, budget: Budget, random: torch.Generator
 ) -> tuple[Counterexample | None, Tensor]:
-    """Random changes of some coordinates of the best point; a change that helps is kept."""
+    """Change random coordinates of the best point and keep the changes that help."""
     box, record = aim.domain.box(), _Record(aim, best)
     record.see(best.unsqueeze(0), aim.rows(best.unsqueeze(0)))
     shape = points, best.shape[0]
     for turn in range(aim.how.changes):
         share = aim.how.shares[turn % len(aim.how.shares)]
         noise = 3 * torch.rand(shape, generator=random, dtype=torch.float64) - 1.5
-        noise = noise.clamp(-1, 1).to(best)  # a third of them at the ends
+        noise = noise.clamp(-1, 1).to(best)  # a third of the values are -1 or 1
         chosen = torch.rand(shape, generator=random, dtype=torch.float64) < share
         x = torch.where(chosen.to(best.device), box.center + noise * box.radius, record.x)
         x = aim.domain.project(x)
@@ -158,7 +161,7 @@ def _change(
 
 
 class _Record:
-    """The point that is nearest to the unsafe set so far."""
+    """The point nearest to the unsafe set so far."""
 
     def __init__(self, aim: Aim, x: Tensor | None) -> None:
         self._aim = aim
@@ -166,7 +169,7 @@ class _Record:
         self.x = aim.domain.center if x is None else x  # [inputs]
 
     def see(self, x: Tensor, rows: Tensor) -> None:
-        """Take the points x [points, inputs] with these row values into account."""
+        """Update the record from points x [points, inputs] with these row values."""
         levels = self._aim.unsafe.worst(rows).amin(1)
         least = int(levels.argmin())
         if float(levels[least]) < self._level:

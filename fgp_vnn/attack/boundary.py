@@ -1,10 +1,10 @@
 """A minimum-norm attack: projections onto decision boundaries, from many starts at once.
 
-At x the network is affine, so the boundary with a class is a hyperplane there. A step goes to a mix
-of two projections onto it, of x itself and of the centre; from the other side of the boundary it
-goes back towards the centre (the attack FAB, Croce and Hein, 2020). The best points, of this attack
-or another, are then polished: along the boundary towards the centre's projection, and on the ray
-from the centre by bisection.
+Near x the network is affine, so the boundary with another class is a hyperplane there. A step goes
+to a mix of two projections onto it, of x itself and of the centre; a point beyond the boundary is
+first moved back towards the centre (the attack FAB, Croce and Hein, 2020). The best points, of this
+attack or another, are then polished: moved along the boundary towards the centre's projection, and
+along the ray from the centre by bisection.
 """
 
 from __future__ import annotations
@@ -28,32 +28,33 @@ ORDERS: dict[Norm, float] = {"l2": 2.0, "linf": math.inf, "l1": 1.0}
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A network whose outputs are margins of the centre's class, all of them positive there."""
+    """A network whose outputs are the margins of the centre's class, all positive at the centre."""
 
     network: Network
     center: Tensor  # [inputs]
     norm: Norm
-    active: int  # rounds of an active set, for a projection in the clip box
-    clip: Box | None = None  # where counterexamples have to lie
+    active: int  # iterations of the active-set projection in the clip box
+    clip: Box | None = None  # counterexamples have to lie in this box
 
     def distance(self, points: Tensor) -> Tensor:
-        """From the centre, [points]."""
+        """Distance of each point from the centre, [points]."""
         result: Tensor = torch.linalg.vector_norm(points - self.center, ORDERS[self.norm], dim=-1)
         return result
 
 
 class Starts(NamedTuple):
-    """Where an attack begins, and the margin that it pushes down from there."""
+    """Starting points of an attack, and the margin that each one pushes down."""
 
     points: Tensor  # [starts, inputs]
-    rows: Tensor  # [starts, outputs] of the identity
+    rows: Tensor  # [starts, outputs] one-hot: the margin of each start
 
     def first(self, count: int) -> Starts:
         return Starts(self.points[:count], self.rows[:count])
 
 
 def starts(target: Target, least: int, seed: int) -> Starts:
-    """At least four for each class: first the centre for all, then farther and farther out."""
+    """At least `least` starts, and at least four per class: the centre first, then random points at
+    0.5 to 4 times the estimated distance of the boundary."""
     count = target.network.outputs
     times = max(4, -(-least // count))
     rows = torch.eye(count).to(target.center).repeat(times, 1)
@@ -68,7 +69,7 @@ def starts(target: Target, least: int, seed: int) -> Starts:
 
 
 def _outlook(target: Target) -> Tensor:
-    """Distance to the nearest boundary if the network were affine, as it is near the centre."""
+    """Distance of the nearest boundary if the network were affine, with its slope at the centre."""
     rows = torch.eye(target.network.outputs).to(target.center)
     center = target.center.expand(len(rows), -1)
     values, slope = gradient(target.network, center, rows)
@@ -77,10 +78,11 @@ def _outlook(target: Target) -> Tensor:
 
 
 def polish(target: Target, points: Tensor, budget: Budget, how: Polish) -> Tensor:
-    """The nearest of some points of other classes, moved nearer along their boundaries.
+    """The nearest of the given points of other classes, moved nearer along their boundaries.
 
-    Every round projects the centre onto the boundary's hyperplane at each point, and goes some part
-    of the way there; what is on the other side of the boundary is pulled in along its ray.
+    Each round projects the centre onto the boundary's hyperplane at each point, tries several
+    fractions of the way there, and moves each trial point along its ray from the centre onto the
+    boundary.
     """
     points = first_of(target, points, how.count)
     if not len(points):
@@ -109,20 +111,20 @@ def polish(target: Target, points: Tensor, budget: Budget, how: Polish) -> Tenso
 
 
 def first_of(target: Target, points: Tensor, count: int) -> Tensor:
-    """The nearest of the points, in order, without those that are infinite."""
+    """The `count` finite points nearest to the centre, nearest first."""
     points = points[points.isfinite().all(-1)]
     return points[target.distance(points).argsort()[:count]]
 
 
 def nearer(target: Target, old: Tensor, new: Tensor, outputs: Tensor) -> Tensor:
-    """Each new point if it is nearer than the old one and its outputs are those of another class;
-    an infinite point stands for none."""
+    """Each new point if it is nearer than the old one and its outputs are those of another class,
+    else the old one; an infinite point stands for "none"."""
     better = (outputs.amin(-1) <= 0) & (target.distance(new) < target.distance(old))
     return torch.where(better.unsqueeze(-1), new, old)
 
 
 def approach(target: Target, begin: Starts, budget: Budget, attack: Projected) -> Tensor:
-    """The nearest points [points, inputs] of other classes that the starts come to, in order."""
+    """The nearest points [points, inputs] of other classes found from the starts, nearest first."""
     x, rows = begin
     center = target.center
     found = torch.full_like(x, torch.inf)
@@ -141,7 +143,8 @@ def approach(target: Target, begin: Starts, budget: Budget, attack: Projected) -
 
 
 def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Projected) -> Tensor:
-    """A step to the projections of x and of the centre, the more of the centre's the nearer."""
+    """Step to a mix of the projections of x and of the centre: the centre's has the weight
+    d(x) / (d(x) + d(centre)), at most `attack.bias`, where d is the distance to the hyperplane."""
     center = target.center.expand_as(x)
     own = _onto_hyperplanes(target, x, slope, value) - x
     at_center = value + ((center - x) * slope).sum(-1)
@@ -156,8 +159,8 @@ def _mixed(target: Target, x: Tensor, slope: Tensor, value: Tensor, attack: Proj
 
 
 def _onto_hyperplanes(target: Target, points: Tensor, slope: Tensor, values: Tensor) -> Tensor:
-    """The nearest points, in the target's norm and box, at which a function is 0 whose value at
-    `points` is `values` [points] and whose slope is `slope` [points, inputs]."""
+    """Projections of `points`, in the target's norm and box, onto the zero sets of affine functions
+    with the given values [points] at `points` and gradients `slope` [points, inputs]."""
     values = values.unsqueeze(-1)
     if target.clip is not None:
         direction = -values.sign() * slope.sign()
@@ -177,7 +180,7 @@ def _onto_hyperplanes(target: Target, points: Tensor, slope: Tensor, values: Ten
 
 
 def _by_largest(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
-    """Moves that gain `need` = sum size * move with the least sum: the steepest inputs first."""
+    """Moves with sum size * move = `need` and the least l1 norm: the steepest inputs move first."""
     order = size.argsort(dim=-1, descending=True)
     steep, space = size.gather(-1, order), room.gather(-1, order)
     gain = torch.where(steep > 0, steep * space, 0.0)
@@ -189,8 +192,8 @@ def _by_largest(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Ten
 
 
 def _evenly(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
-    """Moves that gain `need` with the least l2 or l-infinity norm: all inputs by a multiple of the
-    norm's own direction, those without room as far as they can go."""
+    """Moves with sum size * move = `need` and the least l2 or l-infinity norm: all inputs move by a
+    multiple of the norm's steepest direction, each at most as far as its `room`."""
     pace = size if target.norm == "l2" else (size > 0).to(size)
     tiny = torch.finfo(size.dtype).tiny
     move = torch.zeros_like(size)
@@ -205,7 +208,8 @@ def _evenly(target: Target, size: Tensor, need: Tensor, room: Tensor) -> Tensor:
 
 
 def _pulled(target: Target, points: Tensor, bisections: int, budget: Budget) -> Tensor:
-    """Each point of another class moved along its ray to the boundary; others stay away."""
+    """Move each point along its ray from the centre to the boundary, by bisection; points that end
+    in the centre's class or outside the clip box become infinite."""
     center = target.center
     low, high = points.new_zeros(len(points), 1), points.new_ones(len(points), 1)
     outside = target.network(points).amin(-1, keepdim=True) > 0

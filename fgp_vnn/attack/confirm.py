@@ -1,4 +1,5 @@
-"""The last word on a counterexample: its digits in the domain, and confirmed by onnxruntime."""
+"""The final check of a counterexample: its written digits lie in the domain, and onnxruntime
+confirms it."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ Floats = NDArray[np.float32]
 class Judge:
     """Decides whether a point breaks the property, as the competition's scorer would.
 
-    `lower` and `upper` are the box around the domain, `breaks(x, y)` says with no tolerance
-    whether the written values break the property.
+    `lower` and `upper` bound the domain; `breaks(x, y)` says, with no tolerance, whether the
+    written values break the property.
     """
 
     lower: Doubles  # [inputs]

@@ -1,7 +1,7 @@
-"""A minimum-norm attack: the length and the direction of a perturbation, each on its own.
+"""A minimum-norm attack that updates the length and the direction of a perturbation separately.
 
-A ball around the centre shrinks when the point has crossed a boundary and grows when it has not; in
-between, the point goes down the slope of a margin and back into the ball (after DDN, Rony et al.,
+A ball around the centre shrinks when the point has crossed a boundary and grows when it has not;
+each step goes down the slope of a margin and projects back into the ball (after DDN, Rony et al.,
 2019, and FMN, Pintor et al., 2021). Until a start has crossed for the first time, its ball reaches
 a little beyond where the boundary would be if the margin were affine.
 """
@@ -24,7 +24,7 @@ DUALS: dict[Norm, float] = {"l2": 2.0, "linf": 1.0, "l1": math.inf}
 
 
 def decouple(target: Target, begin: Starts, budget: Budget, attack: Decoupled) -> Tensor:
-    """The nearest points [points, inputs] of other classes that the starts come to, in order."""
+    """The nearest points [points, inputs] of other classes found from the starts, nearest first."""
     x, rows = begin.first(math.ceil(attack.share * len(begin.points)))
     center, ball = target.center, _unit_ball(target)
     found = torch.full_like(x, torch.inf)
@@ -62,7 +62,7 @@ def _unit_ball(target: Target) -> Domain:
 
 
 def _free(target: Target, x: Tensor, slope: Tensor) -> Tensor:
-    """The slope without the inputs that cannot go down it any farther in the clip box."""
+    """The slope, set to 0 at inputs where a step down would leave the clip box."""
     if target.clip is None:
         return slope
     low, high = x <= target.clip.lower, x >= target.clip.upper
@@ -70,15 +70,15 @@ def _free(target: Target, x: Tensor, slope: Tensor) -> Tensor:
 
 
 def _estimate(target: Target, x: Tensor, slope: Tensor, values: Tensor) -> Tensor:
-    """How far from the centre, [points], margins with these values at x would be 0 if they were
-    affine: beyond x by the value over the dual norm of the slope."""
+    """Distance from the centre [points] at which margins with these values at x would be 0 if they
+    were affine: the distance of x plus the value divided by the dual norm of the slope."""
     size: Tensor = torch.linalg.vector_norm(slope, DUALS[target.norm], dim=-1)
     return target.distance(x) + values / size.clamp(min=torch.finfo(x.dtype).eps)
 
 
 def _uphill(target: Target, slope: Tensor) -> Tensor:
-    """Directions of length 1: the steepest ones in l-infinity and l2, and those of l2 in l1, whose
-    own are single inputs."""
+    """Directions of length 1: steepest ascent in l-infinity and l2. For l1, whose steepest ascent
+    moves a single input, the direction of l2 is used."""
     if target.norm == "linf":
         return slope.sign()
     size: Tensor = torch.linalg.vector_norm(slope, dim=-1, keepdim=True)

@@ -18,15 +18,15 @@ from fgp_vnn.query import Query
 from fgp_vnn.regions.forms import pulled_back
 from fgp_vnn.strategy import Descent, Offer
 
-# Sees points [points, inputs] and the values [points, rows] there; says whether that is enough.
+# Takes points [points, inputs] and their values [points, rows]; returns whether to stop.
 Look = Callable[[Tensor, Tensor], bool]
 
 
 def falsify(
     query: Query, confirm: Confirm, budget: Budget, attack: Descent
 ) -> Counterexample | None:
-    """Look for a point of the domain that meets a disjunct; as many disjuncts at a time, or starts
-    for one, as fit into the memory."""
+    """Search the domain for a point that meets a disjunct, in batches of disjuncts (or of one
+    disjunct's starts) that fit into memory."""
     fit, domain, judge = points_at_once(query.network, budget.at_once), query.domain, confirm
 
     def into_domain(x: Tensor) -> Counterexample | None:
@@ -53,8 +53,8 @@ def descend(
     begin: Tensor,
     reach: Tensor | None = None,
 ) -> Counterexample | None:
-    """Gradient steps from `begin` [disjuncts * points, inputs]: as many for each disjunct; those of
-    each start scaled by its `reach` [disjuncts * points, 1], if that is given."""
+    """Gradient steps from `begin` [disjuncts * points, inputs], with equally many starts for each
+    disjunct; `reach` [disjuncts * points, 1] scales the steps of each start."""
     found: Counterexample | None = None
 
     def look(x: Tensor, outputs: Tensor) -> bool:
@@ -74,8 +74,8 @@ def step_down(
     begin: Tensor,
     reach: Tensor | None = None,
 ) -> None:
-    """Gradient steps as those of `descend`, until `look` has seen enough of the points and the
-    values there."""
+    """Gradient steps like those of `descend`, until `look` returns True for the current points and
+    their values."""
     target = torch.arange(query.disjuncts, device=query.disjunct.device)
     target = target.repeat_interleave(len(begin) // query.disjuncts)
     mine = query.disjunct.unsqueeze(0) == target.unsqueeze(1)  # [points, rows]
@@ -89,7 +89,7 @@ def step_down(
         if look(x, before[-1]) or budget.expired():
             return
         if not before[-1].shape[-1]:
-            return  # no row to push down: every point meets the disjuncts, and none was good
+            return  # no row to push down: every point meets the disjuncts, but none was confirmed
 
 
 def gradient_steps(
@@ -99,8 +99,8 @@ def gradient_steps(
     slope: Callable[[Tensor], Tensor],
     reach: Tensor | None = None,
 ) -> Iterator[Tensor]:
-    """The points [points, inputs] that steps with momentum lead to, `begin` first; `slope` gives
-    the gradients at the last of them, and the steps of each start are scaled by its `reach`."""
+    """Yield `begin`, then the points [points, inputs] after each projected step with momentum;
+    `slope` gives the gradients at the latest points, `reach` scales the steps of each start."""
     x, velocity, length = begin, torch.zeros_like(begin), attack.first_step
     scale = domain.box().radius.unsqueeze(0)  # [1 or points, inputs]
     scale = scale if reach is None else reach * scale
@@ -114,7 +114,8 @@ def gradient_steps(
 
 
 def descent_starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
-    """The centre, then corners and random points by turns; [disjuncts * restarts, inputs]."""
+    """Starts [disjuncts * restarts, inputs]: the centre, then alternately corners and random
+    points."""
     center = domain.center
     box = domain.box()
     generator = torch.Generator(device="cpu").manual_seed(attack.seed)
@@ -127,7 +128,8 @@ def descent_starts(domain: Domain, disjuncts: int, attack: Descent) -> Tensor:
 
 
 def pushed(outputs: Tensor, mine: Tensor) -> Tensor:
-    """Which rows a point has to decrease: those above 0, or its greatest row if there are none."""
+    """Weight 1 for each row that a point has to decrease: its rows above 0, or its greatest row if
+    none is above 0."""
     values = outputs.masked_fill(~mine, -torch.inf)
     above = mine & (values > 0)
     greatest = values == values.amax(-1, keepdim=True)
@@ -135,7 +137,7 @@ def pushed(outputs: Tensor, mine: Tensor) -> Tensor:
 
 
 def unit_step(domain: Domain, direction: Tensor) -> Tensor:
-    """The direction as a step of unit length in the norm of the domain."""
+    """The direction scaled to unit length: its signs for a box, the l2 norm for other domains."""
     if isinstance(domain, Box):
         return direction.sign()
     size: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
@@ -143,21 +145,22 @@ def unit_step(domain: Domain, direction: Tensor) -> Tensor:
 
 
 class Near(NamedTuple):
-    """The points of a batch that meet a disjunct or nearly do."""
+    """A batch of points, with flags for those that meet or nearly meet a disjunct."""
 
     points: Tensor  # [points, inputs]
-    worst: Tensor  # [points] the greatest row of the disjunct that is met best
-    flags: Tensor  # [points] which ones are near
+    worst: Tensor  # [points] greatest row of the disjunct that is closest to being met
+    flags: Tensor  # [points] whether the point meets or nearly meets a disjunct
 
     @classmethod
     def of(cls, query: Query, x: Tensor, outputs: Tensor, how: Offer) -> Near:
-        """Among points x [points, inputs] with these outputs [points, rows]."""
+        """Classify points x [points, inputs] with these outputs [points, rows]."""
         worst = query.worst(outputs).amin(-1)
         size = torch.nn.functional.pad(outputs.abs(), (0, 1), value=1.0).amax(-1)
         return cls(x, worst, worst <= how.near * size)
 
     def confirmed(self, confirm: Confirm, count: float, how: Offer) -> Counterexample | None:
-        """The first counterexample, the clearest points first, given how many are near."""
+        """The first counterexample among the flagged points, tried by ascending `worst`; `count` is
+        the number of flagged points."""
         if not count:
             return None
         order = torch.where(self.flags, self.worst, torch.inf)
@@ -168,7 +171,7 @@ class Near(NamedTuple):
 def offer(
     query: Query, confirm: Confirm, x: Tensor, outputs: Tensor, how: Offer
 ) -> Counterexample | None:
-    """Hand over the points that meet a disjunct or nearly do, the clearest first."""
+    """Pass the points that meet or nearly meet a disjunct to `confirm`, by ascending worst row."""
     near = Near.of(query, x, outputs, how)
     (count,) = counts(near.flags)
     return near.confirmed(confirm, count, how)

@@ -16,7 +16,7 @@ from fgp_vnn.strategy import Descent
 
 @dataclass(eq=False)
 class Lowest:
-    """The lowest value computed so far for each row of a query, and the point it is at."""
+    """The lowest value found so far for each row of a query, and the point that attains it."""
 
     value: Tensor  # [rows]
     points: Tensor  # [rows, inputs]
@@ -28,11 +28,11 @@ class Lowest:
         return cls(query.network(center.unsqueeze(0))[0], center.repeat(query.network.outputs, 1))
 
     def look(self, points: Tensor, query: Query) -> None:
-        """Take points [points, inputs] of the domain into account."""
+        """Update the lowest values from points [points, inputs] of the domain."""
         if not len(points):
             return
         values = query.network(points)  # [points, rows]
-        # Neither an infinite or NaN value counts, nor any value at such a point.
+        # Ignore infinite and NaN values, and all values at points with infinite or NaN inputs.
         good = values.isfinite() & points.isfinite().all(-1, keepdim=True)
         least, at = torch.where(good, values, torch.inf).min(0)
         lower = least < self.value
@@ -41,8 +41,8 @@ class Lowest:
 
 
 def lowest_by_descent(query: Query, lowest: Lowest, budget: Budget, attack: Descent) -> None:
-    """Gradient steps for each row; as many rows at a time, or starts for one, as fit into the
-    memory."""
+    """Lower the values of each row by gradient steps, in batches of rows (or of one row's starts)
+    that fit into memory."""
     fit = points_at_once(query.network, budget.at_once)
 
     for some in parts(query.disjuncts, fit // attack.restarts):

@@ -1,10 +1,10 @@
 """Linear bounds of a problem: first plain bounds of all neurons and outputs, then tighter ones.
 
-The first bounds come in two ways. A chain of matrices, or a network of which few inputs move, is
-bounded and condensed to its unstable neurons in one pass forward; any other network by a backward
-pass for each layer. Both give the same linear bounds up to rounding, and one pass is faster.
-Milliseconds per input on the paper's networks (l2 at 0.25 | linf at 0.02; mean of 20 inputs, one
-thread; stable neurons left out):
+There are two ways to compute plain bounds. A chain of matrices, or a network with few inputs that
+the domain does not fix, is bounded and condensed to its unstable neurons in one forward pass. Any
+other network takes a backward pass for each layer. Both give the same linear bounds up to rounding,
+and the single pass is faster. Milliseconds per input on the paper's networks (l2 at 0.25 | linf at
+0.02; mean of 20 inputs, one thread; stable neurons removed):
 
     network            one pass        backward
     mnist20x3          1.9 |  2.7      2.5 |  3.1
@@ -40,7 +40,7 @@ from fgp_vnn.transform.columns import condense_columns, moving
 
 
 def bound_root(problem: Problem) -> Tensor:
-    """Bound all neurons by plain linear bounds; lower bounds [rows] on the outputs."""
+    """Bound all neurons by plain linear bounds; returns lower bounds [rows] on the outputs."""
     query, budget = problem.query, problem.budget
     if _condensable(problem):
         problem.condensed = condense(query, budget, problem.strategy.shrinking)
@@ -65,7 +65,7 @@ def bound_root(problem: Problem) -> Tensor:
 
 
 def _few_columns(problem: Problem) -> bool:
-    """Whether forms are carried forward through operators: backward rows would cost more."""
+    """Whether to carry forms forward through operators, because backward passes cost more."""
     network, most = problem.query.network, problem.strategy.shrinking.columns
     exact = network.dtype == torch.float64 and not problem.log.wanted
     programs = any(not isinstance(layer, Dense) for layer in network.layers)
@@ -73,8 +73,8 @@ def _few_columns(problem: Problem) -> bool:
 
 
 def _by_intervals(problem: Problem) -> Tensor:
-    """Lower bounds [rows] of the outputs from intervals of the hidden neurons: in a network of many
-    smooth layers a backward pass for each of these takes minutes, and intervals are often enough.
+    """Lower bounds [rows] on the outputs from intervals of the hidden neurons: in a network of many
+    smooth layers a backward pass for each layer takes minutes, and intervals are often enough.
 
     Seconds of one core on vit_2023 (about 60,000 neurons): 1 with intervals, over 100 without.
     """
@@ -86,7 +86,7 @@ def _by_intervals(problem: Problem) -> Tensor:
 
 
 def is_large(problem: Problem) -> bool:
-    """Whether a smooth network has so many neurons that few of them get more than intervals."""
+    """Whether a smooth network has so many neurons that most of them get interval bounds only."""
     network = problem.query.network
     return (
         not network.piecewise_linear and network.neurons >= problem.strategy.slopes.intervals_first
@@ -94,9 +94,9 @@ def is_large(problem: Problem) -> bool:
 
 
 def tighten(problem: Problem, patience: Budget) -> Tensor:
-    """Lower bounds [rows] of the outputs, with tighter bounds of the hidden neurons at which open
-    rows lose most: of twice as many at each turn, as long as that pays. The problem is reduced to
-    what stays open."""
+    """Lower bounds [rows] on the outputs, after tightening the bounds of the hidden neurons at
+    which open rows lose most: twice as many neurons in each round, as long as that pays. Reduces
+    the problem to the disjuncts still open."""
     count, pays = problem.strategy.hidden.worthwhile, problem.strategy.hidden.worth_gain
     least, missing = bound_outputs(problem, None), torch.inf
     while count < 2 * problem.query.network.neurons and not patience.expired():
@@ -118,7 +118,7 @@ def tighten(problem: Problem, patience: Budget) -> Tensor:
 def tighten_worthwhile(
     problem: Problem, count: int, budget: Budget, *, smooth_only: bool = False
 ) -> None:
-    """Bound so many neurons, those at which rows lose most, by rows of their own."""
+    """Bound the `count` neurons at which rows lose most, each by a backward pass of its own."""
     network, domain, bounds = problem.query.network, problem.query.domain, problem.bounds
     passed = backward(network, domain, len(network.layers), every_output(network), bounds.lines())
     lost = passed.coefficients
@@ -129,21 +129,21 @@ def tighten_worthwhile(
 
 
 def every_output(network: Network) -> Tensor:
-    """One row [1, outputs, outputs] for each output."""
+    """The rows [1, outputs, outputs] of all outputs: the identity matrix."""
     return torch.eye(network.outputs, dtype=network.dtype, device=network.device).unsqueeze(0)
 
 
 def _condensable(problem: Problem) -> bool:
-    """Whether all is done in one pass forward. It adds up rounding errors over the layers, too many
-    for float32, and leaves no slopes for a certificate."""
+    """Whether to condense the query in one forward pass. This accumulates rounding errors over the
+    layers, too many for float32, and leaves no slopes for a certificate."""
     network = problem.query.network
     exact = network.dtype == torch.float64 and not problem.log.wanted
     return exact and is_chain(network) and fits(network, problem.budget)
 
 
 def bound_forward(problem: Problem) -> Tensor | None:
-    """Bound all neurons by forms carried forward, and the outputs by a backward pass from there;
-    lower bounds [rows] on these, or None where a split of inputs would not bound boxes that way."""
+    """Bound all neurons by forms carried forward, then the outputs by a backward pass; returns
+    lower bounds [rows] on the outputs, or None where input splits would not use such bounds."""
     domain, network = problem.query.domain, problem.query.network
     if not isinstance(domain, Box) or not by_inputs(problem):
         return None
@@ -155,13 +155,13 @@ def bound_forward(problem: Problem) -> Tensor | None:
 
 
 def open_disjuncts(problem: Problem, least: Tensor) -> list[int]:
-    """The disjuncts that lower bounds [rows] of the outputs do not close."""
+    """The disjuncts that lower bounds [rows] on the outputs do not close."""
     closed: list[bool] = problem.query.closed(least).tolist()
     return [disjunct for disjunct, done in enumerate(closed) if not done]
 
 
 def reduce_to(problem: Problem, disjuncts: list[int]) -> None:
-    """Reduce the problem to these disjuncts and the neurons that first bounds leave unstable."""
+    """Reduce the problem to these disjuncts and to the neurons that plain bounds leave unstable."""
     if problem.condensed is None:
         problem.only(disjuncts)
         problem.drop_stable()
@@ -171,8 +171,8 @@ def reduce_to(problem: Problem, disjuncts: list[int]) -> None:
 
 
 def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
-    """Lower bounds [rows] on the outputs by linear bounds, plain (None) or with optimised slopes;
-    as many rows at a time as fit into the memory."""
+    """Lower bounds [rows] on the outputs by linear bounds, plain (`ascent` None) or with optimised
+    slopes, in batches of rows that fit into memory."""
     query, network, depth = problem.query, problem.query.network, len(problem.query.network.layers)
     limit = problem.budget.at_once
     if ascent is None:
@@ -189,7 +189,7 @@ def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
     least = torch.cat([part for part, _ in found], -1)[0]
     enough = problem.log.wanted or problem.budget.expired()
     if not enough and not bool(least.isfinite().all()):
-        # Values may be bounded where what they are functions of is not.
+        # An activation may be bounded even if its argument is not.
         least = torch.fmax(least, interval_step(network, query.domain, problem.bounds, depth)[0][0])
     left = set(open_disjuncts(problem, least))
     slopes = zip(*(alpha for _, alpha in found), strict=True)
@@ -201,8 +201,8 @@ def bound_outputs(problem: Problem, ascent: Ascent | None) -> Tensor:
 def _bound_rows(
     problem: Problem, rows: Tensor, how: Ascent | Rounding | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Proved lower bounds [1, m] of rows [1, m, outputs], by optimised slopes or plainly, and the
-    slopes that give them, if a log wants them; bounds that say nothing when time is up."""
+    """Proved lower bounds [1, m] on rows [1, m, outputs], by optimised slopes or plainly, and their
+    slopes if a log wants them; the bounds are -infinity if time is up."""
     query, bounds = problem.query, problem.bounds
     network, domain, depth = query.network, query.domain, len(query.network.layers)
     if how is None or problem.budget.expired():
@@ -222,9 +222,9 @@ def _bound_rows(
 
 
 def optimise(problem: Problem) -> list[int]:
-    """The disjuncts that optimised slopes leave open: of the output rows first; then, if that is
+    """The disjuncts that stay open after optimising the slopes of the output rows and, if these are
     not enough, of the hidden layers."""
-    if is_large(problem):  # done already
+    if is_large(problem):  # `tighten` has done it
         return list(range(problem.query.disjuncts))
     left = _by_slopes(problem)
     if not left or len(problem.bounds.lower) < 2 or by_inputs(problem):
@@ -241,7 +241,7 @@ def _by_slopes(problem: Problem) -> list[int]:
 
 
 def refine(problem: Problem, patience: Budget) -> None:
-    """Tighten the bounds of the hidden layers, each by slopes optimised for it."""
+    """Tighten the bounds of each hidden layer by slopes optimised for it."""
     keep = problem.log.refined if problem.log.wanted else None
     query, bounds, slopes = problem.query, problem.bounds, problem.strategy.slopes
     tighten = partial(refine_layers, query, bounds, slopes, patience, keep)
@@ -249,7 +249,7 @@ def refine(problem: Problem, patience: Budget) -> None:
 
 
 def drop_and_bound(problem: Problem) -> list[int]:
-    """Drop the neurons that tighter bounds have made stable; the disjuncts that stay open."""
+    """Drop the neurons that tighter bounds have made stable; returns the disjuncts still open."""
     before = problem.unstable
     problem.shrink()
     problem.tightened = problem.unstable <= problem.strategy.hidden.tightened * before
@@ -257,20 +257,20 @@ def drop_and_bound(problem: Problem) -> list[int]:
 
 
 def by_inputs(problem: Problem) -> bool:
-    """Whether the search is going to split inputs: hidden bounds are then made anew anyway."""
+    """Whether the search will split inputs; it then recomputes the hidden bounds anyway."""
     few = problem.query.network.inputs <= problem.strategy.inputs.few
     return few and isinstance(problem.query.domain, Box) and problem.settings.engine != "walk"
 
 
 def inputs_have_a_turn(problem: Problem) -> bool:
-    """Whether splits of inputs get a turn after those of neurons: where there are not too many, or
-    where a neuron sees few of them."""
+    """Whether to try input splits after neuron splits: if there are not too many inputs, or if a
+    neuron reads few of them."""
     network, numbers = problem.query.network, problem.strategy.inputs
     if not isinstance(problem.query.domain, Box) or network.inputs > numbers.many:
         return False
     if network.inputs <= numbers.some:
         return True
-    # Without clipping, which a certificate cannot hold, there are too many boxes.
+    # Without clipping, which a certificate cannot express, there are too many boxes.
     return not problem.log.wanted and _seen_inputs(network) <= numbers.few
 
 

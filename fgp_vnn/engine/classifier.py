@@ -1,4 +1,4 @@
-"""A network whose greatest output is its answer, and problems about the balls around its inputs."""
+"""A classifier (its greatest output is its answer), and problems on balls around its inputs."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from fgp_vnn.strategy import Strategy
 from fgp_vnn.transform.inputs import RowSpace, fix_inputs
 
 Clip = tuple[Doubles, Doubles]  # [inputs] each
-Asked = tuple[int, tuple[int, ...] | None]  # a class, and those that count as another one
+Asked = tuple[int, tuple[int, ...] | None]  # a class, and its target classes (None: all others)
 
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """An input, its class, and what counts as near to it."""
+    """An input, its class, and the shape of the balls around it."""
 
     x: Doubles  # [inputs]
     label: int
     norm: Norm
-    clip: Clip | None = None  # inputs with a value outside do not count
-    moves: NDArray[np.bool_] | None = None  # [inputs] the others keep their values; None: all move
-    sizes: Doubles | None = None  # [inputs] of the ball of radius 1 in the l-infinity norm
-    targets: tuple[int, ...] | None = None  # classes that count as another one; None: all do
+    clip: Clip | None = None  # the balls are cut to this box
+    moves: NDArray[np.bool_] | None = None  # [inputs] False: the input is fixed; None: all move
+    sizes: Doubles | None = None  # [inputs] half-widths of the l-infinity ball of radius 1
+    targets: tuple[int, ...] | None = None  # classes that make a counterexample; None: all others
 
     def reach(self, radius: float) -> float | Doubles:
-        """How far the inputs of the ball move, in the l-infinity norm perhaps one by one."""
+        """The radius of the ball; in the l-infinity norm possibly one radius per input."""
         return radius if self.sizes is None else radius * self.sizes
 
     def box(self, radius: float) -> tuple[Doubles, Doubles]:
-        """The box around the ball, cut to the clip box, up to rounding."""
+        """The bounding box of the ball, cut to the clip box, up to rounding."""
         reach = self.reach(radius)
         return self._cut(self.x - reach, self.x + reach)
 
     def ball(self, radius: float, device: torch.device) -> Domain:
-        """The inputs within the radius, and in the clip box; a box is rounded outwards."""
+        """The ball of that radius, cut to the clip box; a box is rounded outwards."""
         center = torch.from_numpy(self.x).to(device)
         if self.norm == "linf":
             reach = self.reach(radius)
@@ -67,7 +67,7 @@ class Center:
         return Clipped(whole, clip)
 
     def _cut(self, lower: Doubles, upper: Doubles) -> tuple[Doubles, Doubles]:
-        """A box cut to the clip box, with the inputs that do not move at their values."""
+        """A box cut to the clip box, with the fixed inputs at their values."""
         if self.clip is not None:
             lower, upper = np.maximum(lower, self.clip[0]), np.minimum(upper, self.clip[1])
         if self.moves is not None:
@@ -77,20 +77,20 @@ class Center:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A network made ready: what depends on the network alone is computed once."""
+    """A prepared network: everything that depends on the network alone is computed once."""
 
     network: Network  # float64
     run: Callable[[Floats], Floats]  # the original program, [inputs] -> [outputs]
     settings: Settings
     strategy: Strategy
-    space: RowSpace | None  # of the input, for l2 balls
+    space: RowSpace | None  # the input subspace that the network reads, for l2 balls
     _outputs: dict[Asked, AffineMap] = field(default_factory=dict, init=False)  # margins of classes
 
     def problems(self, center: Center, radius: float, budget: Budget) -> Iterator[Problem]:
-        """Whether the ball holds a counterexample, as problems to try until one is decided.
+        """Problems that ask whether the ball holds a counterexample, to try until one is decided.
 
-        A clipped l2 ball has no row space: the whole ball, in its own, comes first, and both sets
-        only where that is left open.
+        The row space cannot be used for a clipped l2 ball. So the ball without the clip box, in its
+        row space, comes first, and the clipped ball follows only if that stays open.
         """
         clipped = center.clip is not None and center.moves is None
         if clipped and center.norm == "l2" and self.space is not None:
@@ -98,7 +98,7 @@ class Classifier:
         yield self.problem(center, radius, budget)
 
     def descend(self, center: Center, radius: float, budget: Budget) -> Counterexample | None:
-        """A counterexample in the ball, if a longer attack finds one."""
+        """A counterexample in the ball, if the longer attack finds one."""
         problem = self.problem(center, radius, budget)
         problem.settings = replace(self.settings, attack=True)
         verdict = attack_longer(problem)
@@ -107,9 +107,9 @@ class Classifier:
     def problem(
         self, center: Center, radius: float, budget: Budget, *, unclipped: bool = False
     ) -> Problem:
-        """Can another class reach the label's output in the ball, or in the whole of it without
-        the clip box? In the row space of the input, where an l2 ball has one."""
-        # In the whole ball an LP finds points that the clip box shuts out.
+        """The problem whether another class reaches the label's output in the ball, with or without
+        (`unclipped`) the clip box; an l2 ball is reduced to the row space where there is one."""
+        # In the unclipped ball an LP would find points outside the clip box.
         settings = replace(self.settings, lp=False) if unclipped else self.settings
         free = replace(center, clip=None) if unclipped else center
         query = self._query(free.ball(radius, self.network.device), center)
@@ -141,10 +141,10 @@ class Classifier:
 
 
 def _fix(problem: Problem, center: Center) -> None:
-    """Leave out the inputs that do not move, where the network's maps allow it."""
+    """Remove the fixed inputs from the problem, where the network's maps allow it."""
     domain, moves = problem.query.domain, torch.from_numpy(center.moves)
     if not isinstance(domain, Clipped):
-        return  # a box, which loses them anyway
+        return  # a box loses its fixed inputs in a later step
     kept = torch.nonzero(moves.to(domain.center.device)).flatten()
     ball = replace(domain.ball, center=domain.center[kept])
     inner: Domain = ball
@@ -156,7 +156,7 @@ def _fix(problem: Problem, center: Center) -> None:
 
 
 def margins(output: AffineMap, label: int, targets: Sequence[int] | None = None) -> AffineMap:
-    """y_label - y_j for all other classes j, or for those of the targets."""
+    """The map of the margins y_label - y_j, for all other classes j or for the targets."""
     count = output.outputs
     eye = torch.eye(count, dtype=output.bias.dtype, device=output.bias.device)
     others = [j for j in (range(count) if targets is None else targets) if j != label]

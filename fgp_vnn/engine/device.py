@@ -8,9 +8,9 @@ from fgp_vnn.base.errors import InputError
 
 
 def pick_device(name: str, precision: str) -> torch.device:
-    """The device of that name; `auto` is a GPU where there is one.
+    """The device of that name; `auto` is the GPU if there is one, else the CPU.
 
-    Proofs count on float32 being float32, so that TensorFloat-32 is switched off.
+    Switches TensorFloat-32 off: proofs rely on full float32 precision.
     """
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False

@@ -1,4 +1,4 @@
-"""The ReLU network that stands for a smooth one, with errors small enough for a search."""
+"""A ReLU network that stands for a smooth one, with errors small enough for a search."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fgp_vnn.transform.stable import linearise
 
 
 def nearly_affine(problem: Problem, budget: Budget) -> tuple[Query, LayerBounds] | None:
-    """The query that stands for a problem's; None where its errors leave nothing to be proved.
+    """The linearised query of a problem; None if its errors are too large to prove anything.
 
-    In a large network few neurons have more than intervals: as long as errors are most of what rows
-    have above 0, and that pays, more of the smooth neurons that they come from are bounded.
+    In a large network, most neurons have interval bounds only. As long as errors take up most of
+    the rows' values above 0, and tightening pays, more smooth neurons get linear bounds.
     """
     numbers, before = problem.strategy.hidden, torch.inf
     count, patience = numbers.worthwhile, budget.share(numbers.worth_share)
@@ -33,8 +33,8 @@ def nearly_affine(problem: Problem, budget: Budget) -> tuple[Query, LayerBounds]
 
 
 def _error(query: Query, bounds: LayerBounds) -> float:
-    """What part of the greatest row of a disjunct is its error, at most, at the centre and where
-    linear bounds are least; 1 and more where a search cannot close it."""
+    """The error's largest share of a disjunct's greatest row, at the centre and at the minimisers
+    of the linear bounds; at least 1 if a search cannot close the disjunct."""
     network, domain = query.network, query.domain
     passed = backward(network, domain, len(network.layers), every_output(network), bounds.lines())
     values = network(torch.cat([domain.center.unsqueeze(0), domain.maximiser(-passed.weight)[0]]))

@@ -1,4 +1,4 @@
-"""Many boxes of one property, bounded together: often most of them are proved by that."""
+"""Bounds many boxes of one property together, which often proves most of them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ Numbers = NDArray[np.int64]
 def proved_at_once(
     network: Network, cases: Sequence[Case], budget: Budget, strategy: Strategy
 ) -> list[Doubles | None]:
-    """Which cases plain linear bounds prove, a batch of boxes at a time, none after the deadline:
-    the weights [rows] of their rows that show it, 1 for one row of each conjunction and else 0.
+    """Prove cases by plain linear bounds, a batch of boxes at a time until the deadline. Returns
+    for each case the weights [rows] of its proof, 1 for one row of each conjunction and 0 for all
+    other rows, or None if it is not proved.
 
-    The cases share the rows of their unsafe sets, each of which is bounded once in each box, and
-    differ in limits: a row of at least `least` is not met where least > limit. Where activations
-    are smooth, hidden neurons have intervals only, and boxes that are not proved are halved.
+    The cases share the rows of their unsafe sets, which are bounded once per box, and differ in
+    limits: a row with lower bound `least` is not met if least > limit. With smooth activations,
+    hidden neurons get interval bounds only, and boxes that are not proved are halved.
     """
     rows = np.concatenate([c.rows for case in cases for c in case.unsafe] or [np.zeros((0, 1))])
     directions, place = np.unique(rows, axis=0, return_inverse=True)
     counts = [sum(len(c.rows) for c in case.unsafe) for case in cases]
-    if not len(rows) or len(directions) > 2 * max(counts):  # others' rows would cost more
+    if not len(rows) or len(directions) > 2 * max(counts):  # rows of other cases would cost more
         return [None] * len(cases)
     ends = np.cumsum([0, *counts])
     places = [place.reshape(-1)[begin:end] for begin, end in pairwise(ends)]
@@ -69,7 +70,7 @@ def proved_at_once(
 class _Boxes(NamedTuple):
     """Parts of the boxes of some cases."""
 
-    case: Numbers  # [boxes] which case each is a part of
+    case: Numbers  # [boxes] the case that each box is a part of
     lower: Doubles  # [boxes, inputs]
     upper: Doubles  # [boxes, inputs]
 
@@ -77,7 +78,8 @@ class _Boxes(NamedTuple):
         return _Boxes(self.case[some], self.lower[some], self.upper[some])
 
     def halved(self, dimension: Numbers) -> _Boxes:
-        """The lower halves of all boxes along one input [boxes] each, then the upper ones."""
+        """The lower halves of all boxes, then the upper ones; `dimension` [boxes] is the input
+        along which each box is halved."""
         count, number = len(self.case), (np.arange(len(self.case)), dimension)
         case, lower, upper = (np.concatenate([part, part]) for part in self)
         middle = self.lower[number] / 2 + self.upper[number] / 2
@@ -89,8 +91,8 @@ class _Boxes(NamedTuple):
 def _least(
     network: Network, boxes: _Boxes, budget: Budget, strategy: Strategy
 ) -> tuple[Doubles, Doubles]:
-    """Lower bounds [boxes, outputs] of the outputs in each box, -infinity when time is up, and how
-    far each input [boxes, inputs] moves them."""
+    """Lower bounds [boxes, outputs] on the outputs in each box, -infinity if time is up, and the
+    effect of each input [boxes, inputs] on the bounds."""
     forward = Forward(network) if pays(network, strategy.slopes.forward_factor) else None
     fit = min(strategy.inputs.batch, boxes_at_once(network, budget.at_once))
     least = np.full((len(boxes.case), network.outputs), -np.inf)
@@ -120,13 +122,13 @@ def _pass(network: Network, box: Box, forward: Forward | None, budget: Budget) -
 
 
 def _proving(case: Case, least: Doubles) -> Doubles | None:
-    """The rows that lower bounds [rows] of all rows of a case show not to be met, one of each of
-    its conjunctions: 1 for these, else 0; None where a conjunction has no such row."""
+    """Weights [rows] that mark one row per conjunction of the case that lower bounds [rows] prove
+    unmet; None if a conjunction has no such row."""
     weights, begin = np.zeros(len(least)), 0
     for conjunction in case.unsafe:
         own = least[begin : begin + len(conjunction.limits)]
         unmet = np.where(conjunction.strict, own >= conjunction.limits, own > conjunction.limits)
-        unmet &= own < np.inf  # an infinite or absent bound proves nothing
+        unmet &= own < np.inf  # an infinite or NaN bound proves nothing
         if not unmet.any():
             return None
         weights[begin + np.where(unmet, own - conjunction.limits, -1.0).argmax()] = 1

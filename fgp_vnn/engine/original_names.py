@@ -1,4 +1,4 @@
-"""The original numbers of the neurons, inputs and disjuncts that are left in a reduced query."""
+"""The original indices of the neurons, inputs and disjuncts that are left in a reduced query."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ Array = NDArray[Any]
 
 
 class OriginalNames:
-    """Places in the network and the property of a query as they were before it was shrunk."""
+    """Original indices of a query's layers, neurons, inputs and disjuncts, from before the query
+    was shrunk."""
 
     def __init__(self, query: Query) -> None:
         self.begins = list(accumulate([0, *query.network.widths]))  # first neuron of each layer
-        self.layers = list(range(len(query.network.widths)))  # those that are left
-        self.neurons = [np.arange(a, b) for a, b in pairwise(self.begins)]  # in each of them
+        self.layers = list(range(len(query.network.widths)))  # layers that are left
+        self.neurons = [np.arange(a, b) for a, b in pairwise(self.begins)]  # left in each layer
         self.inputs: Array = np.arange(query.network.inputs)
         self.disjuncts: Array = np.arange(query.disjuncts)
 
     @property
     def flat(self) -> Array:
-        """The neurons of all layers that are left."""
+        """The neurons that are left, of all layers."""
         return np.concatenate([np.zeros(0, int), *self.neurons])
 
     def keep_neurons(self, places: Tensor) -> None:
-        """Only the neurons at these places among those that are left stay."""
+        """Keep only the neurons at these positions among those that are left."""
         chosen = places.cpu().numpy()
         owners = np.repeat(self.layers, [len(part) for part in self.neurons])[chosen]
         flat = self.flat[chosen]
@@ -40,10 +41,10 @@ class OriginalNames:
         self.neurons = [flat[owners == layer] for layer in self.layers]
 
     def keep_inputs(self, lift: Lift) -> None:
-        """Only the inputs that move stay."""
+        """Keep only the inputs that the lift keeps."""
         if lift.kept is not None:
             self.inputs = self.inputs[lift.kept.cpu().numpy()]
 
     def keep_disjuncts(self, disjuncts: Sequence[int]) -> None:
-        """Only these stay, in this order."""
+        """Keep only these disjuncts, in this order."""
         self.disjuncts = self.disjuncts[list(disjuncts)]

@@ -1,4 +1,4 @@
-"""One query on its way through the steps: what is left of it, and its budget."""
+"""One query on its way through the steps: its current form, its bounds and its budget."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Through = Callable[[Tensor], Tensor]  # points [points, inputs] as points of ano
 
 @dataclass(eq=False)
 class Problem:
-    """The query as far as it has been shrunk, and what has been spent on it.
+    """The query in its current, shrunk form, and the time and work spent on it.
 
     Methods that shrink the query update the bounds, the lift to the original input and the names.
     """
@@ -46,20 +46,20 @@ class Problem:
     settings: Settings
     budget: Budget
     strategy: Strategy
-    log: NullLog  # of what is proved
-    jobs: int = 1  # processes that may search
-    staff: Staff | None = None  # where these come from; None: they are copies of this one
+    log: NullLog  # proof log
+    jobs: int = 1  # how many processes may search
+    staff: Staff | None = None  # starts these processes; None: they are forks of this one
     bounds: LayerBounds = field(init=False, default_factory=lambda: LayerBounds((), ()))
-    condensed: Condensed | None = field(init=False, default=None)  # the query, if it is made yet
+    condensed: Condensed | None = field(init=False, default=None)  # until `drop_stable` uses it
     lift: Through = field(init=False, default_factory=lambda: _same)  # to the original input
     seconds: dict[str, float] = field(init=False, default_factory=dict)
     statistics: dict[str, int] = field(init=False, default_factory=dict)
-    unstable: int = field(init=False, default=0)  # neurons, when it was shrunk last
+    unstable: int = field(init=False, default=0)  # unstable neurons after the last `shrink`
     begun: float = field(init=False, default_factory=time.perf_counter)
-    # of the open disjuncts together, when it was bounded with slopes last: how far below 0
+    # how far the bounds of the disjuncts were below 0, in sum, at the last optimised bounds
     lack: float = field(init=False, default=math.inf)
-    tightened: bool = field(init=False, default=False)  # better hidden bounds have given signs
-    # splits of neurons that can be resumed: begun on bounds about as tight as those of now
+    tightened: bool = field(init=False, default=False)  # better hidden bounds made neurons stable
+    # a neuron-split search that can be resumed: its bounds are about as tight as the current ones
     unfinished: NeuronSplits | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -70,8 +70,8 @@ class Problem:
 
     @property
     def spread(self) -> Spread:
-        """What does independent pieces of work: several processes, at once if the problem has taken
-        a while, else from the first batch on that is expected to take long."""
+        """Runs independent pieces of work on several processes: right away if the problem has taken
+        a while, else starting with the first batch that is expected to take long."""
         numbers = self.strategy.crew
         if self.jobs < 2 or not can_fork():
             return ALONE
@@ -79,14 +79,14 @@ class Problem:
         return ForkedSpread(self.jobs, numbers.least_work, rate=0.0 if tiny else math.inf)
 
     def spread_out(self, work: Callable[[Spread], Led]) -> Led:
-        """Return what `work` returns. Its processes last until it ends; where proofs are kept, each
-        batch has new ones, since lasting ones would be sent every proof."""
+        """Return `work(spread)`. Its processes last until it ends; where proofs are kept, each
+        batch starts new ones, because lasting processes would have to be sent every proof."""
         return work(self.spread) if self.log.wanted else self.spread.lead(work)
 
     @property
     def confirm(self) -> Confirm:
-        """What finds the first counterexample among points [points, inputs] of the query as it is
-        now, also once the query has been shrunk further."""
+        """A function that returns the first counterexample among points [points, inputs] of the
+        current query; it stays valid when the query is shrunk further."""
         judge, lift = self.judge, self.lift
         return lambda points: judge(lift(points))
 
@@ -102,19 +102,20 @@ class Problem:
         self.log.names.keep_inputs(lift)
 
     def reduce_inputs(self) -> None:
-        """Drop inputs that are fixed or that no neuron reads, unless the user forbids it."""
+        """Drop fixed inputs of a box, or rotate an l2 ball into the subspace that the network
+        reads, unless the user forbids it."""
         if self.settings.reduce:
             self.enter(*reduce_inputs(self.query))
 
     def take_off_end(self) -> None:
-        """Drop a strictly increasing function at the end, if the rows allow it; not for a log or
-        float32 semantics, which are about the whole file."""
+        """Drop a strictly increasing function at the end, if the rows allow it; not with a proof
+        log or float32 semantics, which are about the whole file."""
         if not self.log.wanted and not self.settings.float32_semantics:
             self.query = take_off_end(self.query)
 
     def standing_for(self, query: Query, bounds: LayerBounds, budget: Budget) -> Problem:
-        """A problem of its own that is open wherever this one is, over the same inputs; what it
-        costs is counted here."""
+        """A separate problem about a relaxed query over the same inputs, which can be met wherever
+        this one can; its time and work are counted here."""
         found = copy(self)
         found.query, found.bounds, found.budget, found.log = query, bounds, budget, NullLog(query)
         found.unfinished = None
@@ -137,9 +138,9 @@ class Problem:
             self.log.names.keep_neurons(torch.nonzero(torch.cat([none, *left])).flatten())
 
     def shrink(self) -> None:
-        """Drop everything that cannot matter: stable neurons, duplicate neurons, inputs."""
+        """Drop all that cannot matter: stable neurons, duplicate neurons and inputs."""
         self.drop_stable()
-        # A log speaks of the neurons of the file, and merged neurons are not in the file.
+        # A proof log names the neurons of the file, and merged neurons are not in the file.
         rounded_away = self.strategy.shrinking.rounded_away
         merged = None if self.log.wanted else merge_opposites(self.query, self.bounds, rounded_away)
         if merged is not None:
@@ -161,11 +162,11 @@ class Problem:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
 
     def count(self, **more: int) -> None:
-        """Add to the statistics."""
+        """Add these counts to the statistics."""
         self.statistics = summed([self.statistics, more])
 
     def report(self, method: str, outcome: Outcome) -> Verdict:
-        """The outcome of a search as a verdict; its counts are added to the statistics."""
+        """The verdict for the outcome of a search, whose counts are added to the statistics."""
         self.count(**outcome.statistics)
         decided = method if outcome.status in ("sat", "unsat") else ""
         return self.verdict(outcome.status, decided, outcome.counterexample, outcome.reason)

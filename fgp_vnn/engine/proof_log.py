@@ -1,9 +1,9 @@
-"""What a search proves, kept as the steps of a certificate.
+"""Records what a search proves, as the steps of a certificate.
 
-Searches run on smaller and smaller queries: stable neurons composed away, fixed inputs and decided
-disjuncts left out. A log knows what each neuron, input and disjunct that is left is called in
-the network and the property as they were loaded. A stable neuron has the slope 0 or 1 and nothing
-to choose, so that slopes and multipliers of the small query mean the same in the large one.
+Searches run on smaller and smaller queries, without stable neurons, fixed inputs and decided
+disjuncts. A log knows the indices of the remaining neurons, inputs and disjuncts in the network and
+the property as they were loaded. A stable neuron has slope 0 or 1 and leaves no choice, so slopes
+and multipliers of the small query mean the same in the original one.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ _NAMED = (RELU, SIGMOID, TANH)
 
 
 class NullLog:
-    """The log of a search that no certificate is asked of: it keeps nothing but the names."""
+    """The log of a search without a certificate: it keeps only the names."""
 
-    wanted = False  # whether a certificate is asked for: some steps have no form in one
-    gap = ""  # why the steps do not prove it; empty if they do
+    wanted = False  # whether a certificate is wanted: it cannot express some steps
+    gap = ""  # why the steps do not prove the verdict; empty if they do
 
     def __init__(self, query: Query) -> None:
         self.names = OriginalNames(query)
 
     def refined(self, layer: int, neurons: Tensor, slopes: Sequence[Tensor]) -> None:
-        """Lower bounds of z and then of -z of neurons [m], by slopes [2 m, n_k]."""
+        """Record lower bounds on z, then on -z, of neurons [m], by slopes [2 m, n_k]."""
 
     def sharpened(self, layer: int, neurons: Tensor, cover: Bundles) -> None:
-        """The same by bundles that cover the domain for each of the 2 m rows."""
+        """Record such bounds, by bundles that cover the domain for each of the 2 m rows."""
 
     def leaf(self, bundles: Bundles) -> None:
-        """Bundles that a split search has closed."""
+        """Record bundles that a split search has closed."""
 
     def boxes(self, lower: Tensor, upper: Tensor, weights: Tensor, closed: Tensor) -> None:
-        """Boxes [boxes, inputs] of a search; those that are closed [boxes] are proved by the sum of
-        the rows with weights [boxes, rows]."""
+        """Record boxes [boxes, inputs] of a search; those flagged as closed [boxes] are proved by
+        the sum of the rows with weights [boxes, rows]."""
 
     def closed(
         self, query: Query, disjuncts: Sequence[int], least: Tensor, slopes: Sequence[Tensor]
     ) -> None:
-        """Disjuncts that one of their rows closes, by lower bounds of the query's rows [rows] with
-        slopes [1, rows, n_k]."""
+        """Record disjuncts that one of their rows closes, by lower bounds on the query's rows
+        [rows] with slopes [1, rows, n_k]."""
 
     def ended(self, *, proved: bool, in_time: bool) -> None:
-        """A search has come to its end: if it proved the query, its leaves cover the domain."""
+        """Record the end of a search: if it proved the query, its leaves cover the domain."""
 
 
 class ProofLog(NullLog):
-    """The steps of a proof about one case."""
+    """The proof steps of one case."""
 
     wanted = True
 
@@ -73,7 +73,7 @@ class ProofLog(NullLog):
         self.steps: list[ProofStep] = []
         self.gap = ""
         self._functions = query.network.activations
-        # Only layers of these kinds have the same neurons here and in the checker.
+        # The checker has the same neurons only for these activations.
         self._by_neurons = all(f in _NAMED for f in query.network.activations)
         self._case = case
         owner = query.disjunct.cpu().numpy()
@@ -87,7 +87,7 @@ class ProofLog(NullLog):
 
     def sharpened(self, layer: int, neurons: Tensor, cover: Bundles) -> None:
         if not self._by_neurons:
-            return  # boxes need none of it
+            return  # proofs by boxes do not use these bounds
         own = self.names.layers[layer]
         names = self.names.neurons[layer][neurons.cpu().numpy()] - self.names.begins[own]
         arrays, _ = self._trees(cover, layer)
@@ -145,15 +145,15 @@ class ProofLog(NullLog):
         weights = np.zeros((len(given), self._row_count))
         for leaf, disjunct in enumerate(self.names.disjuncts[current]):
             rows = self._rows[disjunct]
-            # Disjuncts with fewer rows than others have their last one repeated.
+            # Disjuncts with fewer rows than others repeat their last row.
             places = np.minimum(np.arange(given.shape[1]), len(rows) - 1)
             np.add.at(weights[leaf], rows[places], given[leaf])
         found |= {"disjuncts": self.names.disjuncts[np.unique(current)], "weights": weights}
         self.steps.append(ProofStep("close", self._case, found))
 
     def _close_whole(self, disjuncts: Array, rows: Array) -> None:
-        """Disjuncts that the checker closes by sums of these rows over the whole box, or else by
-        splits of inputs that it is given (see `certificate.repair`)."""
+        """Record disjuncts that the checker closes by sums of these rows over the whole box, or
+        else by input splits that it is given (see `certificate.repair`)."""
         weights = np.zeros((1, self._row_count))
         weights[0, rows] = 1
         arrays = {
@@ -165,8 +165,8 @@ class ProofLog(NullLog):
         self.steps.append(ProofStep("boxes", self._case, arrays))
 
     def _trees(self, bundles: Bundles, layers: int) -> tuple[dict[str, Array], Array]:
-        """The trees of bundles, one for each number in their `disjunct`, and the order in which
-        they hold the bundles."""
+        """The split trees of bundles, one for each number in their `disjunct`, and the order of the
+        bundles in these trees."""
         names = np.concatenate([np.zeros(0, int), *self.names.neurons[:layers]])
         owner, signs, alpha, beta = (part.cpu().numpy() for part in bundles.parts()[:4])
         places = self._places(layers)
@@ -189,7 +189,7 @@ class ProofLog(NullLog):
         return arrays, np.array(order)
 
     def _places(self, layers: int) -> Array:
-        """Where the multiplier of each neuron's sign is among those of all constraints."""
+        """Position of each neuron's sign multiplier among the multipliers of all constraints."""
         places, begin = [np.zeros(0, int)], 0
         for own, names in zip(self.names.layers[:layers], self.names.neurons, strict=False):
             places.append(begin + np.arange(len(names)))
@@ -212,7 +212,7 @@ class ProofLog(NullLog):
 
 
 def _unsplit(slopes: Tensor) -> Bundles:
-    """Each a bundle of its own with everything open, and slopes [bundles, neurons]."""
+    """One bundle with all neurons open for each row of slopes [bundles, neurons]."""
     none = torch.zeros_like(slopes)
     numbers = torch.arange(len(slopes))
     ends = slopes.new_zeros(len(slopes), 2, 0)

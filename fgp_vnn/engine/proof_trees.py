@@ -1,4 +1,4 @@
-"""The leaves of a search as the trees that a certificate holds."""
+"""Builds the trees of a certificate from the leaves of a search."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Array = NDArray[Any]
 
 def sign_tree(signs: Array) -> tuple[list[int], list[tuple[int, list[int]]]]:
     """A tree of splits whose leaves are these patterns [leaves, neurons]: its nodes in preorder,
-    and for each leaf in that order its pattern and the neurons on the way to it.
+    and for each leaf, in the same order, its pattern and the neurons on the path to it.
 
     If the patterns are the leaves of some tree, the neuron at its root is closed in all of them.
-    Any neuron that is closed in all of them, with both signs, will do: what it leaves of the tree
-    on either side is a tree again.
+    Any neuron that is closed in all of them and has both signs can be the root: the patterns on
+    either side are again the leaves of a tree.
     """
     nodes: list[int] = []
     leaves: list[tuple[int, list[int]]] = []
@@ -45,9 +45,9 @@ def sign_tree(signs: Array) -> tuple[list[int], list[tuple[int, list[int]]]]:
 
 def box_tree(lower: Array, upper: Array) -> tuple[Array, Array, Array]:
     """The tree of halvings whose leaves are these boxes [leaves, inputs]: its nodes and its cuts
-    in preorder, and the order in which it holds the boxes.
+    in preorder, and the order of the boxes in it.
 
-    Each box was halved in its middle, computed as here: the side is one that no leaf lies across.
+    Each box was halved at its midpoint, computed as here: a cut is valid if no leaf crosses it.
     """
     nodes: list[int] = []
     cuts: list[float] = []

@@ -1,4 +1,4 @@
-"""The two ends of a radius while a search narrows them; both are valid at any moment."""
+"""The lower and the upper bound of a radius while a search narrows them; both are always valid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Progress = Callable[[float, float], None]  # called with the lower and the upper
 
 @dataclass(eq=False)
 class Ends:
-    """The bounds of a radius so far: `lower` is proved, a counterexample is at distance `upper`."""
+    """Current bounds of a radius: `lower` is proved, a counterexample is at distance `upper`."""
 
     classifier: Classifier
     center: Center
@@ -37,20 +37,20 @@ class Ends:
     gap: float
     budget: Budget
     progress: Progress
-    largest: Problem = field(init=False)  # about the ball whose radius is the maximum
+    largest: Problem = field(init=False)  # the problem of the ball of radius `maximum`
     lower: float = 0.0
     upper: float = math.inf
     counterexample: Counterexample | None = None
-    waiting: list[Attempt] = field(default_factory=list)  # not proved yet, the least radius last
-    reason: str = "the search has nothing left to try"  # why it ends without a goal, if it does
-    plain: float = math.inf  # relative error of the radius that plain bounds prove; inf: not known
+    waiting: list[Attempt] = field(default_factory=list)  # unproved, the smallest radius last
+    reason: str = "the search has nothing left to try"  # why it ends below the goal, if it does
+    plain: float = math.inf  # tolerance of the last `plain_bounds`; inf: not computed yet
 
     def __post_init__(self) -> None:
         self.largest = self.problem(self.maximum)
 
     @property
     def settings(self) -> Settings:
-        """What the user chose."""
+        """The user's settings."""
         return self.classifier.settings
 
     @property
@@ -60,7 +60,7 @@ class Ends:
 
     @property
     def goal(self) -> float:
-        """The lower bound at which the search is over."""
+        """The lower bound at which the search ends."""
         return min(self.maximum, self.upper * (1 - self.gap))
 
     @property
@@ -69,11 +69,11 @@ class Ends:
         return self.lower >= self.goal
 
     def problem(self, radius: float) -> Problem:
-        """Whether the ball of that radius holds a counterexample."""
+        """The problem whether the ball of that radius holds a counterexample."""
         return self.classifier.problem(self.center, radius, self.budget)
 
     def raise_to(self, lower: float) -> None:
-        """No counterexample is nearer than `lower`."""
+        """Raise the lower bound: no counterexample is nearer than `lower`."""
         # A counterexample of the float32 program may be nearer than any of the real network.
         lower = min(lower, self.upper)
         if lower > self.lower:
@@ -81,9 +81,10 @@ class Ends:
             self.progress(self.lower, self.upper)
 
     def offer(self, points: Tensor) -> bool:
-        """Whether one of the points [points, inputs], nearest first, is a nearer counterexample.
+        """Lower the upper bound if one of the points [points, inputs], nearest first, is a nearer
+        counterexample; returns whether one is.
 
-        It counts if the original program, in float32, and the network in float64 both give
+        A point counts if the original program, in float32, and the network in float64 both give
         another class, or a tie, to float32 values that lie in the clip box.
         """
         improved = False
@@ -100,7 +101,7 @@ class Ends:
         return improved
 
     def answer(self, method: str) -> Radius:
-        """What a method has come to."""
+        """The answer that a method has reached."""
         ended: Ended = "inconclusive"
         reason = self.reason
         if math.isfinite(self.upper) and self.lower >= self.upper * (1 - self.gap):
@@ -121,7 +122,7 @@ class Ends:
         )
 
     def distance(self, point: Doubles) -> float:
-        """From the centre, rounded up by more than float64 can be wrong."""
+        """Distance from the centre, rounded up by more than the float64 error."""
         offset = point - self.center.x
         length = float(np.linalg.norm(offset, ORDERS[self.center.norm]))
         return length * (1 + (len(offset) + 8) * float(np.finfo(np.float64).eps))

@@ -1,8 +1,8 @@
 """The steps that narrow the two ends of a radius: plain bounds, the walk, splits at growing radii.
 
 A proof at the goal, a little below the nearest counterexample, is all that is needed, so it is
-tried first. Where it does not end soon, the radius grows from what plain bounds certify, and the
-bundles that cover one ball are where the search of the next larger one begins.
+tried first. If it does not end soon, the radius grows from the one that plain bounds certify; the
+search of each larger ball starts from the bundles that cover the ball before it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ class Attempt:
     search: Distances
 
     def resume(self, ends: Ends, stop: Callable[[Distances], bool]) -> None:
-        """Resume the search until the ends meet or `stop` says so."""
+        """Resume the search until the ends meet or `stop` returns True."""
         before = self.search.bundles
         self.search.run(lambda: ends.done or stop(self.search))
         self.search.report()
         ends.largest.count(bundles=self.search.bundles - before)
 
     def handed_on(self, later: SmallBall, root: Bundles) -> Bundles | None:
-        """The bundles that cover this ball as a cover of a later one; None if they were not kept.
+        """The bundles that cover this ball, turned into a cover of a later ball; None if they were
+        not kept.
 
-        Bundles of classes that were closed before are those of the later root.
+        A class that plain bounds had closed in this ball starts from the later root.
         """
         found = self.search.cover()
         if not found:
@@ -59,7 +60,7 @@ class Attempt:
         size = int(torch.cat([here, there, here.new_zeros(1)]).max()) + 1
         place = here.new_full((size,), -1)
         place[here] = torch.arange(len(here), device=here.device)
-        source = place[there]  # [later neurons] where each was before, or -1
+        source = place[there]  # [later neurons] index of each in this ball, or -1
         known = source >= 0
         old = [later.classes.index(c) if c in later.classes else -1 for c in self.small.classes]
         disjunct = torch.tensor(old, device=here.device)[cover.disjunct]
@@ -67,7 +68,7 @@ class Attempt:
         begin = root.at(cover.disjunct)
 
         def carry(old: Tensor, new: Tensor) -> Tensor:
-            # One column more, for -1 to point at.
+            # The padding is an extra column for the index -1.
             return torch.where(known, torch.nn.functional.pad(old, (0, 1))[:, source], new)
 
         carried = replace(
@@ -82,7 +83,7 @@ class Attempt:
 
 
 def bound_roughly(ends: Ends) -> Radius | None:
-    """Raise the lower end by plain bounds; the answer if that is enough, or time is up."""
+    """Raise the lower end by plain bounds; returns the answer if that is enough or time is up."""
     plain_bounds(ends, ends.numbers.rough)
     return ends.answer("bounds") if ends.done or ends.budget.expired() else None
 
@@ -109,16 +110,16 @@ def walk_nearest(ends: Ends) -> Radius:
 
 
 def halve_balls(ends: Ends) -> Radius | None:
-    """Narrow the ends in a smooth network, in which bundles have no exact leaves, by one ball after
-    the other: between the largest that is proved and the least that could not be.
+    """Narrow the ends in a smooth network, where bundles have no exact leaves, by bisection over
+    the radius, between the largest proved ball and the smallest ball that stayed open.
 
-    What is true of a ball is true of all smaller ones. Each gets a share of the time that is left;
-    where that is what kept one open, all begin again with twice the share.
+    A proof for a ball holds for all smaller ones. Each ball gets a share of the time left; if a
+    ball stayed open for lack of time, the bisection starts again with twice the share.
     """
     if ends.classifier.network.piecewise_linear:
         return None
     plain_bounds(ends, ends.numbers.fine)
-    open_ = math.inf  # the least radius that stayed open
+    open_ = math.inf  # the smallest radius that stayed open
     share, late = ends.numbers.ball_share, False
     while not ends.done and not ends.budget.expired():
         high = min(ends.goal, open_)
@@ -142,8 +143,8 @@ def halve_balls(ends: Ends) -> Radius | None:
 
 
 def split_nearest(ends: Ends) -> Radius | None:
-    """Narrow the ends by splits of neurons in the ball that is needed, the nearest bundle first, as
-    long as enough of them are closed in time."""
+    """Narrow the ends by neuron splits in the ball at the goal, the nearest bundle first, as long
+    as enough of the tree is closed in time."""
     begin, whole = time.monotonic(), _time_left(ends)
 
     def hopeless(search: Distances) -> bool:
@@ -167,10 +168,10 @@ def split_nearest(ends: Ends) -> Radius | None:
 
 
 def split_growing(ends: Ends) -> Radius:
-    """Prove one radius after the other, the bundles of each handed on to the next.
+    """Prove one radius after another, and start each search from the bundles of the last proof.
 
-    Each gets a little time. Between the largest that is proved and the least that is not, the
-    middle comes next; once they are close together, the search at the least unproved one resumes.
+    Each radius gets a little time. The next radius lies midway (geometric mean) between the largest
+    proved and the smallest unproved one; once these are close, the search at the latter resumes.
     """
     how, waiting = ends.numbers, ends.waiting
     before: Attempt | None = None
@@ -209,7 +210,7 @@ def _until(moment: float) -> Callable[[Distances], bool]:
 
 
 def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attempt | None:
-    """A search of the ball of that radius, set out; None if plain bounds prove it."""
+    """A new search of the ball of that radius; None if plain bounds prove it."""
     made = small_ball(ends, radius)
     if made is None:
         ends.raise_to(radius)
@@ -222,7 +223,7 @@ def _attempt(ends: Ends, radius: float, before: Attempt | None = None) -> Attemp
 
 
 def _reporter(ends: Ends, made: SmallBall, radius: float) -> Reporter:
-    """The ends as the search of a small ball sees them."""
+    """The ends in the coordinates and distances of a small ball's search."""
     ball, attack = made.ball, ends.classifier.strategy.attack
     target = Target(ball.query.network, ball.origin, ends.center.norm, attack.projected.active)
     how = attack.polish

@@ -1,6 +1,6 @@
-"""The first two ends of a radius, by attacks and plain bounds, and the question made small.
+"""The first two ends of a radius, by attacks and plain bounds, and the reduced problem of a search.
 
-What is left to a search is a `SmallBall`: the ball on the neurons that plain bounds leave unstable.
+A search runs on a `SmallBall`: the ball on the neurons that plain bounds leave unstable.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from fgp_vnn.search.ball import SearchBall
 
 @dataclass(frozen=True, eq=False)
 class SmallBall:
-    """The question whether a ball of some radius holds a counterexample, made small."""
+    """The reduced problem whether a ball of some radius holds a counterexample."""
 
     ball: SearchBall
     lift: Through  # to the network's own input
     scale: float  # a distance in the ball times this is a lower bound on the true distance
-    neurons: Tensor  # places of the ball's neurons among those of the network
-    classes: list[int]  # numbers of the disjuncts that plain bounds leave open
+    neurons: Tensor  # indices of the ball's neurons among those of the network
+    classes: list[int]  # indices of the disjuncts that plain bounds leave open
 
 
 def attack_nearest(ends: Ends) -> None:
-    """The upper end, by minimum-norm attacks of two kinds, or else by a longer attack in the
-    largest ball of interest."""
+    """Lower the upper end by two minimum-norm attacks or, if they find nothing, by a longer attack
+    in the largest ball of interest."""
     problem = ends.largest
     query, norm, clip = problem.query, ends.center.norm, None
     how, seed = problem.strategy.attack, problem.settings.seed
@@ -60,7 +60,7 @@ def attack_nearest(ends: Ends) -> None:
 
 
 def _origin(ends: Ends, problem: Problem) -> Tensor:
-    """The centre as a point of the problem's input."""
+    """The centre as a point of the problem's input space."""
     center = problem.query.domain.center
     if isinstance(problem.query.domain, L2Ball):
         return center
@@ -68,10 +68,11 @@ def _origin(ends: Ends, problem: Problem) -> Tensor:
 
 
 def plain_bounds(ends: Ends, tolerance: float) -> None:
-    """The greatest radius that linear bounds prove by themselves (CROWN), by regula falsi.
+    """Raise the lower end to the largest radius that plain linear bounds (CROWN) prove, found by
+    regula falsi up to a relative tolerance.
 
-    The least margin falls as the radius grows: positive at `low`, not at `high`. Nothing is done
-    if that has been found before, as closely.
+    The least margin falls as the radius grows: it is positive at `low`, not at `high`. Does nothing
+    if the radius is already known to this tolerance.
     """
     if ends.plain <= tolerance or ends.budget.expired():
         return
@@ -96,14 +97,14 @@ def plain_bounds(ends: Ends, tolerance: float) -> None:
 
 
 def _least(ends: Ends, radius: float) -> float:
-    """The least margin that plain bounds prove over the ball."""
+    """Lower bound on the least margin over the ball, by plain bounds."""
     ends.largest.count(bounds=1)
     least = float(bound_root(ends.problem(radius)).min())
     return least if math.isfinite(least) else -math.inf
 
 
 def small_ball(ends: Ends, radius: float) -> SmallBall | None:
-    """The ball of that radius on its unstable neurons; None if plain bounds prove it."""
+    """The ball of that radius, reduced to its unstable neurons; None if plain bounds prove it."""
     problem = ends.problem(radius)
     left = open_disjuncts(problem, bound_root(problem))
     if not left:

@@ -1,4 +1,4 @@
-"""A question taken through its steps, the cheapest first, until one gives the verdict."""
+"""Runs the steps of a question, the cheapest first, until one gives the verdict."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def run(asked: Ends, question: Literal["radius"]) -> Radius: ...
 @overload
 def run(asked: Problem, question: Question) -> Verdict: ...
 def run(asked: Problem | Ends, question: Question) -> Verdict | Radius:
-    """Decide whether a point of a problem's domain meets its unsafe set, or, for a radius, bring
-    the two ends together: the answer of the first step of the chosen engine that gives one."""
+    """Decide whether a point of a problem's domain meets its unsafe set or, for a radius, narrow
+    its two ends. Returns the answer of the chosen engine's first step that gives one."""
     with torch.no_grad():
         for step in REGISTRY[asked.settings.engine].steps()[question]:
             name = getattr(step, "__name__", "").strip("<>").replace("_", " ")
-            if name != "lambda" and step is not watch_time:  # which do nothing worth telling
+            if name != "lambda" and step is not watch_time:  # these are not worth a message
                 tell_stage(name, asked.budget)
             answer = step(asked)
             if answer is not None:
@@ -38,5 +38,5 @@ def run(asked: Problem | Ends, question: Question) -> Verdict | Radius:
 
 
 def tell_stage(name: str, budget: Budget) -> None:
-    """Say what comes next, or what has come out, and the seconds that are left."""
+    """Report the next step or the result, and the seconds left."""
     tell(Stage(name, left=budget.known_left()), logging.INFO)

@@ -1,4 +1,4 @@
-"""The steps that search: the walk, splits of neurons, splits of inputs."""
+"""The steps that search: the walk, neuron splits, input splits."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from fgp_vnn.strategy import Neurons
 
 
 def walk_first(problem: Problem) -> Verdict | None:
-    """The walk, limited to the number of regions that the strategy allows."""
+    """Walk through at most as many regions as the strategy allows."""
     verdict = walk(problem, problem.strategy.walk.certify_regions)
     return None if verdict.status == "unknown" else verdict
 
 
 def walk_few(problem: Problem) -> Verdict | None:
-    """The walk, if so few neurons are unstable that it ends at once. Where projections leave a
-    boundary open, so many signs are few bundles, and bounds may close them all."""
+    """Walk if so few neurons are unstable that it ends at once. If projections leave a boundary
+    open, try neuron splits: so few neurons make few bundles, and bounds may close them all."""
     few = problem.unstable <= problem.strategy.walk.few_neurons
     few = few and problem.query.network.piecewise_linear
-    # What the walk reaches, it reaches by continuity, which float32 does not have.
+    # The walk relies on continuity, which float32 arithmetic does not have.
     if not few or problem.settings.float32_semantics:
         return None
     walked = walk(problem)
@@ -49,7 +49,8 @@ def walk_few(problem: Problem) -> Verdict | None:
 
 
 def walk(problem: Problem, regions: int | None = None) -> Verdict:
-    """The walk to its end, or through so many regions; only a piecewise-linear network has any."""
+    """Walk to the end, or through at most `regions` regions; `unknown` for a network that is not
+    piecewise linear."""
     if smooth := problem.query.network.smooth:
         reason = f"the walk is for piecewise-linear networks, and this one has {smooth}"
         return problem.verdict("unknown", reason=reason)
@@ -58,7 +59,7 @@ def walk(problem: Problem, regions: int | None = None) -> Verdict:
     with problem.timed("search"):
         outcome = walk_regions(query, bounds, problem.confirm, problem.budget, how)
     if problem.log.wanted and outcome.status == "unsat":
-        # The regions of a walk have no form in a certificate: they are proved again by splits.
+        # A certificate cannot express the regions of a walk: splits prove the verdict again.
         again = _neuron_splits(problem, problem.strategy.neurons, problem.budget)
         if run_shared(problem, again).status != "unsat":
             problem.log.gap = "the walk's verdict could not be proved again by splits"
@@ -82,16 +83,16 @@ def _walk_options(problem: Problem, regions: int | None) -> WalkOptions:
 
 
 def split_few_inputs(problem: Problem) -> Verdict | None:
-    """Splits of inputs, where there are few of them."""
+    """Input splits, if there are few inputs."""
     if not by_inputs(problem):
         return None
     return problem.report("split", run_shared(problem, _input_splits(problem, problem.budget)))
 
 
 def split_smooth(problem: Problem) -> Verdict | None:
-    """For a network with smooth functions: splits of neurons, and of inputs, where these are a box
-    and not too many, one after the other: those of inputs first if there are few. With 64 inputs
-    and 48 neurons of tanh, 220 and 395 bundles are enough where 13,500 boxes are not."""
+    """For a network with smooth functions: neuron splits and, if the domain is a box with not too
+    many inputs, input splits, one after the other; input splits first if there are few inputs. With
+    64 inputs and 48 tanh neurons, 220 and 395 bundles are enough where 13,500 boxes are not."""
     if problem.query.network.piecewise_linear:
         return None
     unstable = zip(problem.bounds.unstable(), problem.bounds.activations, strict=True)
@@ -100,10 +101,10 @@ def split_smooth(problem: Problem) -> Verdict | None:
     ways: list[Callable[[Budget], Verdict]] = []
     if isinstance(problem.query.domain, Box) and inputs <= numbers.many:
         ways.append(partial(_split_inputs, problem))
-    # Boxes have a form in a certificate, intervals of neurons have none.
+    # A certificate can express boxes, but not intervals of neurons.
     place = int((inputs <= numbers.few or problem.log.wanted) and len(ways))
     ways.insert(place, partial(_split_every, problem))
-    if relus and not problem.log.wanted:  # errors of strips have no form in a certificate
+    if relus and not problem.log.wanted:  # a certificate cannot express the errors of strips
         ways.insert(place, partial(split_linearised, problem))
     verdict = problem.verdict("unknown", reason="linear bounds leave it open")
     for number, way in enumerate(ways):
@@ -125,8 +126,8 @@ def _split_every(problem: Problem, budget: Budget) -> Verdict:
 
 
 def split_linearised(problem: Problem, budget: Budget) -> Verdict:
-    """Splits of the ReLUs of the network in which smooth neurons are affine up to an error: with a
-    thousandth of the neurons of an attention network, thousands of bundles take a second."""
+    """Neuron splits in the linearised network, whose smooth neurons are affine up to an error: with
+    a thousandth of the neurons of an attention network, thousands of bundles take a second."""
     with problem.timed("bounds"):
         found = nearly_affine(problem, budget)
     if found is None:
@@ -140,8 +141,8 @@ def split_linearised(problem: Problem, budget: Budget) -> Verdict:
 
 
 def split_shortly(problem: Problem) -> Verdict | None:
-    """Splits of neurons and, if that does not end, of inputs: neither way is always the better one,
-    so each gets its turn."""
+    """A short search by neuron splits and, if it does not end, one by input splits: neither is
+    always better, so both are tried."""
     search = _short_splits(problem, problem.budget)
     outcome = run_shared(problem, search)
     verdict = _kept(problem, search, outcome)
@@ -154,24 +155,25 @@ def split_shortly(problem: Problem) -> Verdict | None:
 
 
 def _short_splits(problem: Problem, budget: Budget) -> NeuronSplits:
-    """Splits of neurons, with a part of the time, as long as they promise to end."""
+    """A search by neuron splits with a part of the time, which stops if it is not likely to end."""
     short = problem.strategy.short
     return _neuron_splits(problem, short, budget.share(short.short_share))
 
 
 def _kept(problem: Problem, search: NeuronSplits, outcome: Outcome) -> Verdict:
-    """The verdict of a short search, which is kept to be resumed if it is unfinished."""
-    # What a log names are neurons of the query as it is now.
+    """The verdict of a short search; an unfinished search is kept to be resumed."""
+    # A proof log names the neurons of the current query, so it cannot resume a search later.
     problem.unfinished = search if outcome.unfinished and not problem.log.wanted else None
     return problem.report("split", outcome)
 
 
 def sharpen(problem: Problem) -> Verdict | None:
-    """Tighten hidden neurons' bounds, each by a split search of its own, as long as that makes more
-    of them stable or brings the rows nearer to 0; after each turn, a short search may do with the
-    bounds that there are.
+    """Tighten the bounds of each hidden neuron by a split search of its own, as long as that makes
+    neurons stable or brings the rows nearer to 0. After a round that does, a short search tries to
+    decide the problem with the new bounds.
 
-    Where better slopes have given signs, splits are likely to; elsewhere they get less time to try.
+    Where optimised slopes have made neurons stable, splits are likely to do so too; elsewhere they
+    get less time.
     """
     hidden = problem.strategy.hidden
     patience = problem.budget.share(hidden.share if problem.tightened else hidden.doubtful_share)
@@ -193,7 +195,7 @@ def sharpen(problem: Problem) -> Verdict | None:
             verdict = _kept(problem, search, outcome)
             if not outcome.unfinished:
                 return verdict
-        # The next turn takes about twice as long, and gains less.
+        # The next round takes about twice as long and gains less.
         dear = 2 * spent > hidden.doubtful_share * problem.budget.left()
         if not problem.tightened and (not gained >= hidden.gain or dear):
             break
@@ -204,7 +206,7 @@ def sharpen(problem: Problem) -> Verdict | None:
 
 
 def _sharpen_once(problem: Problem, turn: Turn, patience: Budget) -> list[int]:
-    """One turn of sharpening: the disjuncts that its bounds leave open."""
+    """One round of sharpening; returns the disjuncts still open."""
     keep = problem.log.sharpened if problem.log.wanted else forget
     if problem.unfinished is not None:
         patience = patience.beside(problem.unfinished.frontier.bytes)
@@ -217,13 +219,13 @@ def _sharpen_once(problem: Problem, turn: Turn, patience: Budget) -> list[int]:
 
 
 def split_neurons(problem: Problem) -> Verdict:
-    """Splits of neurons, to the end: what the last short search has left open, if it is there."""
+    """Neuron splits to the end; resumes the last short search if it was kept."""
     search = problem.unfinished
     if search is None:
         search = _neuron_splits(problem, problem.strategy.neurons, problem.budget)
     else:
         search.extend(problem.budget)
-        again = search.outcome().statistics  # all of them are counted once more at the end
+        again = search.outcome().statistics  # the end counts these once more
         problem.count(**{name: -number for name, number in again.items()})
     return problem.report("split", run_shared(problem, search))
 
@@ -238,10 +240,10 @@ def _neuron_splits(problem: Problem, neurons: Neurons, budget: Budget) -> Neuron
 
 def _input_splits(problem: Problem, budget: Budget) -> InputSplits:
     settings, log = problem.settings, problem.log
-    # With an LP the last boxes are walked through, and what the walk shows is about real numbers.
+    # With an LP, a walk decides the last boxes, and it is about real arithmetic.
     walks = settings.lp and not settings.float32_semantics
     walks = walks and problem.query.network.piecewise_linear
-    # Boxes that are only halved are the leaves of a tree, which a certificate can hold.
+    # Boxes that are halved, not clipped, are the leaves of a tree: a certificate can hold it.
     free = not log.wanted
     attack = problem.strategy.attack
     attack = replace(attack, in_boxes=replace(attack.in_boxes, seed=settings.seed))
@@ -254,5 +256,5 @@ def _input_splits(problem: Problem, budget: Budget) -> InputSplits:
         return search
 
 
-# The splits of every engine that splits.
+# The split steps shared by all engines that split.
 SPLIT = (split_few_inputs, split_smooth, split_shortly, sharpen, split_neurons)

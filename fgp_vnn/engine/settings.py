@@ -1,4 +1,4 @@
-"""What a user can choose about the search."""
+"""The settings of a search that a user can choose."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ RADIUS_ENGINES = engines_for("radius")
 VARIANTS = ("full-queue", "first-boundary")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float64", "float32")
-GAP = 0.01  # of a radius, relative, where none is asked for
+GAP = 0.01  # default relative gap of a radius
 SEEDS = 1 << 63
 BATCHES = 1 << 31
 MOST_JOBS = 1024
-_OPTIONS = ("timeout", "progress", "clip", "mask", "target", "mean", "std")  # no settings
+_OPTIONS = ("timeout", "progress", "clip", "mask", "target", "mean", "std")  # not in Settings
 _ANYWHERE = ("device", "memory", "seed")
 _SEARCH = (*_ANYWHERE, "engine", "variant", "attack", "alternate", "lp")
 _WALK = ("stable", "signed", "combined", "cache_first", "batch")
-# What each of the library's functions makes use of.
+# The settings that each of the library's functions uses.
 ROUTES: Mapping[str, tuple[str, ...]] = {
     "verify": (*_SEARCH, "precision", "float32_semantics", "jobs", "cluster"),
     "certify": (*_SEARCH, *_WALK, "reduce"),
@@ -36,26 +36,26 @@ ROUTES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How to search; every field has a value that suits most instances."""
+    """How to search; the defaults suit most instances."""
 
     engine: str = "auto"
     variant: str = "full-queue"  # of the walk: continue past an inconclusive boundary, or stop
     attack: bool = True
     alternate: bool = True  # settle inconclusive boundaries by alternating projections
-    lp: bool = False  # hand what projections leave inconclusive to an LP or a cone program
+    lp: bool = False  # solve an LP or a conic program where projections are inconclusive
     device: str = "auto"
     precision: Literal["float64", "float32"] = "float64"
-    memory: float | None = None  # gigabytes for the process; None: what it has and half of the rest
-    jobs: int | None = None  # processes that search; None: the cores that there are
-    cluster: str | None = None  # the address of a Ray cluster that searches, or "local"
+    memory: float | None = None  # gigabytes; None: current use plus half of the free memory
+    jobs: int | None = None  # worker processes; None: the number of cores
+    cluster: str | None = None  # the address of a Ray cluster to search on, or "local"
     seed: int = 0
-    float32_semantics: bool = False  # unsat is about every float32 evaluation of the network
-    stable: bool = True  # the walk leaves neurons alone that never change sign in the domain
-    reduce: bool = True  # inputs that do not matter are dropped; in l2, all but the row space
-    signed: bool = True  # the walk drops regions that miss the domain by one constraint
-    combined: bool = True  # and those that miss it by several constraints together
-    cache_first: bool = True  # the first layer's supports are computed once
-    batch: int | None = None  # regions at a time; None: what the strategy says
+    float32_semantics: bool = False  # unsat covers every float32 evaluation of the network
+    stable: bool = True  # the walk ignores neurons that never change sign in the domain
+    reduce: bool = True  # drop inputs that do not matter; in l2, all but the row space
+    signed: bool = True  # the walk drops regions that one constraint separates from the domain
+    combined: bool = True  # and regions that several constraints together separate from it
+    cache_first: bool = True  # compute the first layer's supports only once
+    batch: int | None = None  # regions at a time in the walk; None: the strategy's number
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -93,7 +93,7 @@ class Settings:
 
 
 def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
-    """The settings of one of the ROUTES; what it does not use is refused by name."""
+    """The settings for one of the ROUTES; raises InputError for a setting that it does not use."""
     known = {field.name for field in fields(Settings)}
     for name in given:
         if name not in known:
@@ -118,7 +118,7 @@ def make_settings(route: str, given: Mapping[str, Any]) -> Settings:
 
 
 def check_certificate(settings: Settings) -> None:
-    """Refuse settings under which no certificate can be written."""
+    """Raise InputError for settings under which no certificate can be written."""
     if settings.float32_semantics:
         raise InputError("a certificate is about real arithmetic: leave out the float32 semantics")
     if settings.engine == "attack":
@@ -130,6 +130,6 @@ def _whole(value: object) -> bool:
 
 
 def unusual(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that differ from what they are when nothing is said, in the order of their names."""
+    """The settings that differ from their defaults, sorted by name."""
     usual = vars(Settings())
     return {name: value for name, value in sorted(settings.items()) if value != usual[name]}

@@ -1,4 +1,4 @@
-"""The steps that every question goes through before a search.
+"""The steps before a search: attacks, bounds, reductions.
 
 A step returns a verdict, or None after it has shrunk or bounded the problem for the next step.
 """
@@ -27,7 +27,7 @@ TIME_IS_UP = "time is up before a search"
 
 
 def read_property(problem: Problem) -> Verdict | None:
-    """Decide what has no disjunct, or one without rows."""
+    """Decide a query that has no disjunct, or a disjunct without rows."""
     query = problem.query
     if not query.disjuncts:
         return problem.verdict("unsat", "property")
@@ -40,13 +40,13 @@ def read_property(problem: Problem) -> Verdict | None:
 
 
 def attack_quickly(problem: Problem) -> Verdict | None:
-    """A few gradient steps."""
+    """A short attack: a few gradient steps."""
     attack = problem.strategy.attack
     return _attack(problem, attack.quick, attack.shares[0])
 
 
 def attack_longer(problem: Problem) -> Verdict | None:
-    """More of them, from more starts."""
+    """A longer attack: more gradient steps, from more starts."""
     attack = problem.strategy.attack
     return _attack(problem, attack.long, attack.shares[1])
 
@@ -62,8 +62,8 @@ def _attack(problem: Problem, descent: Descent, share: float) -> Verdict | None:
 
 
 def bound_plainly(problem: Problem) -> Verdict | None:
-    """Plain linear bounds; drops stable neurons, closed disjuncts, and the function at the end of
-    the network where the property allows it: attacks have seen it by then."""
+    """Plain linear bounds; drops stable neurons, closed disjuncts and, where the property allows
+    it, the function at the end of the network (attacks before this step still use it)."""
     with problem.timed("bounds"):
         problem.take_off_end()
         problem.reduce_inputs()
@@ -72,7 +72,7 @@ def bound_plainly(problem: Problem) -> Verdict | None:
 
 
 def bound_for_walk(problem: Problem) -> Verdict | None:
-    """The same, with inputs kept: the walk reduces them itself."""
+    """Plain linear bounds that keep all inputs: the walk reduces them itself."""
     with problem.timed("bounds"):
         return _reduce_to_open(problem, bound_root(problem))
 
@@ -87,7 +87,7 @@ def _reduce_to_open(problem: Problem, least: Tensor) -> Verdict | None:
 
 
 def drop_stable(problem: Problem) -> None:
-    """Drop stable neurons, if the user has them dropped; the bounds decide nothing else."""
+    """Drop stable neurons, unless the user forbids it; the bounds are used for nothing else."""
     if not problem.settings.stable:
         like, widths = problem.query.domain.center, problem.query.network.widths
         above = tuple(like.new_full((1, width), torch.inf) for width in widths)
@@ -115,7 +115,7 @@ def optimise_slopes(problem: Problem) -> Verdict | None:
 
 
 def bound_windows(problem: Problem) -> Verdict | None:
-    """Joint bounds of neurons that see the same few inputs, which have no form in a certificate."""
+    """Joint bounds of neurons that read the same few inputs; a certificate cannot express them."""
     if problem.log.wanted or problem.settings.float32_semantics:
         return None
     numbers, query = problem.strategy.windows, problem.query
@@ -136,10 +136,10 @@ def watch_time(problem: Problem) -> Verdict | None:
 
 
 def leave_open(reason: str) -> Step[Problem]:
-    """The step that answers `unknown` for this reason."""
+    """A step that answers `unknown` with this reason."""
     return lambda problem: problem.verdict("unknown", reason=reason)
 
 
-# Two sequences that several engines begin with.
+# Two sequences of steps that several engines share.
 BEGIN = (read_property, attack_quickly, watch_time, bound_plainly, watch_time)
 TIGHTEN = (shrink, attack_longer, watch_time, optimise_slopes, bound_windows, watch_time)

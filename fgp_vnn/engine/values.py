@@ -1,8 +1,7 @@
-"""How low rows of a network's values can be: plain bounds, optimised bounds, or splits up to a gap.
+"""Lower bounds of a network's values: plain bounds, optimised bounds, or splits up to a gap.
 
-The rows are shifted so that 0 is where the lowest known point is, less the gap: then a bundle is
-closed exactly where a search that decides a query would close it, and every step of the engine does
-what it does there.
+The rows are shifted so that 0 is the lowest known value minus the gap. A bundle is then closed
+exactly where a search that decides a query would close it, so the engine's steps work unchanged.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from fgp_vnn.strategy import Strategy
 
 Method = Literal["plain", "optimised", "split"]
 METHODS: tuple[Method, ...] = ("plain", "optimised", "split")
-Hear = Callable[[Tensor, Tensor], None]  # proved bounds [rows], and the lowest known values [rows]
+Hear = Callable[[Tensor, Tensor], None]  # takes proved bounds [rows], lowest known values [rows]
 
 
 @dataclass(frozen=True, eq=False)
 class ValueRows:
-    """Combinations of the results of one map of a network."""
+    """Linear combinations of the results of one map of a network."""
 
     network: Network
-    target: int  # 0 is what goes into the first ReLU layer, the last one is the output
+    target: int  # number of the map: 0 feeds the first ReLU layer, the last one is the output
     rows: Tensor  # [rows, outputs of the map]
 
     def ask(self, domain: Domain, offset: Tensor | None = None) -> Query:
@@ -50,12 +49,12 @@ class ValueRows:
 
 @dataclass(frozen=True, eq=False)
 class Lows:
-    """Of each row: a proved lower bound, and the point of the domain with the lowest value."""
+    """For each row, a proved lower bound and the point with the lowest value found."""
 
     least: Tensor  # [rows]
     reached: Tensor  # [rows] the values at the points, up to rounding
     points: Tensor  # [rows, inputs]
-    closed: Tensor  # [rows] whether only the gap that is allowed, or rounding, is between them
+    closed: Tensor  # [rows] whether `least` and `reached` differ by at most the gap or rounding
     statistics: dict[str, int]
 
 
@@ -68,9 +67,9 @@ def find_lows(
     settings: Settings,
     hear: Hear = lambda least, reached: None,
 ) -> Lows:
-    """Bounds of rows over a domain; with splits, until what is proved is within the gap of what a
-    point reaches, as a part of the value or of 1 if that is larger, until nothing but rounding is
-    between them, or until time is up.
+    """Lower bounds of rows over a domain. With splits, the search ends when each bound is within
+    the gap (relative to the value, or to 1 if that is larger) of a value that a point reaches, when
+    only rounding is between them, or when time is up.
     """
     query, strategy = rows.ask(domain), Strategy()
     lowest = Lowest.of(query)
@@ -100,8 +99,8 @@ def find_lows(
 def _rounding(
     rows: ValueRows, lowest: Lowest, least: Tensor, settings: Settings, budget: Budget
 ) -> Tensor:
-    """How near [rows] a proved bound comes to a value where nothing but rounding is between them:
-    measured at the lowest point of the row that is known least. No search comes nearer."""
+    """Distance [rows] between a proved bound and a value that rounding alone causes, measured at
+    the lowest known point of the row with the lowest bound. No search comes nearer."""
     point = lowest.points[int(least.argmin())]
     proved = least_at(rows, point, settings, budget)
     lost = rows.ask(Box(point, point)).network(point.unsqueeze(0))[0] - proved
@@ -109,17 +108,17 @@ def _rounding(
 
 
 def least_at(rows: ValueRows, point: Tensor, settings: Settings, budget: Budget) -> Tensor:
-    """Proved lower bounds [rows] of the values at one point [inputs]."""
+    """Proved lower bounds [rows] on the values at one point [inputs]."""
     return bound_root(_problem(rows.ask(Box(point, point)), settings, budget))
 
 
 def _problem(query: Query, settings: Settings, budget: Budget) -> Problem:
-    """A query of which no point is a counterexample: nothing is to be broken."""
+    """A problem without counterexamples: its judge rejects every point."""
     return Problem(query, lambda points: None, settings, budget, Strategy(), NullLog(query))
 
 
 def _bounded(problem: Problem, method: Method) -> Tensor:
-    """Proved lower bounds [rows], the problem made smaller on the way."""
+    """Proved lower bounds [rows]; shrinks the problem."""
     problem.reduce_inputs()
     least = bound_root(problem)
     if method == "plain":
@@ -134,8 +133,8 @@ def _bounded(problem: Problem, method: Method) -> Tensor:
 
 
 def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor], None]) -> Tensor:
-    """The same by splits of neurons, and of the inputs of a box where they are few: neither way is
-    always the better one. In smooth networks only inputs are split."""
+    """Lower bounds [rows] by neuron splits and, for a box with few inputs, by input splits: neither
+    is always better. In smooth networks only inputs are split."""
     if not problem.query.network.piecewise_linear:
         return _split_smooth(problem, lowest, gap, hear)
     strategy, budget = problem.strategy, problem.budget
@@ -160,7 +159,7 @@ def _split(problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor
 def _split_smooth(
     problem: Problem, lowest: Lowest, gap: Tensor, hear: Callable[[Tensor], None]
 ) -> Tensor:
-    """Lower bounds [rows] by splits of the inputs of a box, for smaller and smaller gaps."""
+    """Lower bounds [rows] by input splits of a box, for smaller and smaller gaps."""
     least = torch.full_like(lowest.value, -torch.inf)
     numbers = problem.strategy.inputs
     if isinstance(problem.query.domain, Box) and problem.query.network.inputs <= numbers.some:
@@ -173,8 +172,8 @@ def _split_smooth(
 
 
 def _split_boxes(problem: Problem, least: Tensor, lowest: Lowest, gap: Tensor) -> Tensor:
-    """Lower bounds [rows] by splits of inputs: none is lower than the lowest known value, less the
-    gap, if that is proved. A point that is lower lowers the question."""
+    """Lower bounds [rows] by input splits, which try to prove that each row is at least its lowest
+    known value minus the gap; a lower point that they find restarts them with a lower target."""
     query, domain = problem.query, problem.query.domain
     how = problem.strategy.inputs
     few = query.network.inputs <= how.few
@@ -205,7 +204,7 @@ def _split_boxes(problem: Problem, least: Tensor, lowest: Lowest, gap: Tensor) -
 
 
 def _unshifted(least: Tensor, shift: Tensor) -> Tensor:
-    """Lower bounds of the rows from those of the shifted ones, rounded down after the sum."""
+    """Lower bounds on the rows from those on the shifted rows, with the sum rounded down."""
     total = least + shift
     down = torch.nextafter(total, torch.full_like(total, -torch.inf))
     return torch.where(total.isfinite(), down, -torch.inf)

@@ -1,10 +1,10 @@
-"""The forms of a chain's neurons, layer by layer, with bounds on their rounding errors.
+"""Affine forms of a chain's neurons, layer by layer, with bounds on their rounding errors.
 
 Rounding. Let e_k be the error of the computed forms over the domain, for neurons that are on; an
-unstable neuron stands for itself and has none. Then e_k <= |W| e_(k-1) + local_k, but that grows
-with the product of the |W|. The same in the 2-norm, |e_k| <= |W|_2 |e_(k-1)| + |local_k| with W cut
-to the neurons that are on, grows far less, and the smaller of the two is taken. What an entry of a
-form loses to underflow counts times the size of its column.
+unstable neuron is a column of its own and has no error. Then e_k <= |W| e_(k-1) + local_k, which
+grows with the product of the |W|. The bound in the 2-norm, |e_k| <= |W|_2 |e_(k-1)| + |local_k|
+with W restricted to the neurons that are on, grows far less; the smaller of the two is used. The
+underflow error of an entry of a form is multiplied by the size of its column.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from fgp_vnn.network.model import Dense
 from fgp_vnn.regions.triangular import farthest
 from fgp_vnn.strategy import Shrinking
 
-_COPIES = 8  # of a neuron's form that its bounds take
+_COPIES = 8  # copies of a neuron's form in memory while it is bounded
 
 
 class _Group(NamedTuple):
-    """The unstable neurons of one layer; they are the columns from `begin` on."""
+    """The unstable neurons of one layer; their columns start at `begin`."""
 
     begin: int
-    neurons: Tensor  # [n] their places among all neurons
+    neurons: Tensor  # [n] their indices among all neurons
     forms: BoundedForms
     lower: Tensor  # [n]
     upper: Tensor  # [n]
-    slope: Tensor  # [n] of the line below
-    chord: Tensor  # [n] slope of the line above
-    cut: Tensor  # [n] its value at 0
-    terms: Tensor  # [n] sum of the sizes of the terms of a form and of its lines
+    slope: Tensor  # [n] slope of the lower line
+    chord: Tensor  # [n] slope of the upper line
+    cut: Tensor  # [n] value of the upper line at 0
+    terms: Tensor  # [n] sum of the magnitudes of the terms of a form and of its lines
 
 
 class BoundedForms(NamedTuple):
-    """Rows over the columns t, 1 and the unstable neurons so far."""
+    """Affine forms: coefficients of t, of 1 and of the unstable neurons so far."""
 
     rows: Tensor  # [n, columns]
-    error: Tensor  # [n] how far rounding may have moved them in the domain
-    size: Tensor  # [n] upper bound on the sum of the sizes of its terms
+    error: Tensor  # [n] upper bound on the rounding error of a form over the domain
+    size: Tensor  # [n] upper bound on the sum of the magnitudes of its terms
 
     def at(self, index: Tensor) -> BoundedForms:
-        """Those of some neurons [m]; rows that are stored as columns are read in their order."""
+        """The forms of some neurons [m]; column-major rows are gathered in column order."""
         by_columns = self.rows.stride(0) == 1
         rows = self.rows.T[:, index].T.contiguous() if by_columns else self.rows[index]
         return BoundedForms(rows, self.error[index], self.size[index])
 
 
 class _Passed(NamedTuple):
-    """What a layer passes on: its active neurons, those that are on before the unstable ones."""
+    """The active neurons of a layer: those that are stably on, then the unstable ones."""
 
-    active: Tensor  # [active] positions
+    active: Tensor  # [active] indices in the layer
     forms: BoundedForms  # of the active neurons
     on: int  # how many of them are stably on
-    norm: Tensor | None  # [] bound of the 2-norm of their errors, in deep networks
+    norm: Tensor | None  # [] bound on the 2-norm of the errors of those on, in deep networks
 
 
 class ChainForms:
@@ -86,7 +86,7 @@ class ChainForms:
         return self._with_error(affine, rows, affine.magnitude([sizes]), sizes, 0)
 
     def next(self, affine: Dense, passed: _Passed) -> BoundedForms | None:
-        """The forms of a map, from those of the active neurons before it; None when time is up."""
+        """The forms of a map, from those of the active neurons before it; None if time is up."""
         active, before, on, norm = passed
         weight = affine.weights[0][:, active]
         rows = self._product(weight, before.rows)
@@ -105,7 +105,7 @@ class ChainForms:
         return self._with_error(affine, rows, size, before.size, carried)
 
     def _product(self, weight: Tensor, rows: Tensor) -> Tensor | None:
-        """weight @ rows, some columns at a time; None when time is up."""
+        """weight @ rows, some columns at a time; None if time is up."""
         some = max(1, self.how.products // max(1, weight.numel()))
         found = weight.new_empty(len(weight), rows.shape[1])
         for columns in parts(rows.shape[1], some):
@@ -117,13 +117,13 @@ class ChainForms:
     def _with_error(
         self, affine: Dense, rows: Tensor, size: Tensor, read: Tensor, carried: Tensor | int
     ) -> BoundedForms:
-        """Forms of a map that reads what is at most `read`, and what errors before make of them."""
+        """Forms with their error, for sources of at most `read` and errors `carried` over."""
         whole = carried if affine.defect is None else carried + affine.defect
         error = self.unit.grow(affine.operations + 8) * whole + self._local(affine, size, read)
         return BoundedForms(rows, error, size)
 
     def _local(self, affine: Dense, size: Tensor, read: Tensor) -> Tensor:
-        """What a map's own roundings do to its forms; its defect is not among them."""
+        """Bound on the error of the forms from a map's own roundings, without its defect."""
         small = (affine.lost([read]).forward + 4) * (1 + self.sizes.sum())
         return self.unit.share(affine.operations + 8) * size + self.unit.lost * small
 
@@ -154,7 +154,7 @@ class ChainForms:
         return self.passed
 
     def bound(self, forms: BoundedForms) -> tuple[Tensor, Tensor]:
-        """Bounds [n]: intervals, and back substitution for what these leave unstable."""
+        """Bounds [n] by intervals, then by back substitution for neurons still unstable."""
         lower, upper = self._interval(forms)
         crossing = torch.nonzero((lower < 0) & (upper > 0)).flatten()
         if len(crossing) and self.groups:
@@ -167,8 +167,8 @@ class ChainForms:
         return lower, upper
 
     def sort(self, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The neurons that are on, those that are unstable, and how far relu(z) may be from z."""
-        # A neuron without weights has bounds that only underflow keeps apart: relu(z) is nearly z.
+        """The neurons that are on, the unstable ones, and a bound [n] on |relu(z) - z| if on."""
+        # The bounds of a neuron without weights differ only by underflow: relu(z) is nearly z.
         zero = (lower < 0) & (lower >= -self.unit.nothing) & (upper > 0)
         on = torch.nonzero((lower >= 0) | zero).flatten()
         crossing = torch.nonzero((lower < 0) & (upper > 0) & ~zero).flatten()
@@ -177,8 +177,8 @@ class ChainForms:
     def add_group(
         self, forms: BoundedForms, crossing: Tensor, lower: Tensor, upper: Tensor
     ) -> None:
-        """Take the unstable neurons [m] of a layer with the bounds [n] as columns, with their
-        forms [m]."""
+        """Add the unstable neurons `crossing` [m] of a layer with bounds [n] as columns; `forms`
+        [m] are theirs."""
         lower, upper = lower[crossing], upper[crossing]
         (lines,) = LayerBounds((lower.unsqueeze(0),), (upper.unsqueeze(0),)).lines()
         places, begin = self.seen + crossing, len(self.sizes)
@@ -189,7 +189,7 @@ class ChainForms:
         self.sizes = torch.cat([self.sizes, upper])
 
     def _norm(self, forms: BoundedForms, affine: Dense, on: Tensor, slack: Tensor) -> Tensor:
-        """The 2-norm of the errors of the neurons that are on, each of them with its slack."""
+        """Upper bound on the 2-norm of the errors of the neurons that are on, slack included."""
         own = self._length(forms.error[on])
         before = self.passed
         long = affine.weights[0].numel() * affine.outputs > self.how.products
@@ -203,7 +203,7 @@ class ChainForms:
         return torch.minimum(own, self.unit.grow(4) * through)
 
     def _interval(self, forms: BoundedForms) -> tuple[Tensor, Tensor]:
-        """Bounds with each unstable neuron between 0 and its upper bound."""
+        """Interval bounds, with each unstable neuron between 0 and its upper bound."""
         n = self.inputs
         middle = forms.rows[:, n]
         reach = self.domain.reach(forms.rows[:, :n])
@@ -219,12 +219,12 @@ class ChainForms:
         return below(middle - reach), above(middle + reach)
 
     def terms(self, rows: Tensor) -> Tensor:
-        """What the sizes of the terms of rows [n, columns] add up to, [n]."""
+        """Upper bound [n] on the sum of the magnitudes of the terms of rows [n, columns]."""
         return self._weighed(rows, self.sizes[: rows.shape[1]])[1]
 
     def _weighed(self, rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
         """rows @ sizes and |rows| @ sizes, [n] each, for rows [n, columns] and sizes [columns];
-        of rows that are stored as columns as many at a time as go forward."""
+        column-major rows are multiplied in parts that fit the CPU cache."""
         if rows.stride(0) != 1:
             return rows @ sizes, rows.abs() @ sizes
         both = rows.new_zeros(2, len(rows))
@@ -235,14 +235,14 @@ class ChainForms:
         return both[0], both[1]
 
     def _bound(self, forms: BoundedForms, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-        """The intervals sharpened by back substitution."""
+        """Interval bounds tightened by back substitution."""
         both = BoundedForms(*(torch.cat([part, part]) for part in forms))
         both.rows[len(lower) :].neg_()
         low, high = self.least(both).chunk(2)
         return torch.maximum(lower, low), torch.minimum(upper, -high)
 
     def least(self, forms: BoundedForms) -> Tensor:
-        """Lower bounds of rows: the unstable neurons are replaced by lines, the last ones first."""
+        """Lower bounds of forms: unstable neurons are replaced by lines, the last layer first."""
         n, rows = self.inputs, forms.rows.clone()
         terms, error = self.terms(rows), forms.error
         most, columns = rows.shape[1], 1 + self.sizes.sum()
@@ -257,15 +257,15 @@ class ChainForms:
             small = (2 * count + 8 + size.sum(-1)) * columns
             error = error + self.unit.lost * (small + size @ (4 + group.upper))
             terms = terms + size @ group.terms
-        # All that was ever added to a row weighs at most `terms`. A group rounds it in a product
-        # with its slope, in two sums over the group and in two more; then comes a support.
+        # The terms ever added to a row sum to at most `terms` in magnitude. Each group rounds them
+        # in a product with its slope, two sums over the group and two more; the support follows.
         steps = 2 * (most + 8) * (len(self.groups) + 2)
         error = self.unit.grow(steps) * error + self.unit.share(steps) * terms
         reach = self.domain.support(-rows[:, :n])
         return below(rows[:, n] - reach - (error + self.unit.lost * (4 * most + 8)))
 
     def dense(self, forms: BoundedForms) -> Dense:
-        """Forms as a map of the condensed network: of x and of the groups that they read."""
+        """The forms as a map of the condensed network, which reads x and the groups before it."""
         n, center = self.inputs, self.domain.center
         rows = forms.rows
         groups = [g for g in self.groups if g.begin < rows.shape[1]]
@@ -281,11 +281,11 @@ class ChainForms:
 
 
 def _norm_bound(weight: Tensor) -> Tensor:
-    """Upper bound on the 2-norm: that of M = W^T W is at most the 8th root of the trace of M^8.
+    """Upper bound on |W|_2, the root of |M|_2 for M = W^T W; |M|_2 <= trace(M^8)^(1/8).
 
-    M is off by at most as many roundings as W has rows, of the square of W's Frobenius norm, which
-    is the trace of M. Scaled to a Frobenius norm of 1, its powers are off by at most 3 times as
-    many as M has rows, and 8 of the scaling. A root is off by less than 8 ulps.
+    The error of M is at most as many roundings as W has rows, each of trace(M), the square of W's
+    Frobenius norm. With M scaled to a Frobenius norm of 1, the error of its powers is at most 3
+    roundings per row of M, plus 8 for the scaling. A root is off by less than 8 ulps.
     """
     square = weight.T @ weight if weight.shape[0] > weight.shape[1] else weight @ weight.T
     size_of, rows, long = unit(weight.dtype), len(square), max(weight.shape)

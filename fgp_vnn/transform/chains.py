@@ -1,9 +1,9 @@
-"""Linear bounds and collapse in one pass forward, for a chain of matrices.
+"""Linear bounds and removal of stable neurons in one forward pass, for a chain of matrices.
 
-Layer by layer every neuron is written as an affine form of t = x - center and of the unstable
-neurons before it: those that are stably on pass their forms on, those that are off vanish. Back
+Layer by layer, every neuron is written as an affine form of t = x - center and of the unstable
+neurons before it: neurons that are stably on pass their forms on, neurons that are off vanish. Back
 substitution of the few unstable neurons then gives the same linear bounds as a backward pass
-through the whole network, and the forms of the unstable neurons are the collapsed network.
+through the whole network, and the forms of the unstable neurons make up the condensed network.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from fgp_vnn.transform.chain_forms import BoundedForms, ChainForms
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """Lower bounds of a query's outputs, and the query on its unstable neurons only."""
+    """Lower bounds on a query's outputs, and the query on its unstable neurons only."""
 
     least: Tensor  # [rows]
     bounds: LayerBounds  # of the unstable neurons
-    neurons: Tensor  # [unstable] their places among all neurons of the network
+    neurons: Tensor  # [unstable] their indices among all neurons of the network
     _make: Callable[[], Query]
 
     @cached_property
     def query(self) -> Query:
-        """The condensed query, made when it is asked for: often the bounds are enough."""
+        """The condensed query, built on first use: often the bounds are enough."""
         return self._make()
 
     @classmethod
     def of(cls, query: Query, work: ChainForms, output: BoundedForms) -> Condensed:
-        """From the forms of a query's unstable neurons and of its output."""
+        """Build it from the forms of a query's unstable neurons and of its output."""
 
         def make() -> Query:
             layers = tuple(work.dense(group.forms) for group in work.groups)
@@ -54,13 +54,13 @@ class Condensed:
 
 
 def is_chain(network: Network) -> bool:
-    """Whether each map is a matrix that reads the layer before it, through ReLUs."""
+    """Whether each map is a matrix that reads only the layer before it, with ReLUs in between."""
     chained = (isinstance(m, Dense) and m.sources == (k,) for k, m in enumerate(network.maps))
     return network.piecewise_linear and all(chained)
 
 
 def fits(network: Network, budget: Budget) -> bool:
-    """Whether the forms of a chain take no more memory than there is for matrices."""
+    """Whether the forms of a chain fit into the memory budget for matrices."""
     columns, entries = network.inputs + 1, 0
     for width in (*network.widths, network.outputs):
         entries += width * columns
@@ -69,7 +69,7 @@ def fits(network: Network, budget: Budget) -> bool:
 
 
 def condense(query: Query, budget: Budget, shrinking: Shrinking) -> Condensed | None:
-    """Bound all layers of a chain and leave the stable neurons out; None when time is up."""
+    """Bound all layers of a chain and remove the stable neurons; None if time is up."""
     chain = [m for m in query.network.maps if isinstance(m, Dense)]
     deep = len(chain) > shrinking.deep
     work = ChainForms(query.domain, query.network.dtype, budget, shrinking, deep=deep)

@@ -1,13 +1,15 @@
-"""Linear bounds and collapse in one pass forward, for any network in which few inputs move.
+"""Linear bounds and removal of stable neurons in one forward pass, for networks of any shape with
+few moving inputs (inputs that the domain does not fix).
 
 As for a chain of matrices (`transform.chains`), every neuron is written as an affine form of the
-inputs that move and of the unstable neurons before it, and back substitution of these gives the
-same linear bounds as a backward pass through the whole network. A map takes the forms of all its
-neurons at once, one column for each input and each unstable neuron: where these are fewer than the
-neurons that intervals leave unstable, columns forward cost less than rows backward.
+moving inputs and of the unstable neurons before it, and back substitution of these neurons gives
+the same linear bounds as a backward pass through the whole network. A map is applied to the forms
+of all its sources at once, one column for each input and each unstable neuron. Where there are
+fewer columns than neurons that intervals leave unstable, this costs less than a backward pass with
+one row for each such neuron.
 
 Rounding errors grow with the product of the |W|, as in an interval; a bound is never worse than
-the interval of the layer, and a network that is too deep for that is left to backward rows.
+the interval of the layer, and networks too deep for that are left to backward passes.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ from fgp_vnn.strategy import Shrinking
 from fgp_vnn.transform.chain_forms import BoundedForms, ChainForms
 from fgp_vnn.transform.chains import Condensed
 
-_COPIES = 4  # of a layer's forms that are held at once: two layers of them, and their bounds
+_COPIES = 4  # copies of a layer's forms held at once: for two layers, and for their bounds
 
 
 class _Source(NamedTuple):
-    """What a map reads of the input or of a layer: forms of all its entries, 0 where it is off.
+    """A source of a map (the input or a layer): the forms of all its entries, 0 for those off.
 
-    After the columns come those of the unstable entries, each of which is 1 in its own; what came
-    later is 0.
+    Only `columns` are stored. The columns of the source's own unstable entries follow, each with a
+    single 1 at its entry; all columns after these are 0.
     """
 
     columns: Tensor  # [columns, n]
@@ -44,7 +46,7 @@ class _Source(NamedTuple):
     size: Tensor  # [n]
 
     def cut(self, some: slice) -> Tensor:
-        """Some of all columns, [some, n]."""
+        """A slice of all columns, stored or not: [some, n]."""
         part = self.columns[some]
         if len(part) == some.stop - some.start:
             return part
@@ -57,21 +59,21 @@ class _Source(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What one pass forward has come to: all of it, or bounds of the first layers."""
+    """The result of one forward pass: the condensed query, or only bounds of the first layers."""
 
     condensed: Condensed | None
-    known: LayerBounds  # of the layers that were bounded, all of their neurons
+    known: LayerBounds  # of all neurons of the layers that were bounded
 
 
 def moving(domain: Domain) -> Tensor:
-    """The inputs [moving] that are not the same all over the domain."""
+    """The inputs [moving] that the domain does not fix."""
     if isinstance(domain, Box):
         return torch.nonzero(domain.upper > domain.lower).flatten()
     return torch.arange(len(domain.center), device=domain.center.device)
 
 
 def condense_columns(query: Query, budget: Budget, shrinking: Shrinking) -> Columns:
-    """Bound all layers and leave the stable neurons out, as far as time and memory go."""
+    """Bound all layers and remove the stable neurons, as far as time and memory allow."""
     network = query.network
     work = _Work(query, budget, shrinking)
     lower: list[Tensor] = []
@@ -94,7 +96,7 @@ def condense_columns(query: Query, budget: Budget, shrinking: Shrinking) -> Colu
 
 
 class _Work(ChainForms):
-    """The columns found so far, and what each layer passes on."""
+    """The columns found so far, and the forms of each layer that later maps read."""
 
     def __init__(self, query: Query, budget: Budget, shrinking: Shrinking) -> None:
         self.moving = moving(query.domain)
@@ -105,11 +107,11 @@ class _Work(ChainForms):
         super().__init__(domain, query.network.dtype, budget, shrinking, deep=False)
         last = len(query.network.maps) - 1
         self._last_read = {s: k for k in range(last + 1) for s in query.network.maps[k].sources}
-        self._maps = 0  # that the forms have gone through
+        self._maps = 0  # how many maps have been applied
         self._read: list[_Source | None] = [self._input()]
 
     def _input(self) -> _Source:
-        """t and the centre; a column for what moves only."""
+        """The forms of the input: a column for each moving input, and one for the centre."""
         center = self.whole.center
         columns = center.new_zeros(self.inputs + 1, len(center))
         columns[torch.arange(self.inputs, device=center.device), self.moving] = 1
@@ -124,7 +126,7 @@ class _Work(ChainForms):
         return _COPIES * 8 * entries <= self.budget.at_once
 
     def through(self, affine: AffineMap) -> BoundedForms | None:
-        """The forms of a map, from those of its sources; None when time is up."""
+        """The forms of a map, from those of its sources; None if time is up."""
         read = [source for s in affine.sources if (source := self._read[s]) is not None]
         columns = len(self.sizes)
         widest = max(affine.outputs, *(source.columns.shape[1] for source in read))
@@ -137,7 +139,7 @@ class _Work(ChainForms):
         sizes = [source.size for source in read]
         offset = affine.magnitude([torch.zeros_like(size) for size in sizes])
         size = affine.magnitude(sizes)
-        # The difference that a spread is may be off by the roundings of the offset.
+        # A spread is computed as a difference, so it may be off by the roundings of the offset.
         carried = affine.spread([source.error for source in read])
         carried = carried + self.unit.share(4 * affine.operations + 8) * offset
         if affine.defect is not None:
@@ -157,7 +159,7 @@ class _Work(ChainForms):
                 self._read[s] = None
 
     def layer_of(self, forms: BoundedForms) -> tuple[Tensor, Tensor]:
-        """Bounds [n] of a layer, whose neurons are then on, off, or columns of their own."""
+        """Bounds [n] of a layer; its unstable neurons become columns, those off become 0."""
         lower, upper = self.bound(forms)
         on, crossing, slack = self.sort(lower, upper)
         error = self.unit.grow(2) * (forms.error + slack)
@@ -176,7 +178,7 @@ class _Work(ChainForms):
         return lower, upper
 
     def dense(self, forms: BoundedForms) -> Dense:
-        """Forms as a map of the condensed network, which reads the whole input."""
+        """The forms as a map of the condensed network, which reads the whole input."""
         small = super().dense(forms)
         weight = small.weights[0].new_zeros(small.outputs, len(self.whole.center))
         weight[:, self.moving] = small.weights[0]

@@ -1,11 +1,11 @@
-"""The network as it is deployed: every float32 evaluation of it at once.
+"""The network as deployed: one network that covers all of its float32 evaluations.
 
-At an input x, a float32 program computes z_k = F_k(x, a_1, ..., a_{k-1}) + e_k(x) with the sources
-that it has computed itself, and a_k = relu(z_k), without an error but that it may be flushed to
-zero, which is an error of those that read it. |e_k| is at most what
-`Deployment` says for sources of the sizes that the bounds of the layers before allow, and these
-bounds hold for all such programs, by induction over the layers. So a network whose maps have the
-defects |e_k| stands for all of them; what is proved of it for each x is proved of each program.
+At an input x, a float32 program computes z_k = F_k(x, a_1, ..., a_{k-1}) + e_k(x), where the a_j
+are the values it computed itself, and a_k = relu(z_k). The ReLU is exact, except that its result
+may be flushed to zero, which counts as an error of the maps that read it. `Deployment` bounds |e_k|
+for sources within the bounds of the earlier layers, and these bounds hold for all such programs, by
+induction over the layers. So a network whose maps have the defects |e_k| covers all of them: what
+is proved of it for each x is proved of each program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fgp_vnn.network.onnx.deployed import Deployment
 
 
 def deployed(network: Network, box: Box, deployment: Deployment, *, budget: Budget) -> Network:
-    """The network with the errors of float32 in the box as defects of its maps."""
+    """The network with bounds on the float32 errors over the box as defects of its maps."""
     if not network.piecewise_linear:
         raise UnsupportedError("float32 semantics cover no activation but ReLU")
     if tuple(affine.sources for affine in network.maps) != deployment.sources:
@@ -45,9 +45,10 @@ def deployed(network: Network, box: Box, deployment: Deployment, *, budget: Budg
 
 
 def received(box: Box) -> Box:
-    """The inputs that a program gets: what is in the box, and what it is rounded to.
+    """A box of all inputs that a program may receive: the points of `box` and their float32
+    roundings; a fixed input is received as its rounding only.
 
-    Rounding keeps the order, so a point between two bounds is rounded to between their roundings.
+    Rounding is monotone, so a point between two bounds rounds to a value between their roundings.
     """
     low, high = (side.float().to(side.dtype) for side in (box.lower, box.upper))
     fixed = box.lower == box.upper

@@ -1,14 +1,14 @@
-"""A strictly increasing function at the end of a network, taken off where the rows allow it.
+"""Removal of a strictly increasing function at the end of a network, where the rows allow it.
 
-With f strictly increasing, f(z) <= c says that z is at most the place where f is c, and
-f(z_i) <= f(z_j) that z_i <= z_j: the rows bound what f is applied to, and a network that is
-piecewise linear up to a sigmoid at its end is one altogether. The place need not be known exactly.
-If f(t) >= c is proved, f(z) <= c gives z <= t, and f(z) < c gives z < t, so that z <= t is met
-wherever f(z) <= c is; f(t) <= c is what f(z) >= c asks for. f(t) is proved by the lines of f over
-the interval [t, t], and compared with c in rational numbers.
+For a strictly increasing f, f(z) <= c means z <= f^-1(c), and f(z_i) <= f(z_j) means z_i <= z_j. So
+the rows can be stated on the arguments of f, and a network that is piecewise linear up to a final
+sigmoid becomes piecewise linear altogether. f^-1(c) need not be known exactly: for a t with a
+proved f(t) >= c, f(z) <= c implies z <= t, and f(z) < c implies z < t, so the row z <= t is met
+wherever f(z) <= c is. For f(z) >= c, t needs a proved f(t) <= c. The lines of f over the interval
+[t, t] bound f(t), and the bound is compared with c in rational numbers.
 
-A limit that f reaches nowhere, or hardly, becomes one that it does reach and that asks for less:
-real numbers never meet f(z) >= 1 for a sigmoid, but a float32 program that rounds does.
+A limit that f never, or hardly, reaches is replaced by a weaker one that f does reach: real numbers
+never meet f(z) >= 1 for a sigmoid, but a float32 program that rounds does.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from fgp_vnn.network.model import AffineMap, Combination, Dense, Network
 from fgp_vnn.query import Query
 
 _INCREASING = (*S_SHAPED, ASINH, EXP, SINH, SOFTPLUS)  # strictly, on all real numbers
-_FARTHEST = 1e9  # where a place is looked for
-_LARGEST = 2**1000  # beyond it, a limit may be no float64
-_ROUNDED = Fraction(1, 2**24)  # of a range, from whose end float32 may be rounded to it
-_PROVED = Fraction(1, 2**30)  # from the end on, a place can be proved
-_HALVINGS = 100  # of that
-_NEAR = range(46, 16, -3)  # a place is moved by these powers of 1/2 until it is proved
-_ROWS = 4096  # more of them take too long in rational numbers
+_FARTHEST = 1e9  # t is searched between minus this and this
+_LARGEST = 2**1000  # a limit beyond it may not fit into float64
+_ROUNDED = Fraction(1, 2**24)  # part of f's range, at its end, that float32 may round to the end
+_PROVED = Fraction(1, 2**30)  # part of f's range, at its end, in which no t can be proved
+_HALVINGS = 100  # bisection steps in the search for t
+_NEAR = range(46, 16, -3)  # t is moved by (1 + |t|) / 2**power until it is proved
+_ROWS = 4096  # more rows take too long in rational numbers
 
 
 class _Row(NamedTuple):
-    """constant + sum of the coefficients times f(z_i), exactly."""
+    """The row constant + sum of terms[i] * f(z_i), in exact numbers."""
 
-    terms: dict[int, Fraction]  # by i, none of them 0
+    terms: dict[int, Fraction]  # coefficients by i, none of them 0
     constant: Fraction
 
     @property
     def compares(self) -> bool:
-        """Whether it is a multiple of f(z_i) - f(z_j)."""
+        """Whether the row is a multiple of f(z_i) - f(z_j)."""
         return len(self.terms) == 2 and not self.constant and not sum(self.terms.values())
 
 
 def take_off_end(query: Query) -> Query:
-    """The query about what the last function is applied to, met wherever this one is; the same
-    query if the network does not end in such a function, or a row asks for something else."""
+    """The query restated on the arguments of the final function, met wherever this one is met; the
+    query itself if the network does not end in such a function or a row has another form."""
     network = query.network
     curve = _end(network)
     if curve is None:
         return query
-    # Rounded to float32, a limit near the end of the range is another one.
+    # Only in float64: rounding to float32 would change a limit near the end of the range.
     rows = _rows(network.output) if network.dtype == torch.float64 else None
     if rows is None or not all(row.compares or len(row.terms) <= 1 for row in rows):
         return query
@@ -72,8 +72,9 @@ def take_off_end(query: Query) -> Query:
 
 
 def without_end(network: Network) -> Network | None:
-    """The network without the function at its end, which keeps the order of the outputs; None if
-    it does not end in one, or not all outputs are values of it as they are."""
+    """The network without the strictly increasing function at its end, which does not change the
+    order of the outputs; None if there is no such function, or the map after it is not the
+    identity."""
     output = network.output
     if _end(network) is None or not isinstance(output, Dense) or not _from_file(output):
         return None
@@ -84,7 +85,7 @@ def without_end(network: Network) -> Network | None:
 
 
 def _from_file(output: Dense) -> bool:
-    """Whether its numbers are those of the file: sums of several, which were rounded, are not."""
+    """Whether the map's numbers are those of the file, and not sums, which would be rounded."""
     return output.defect is None and output.terms is None
 
 
@@ -98,13 +99,13 @@ def _end(network: Network) -> Curve | None:
 
 
 def _before_end(network: Network, output: AffineMap) -> Network:
-    """The network that ends in the output in place of its last layer's values."""
+    """The network with `output` in place of its last layer and its output map."""
     return Network(network.layers[:-1], output, network.inputs, network.activations[:-1])
 
 
 def _rows(output: AffineMap) -> list[_Row] | None:
-    """The rows of the last map, if each of its results reads one value, and its numbers are those
-    of the file and of the property."""
+    """The rows of the output map; None unless each result of the network's own map reads at most
+    one value, and all numbers are those of the file and of the property."""
     inner = output.inner if isinstance(output, Combination) else output
     if not isinstance(inner, Dense) or not _from_file(inner):
         return None
@@ -139,7 +140,7 @@ def _added(row: _Row, value: _Row, factor: Fraction) -> _Row:
 
 def _before(rows: Sequence[_Row], width: int, curve: Curve) -> tuple[Tensor, Tensor]:
     """Signs [rows, width] and offsets [rows] with signs . z + offset <= 0 wherever the row is at
-    most 0; an offset is infinite where no place is proved."""
+    most 0; an offset is infinite where no t is proved."""
     signs = torch.zeros(len(rows), width, dtype=torch.float64)
     offsets = torch.zeros(len(rows), dtype=torch.float64)
     bounding, limits, directions = list[int](), list[Fraction](), list[int]()
@@ -162,9 +163,9 @@ def _before(rows: Sequence[_Row], width: int, curve: Curve) -> tuple[Tensor, Ten
 
 
 def _limit(row: _Row, ends: tuple[float, float]) -> tuple[Fraction | None, bool]:
-    """The limit of f(z) that a row asks for, where f, of a range with these ends, can be proved to
-    reach it; the row asks for no less. None where it asks for nothing or for what is never met,
-    and whether it is the former."""
+    """The limit of f(z) in a row with one term, weakened if needed so that f, whose range has these
+    ends, provably reaches it. (None, True) for a row that is always met, (None, False) for a row
+    that is never met or that compares two values."""
     if row.compares:
         return None, False
     if not row.terms:
@@ -177,7 +178,7 @@ def _limit(row: _Row, ends: tuple[float, float]) -> tuple[Fraction | None, bool]
         return None, True
     if not isfinite(near):
         return limit, False
-    over = side * limit - Fraction(near)  # how far the limit is from the end that it comes near to
+    over = side * limit - Fraction(near)  # distance of the limit from the end that it approaches
     if over < -_ROUNDED * width:
         return None, False
     least = _ROUNDED if over <= 0 else _PROVED
@@ -185,8 +186,8 @@ def _limit(row: _Row, ends: tuple[float, float]) -> tuple[Fraction | None, bool]
 
 
 def _places(curve: Curve, limits: Sequence[Fraction], directions: Sequence[int]) -> list[float]:
-    """A place t for each limit c with f(t) >= c, or with f(t) <= c where the direction is -1;
-    infinite where none is proved."""
+    """For each limit c, a t with a proved f(t) >= c, or f(t) <= c where the direction is -1;
+    infinite where no t is proved."""
     within = [abs(c) < _LARGEST for c in limits]
     near = [float(c) if ok else 0.0 for c, ok in zip(limits, within, strict=True)]
     sought = torch.tensor(near, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The same query with fewer inputs, where nothing is lost by it."""
+"""The same query with fewer inputs, without loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lift:
 
     origin: Tensor  # [inputs]
     basis: Tensor | None = None  # [inputs, reduced]: x = origin + basis @ t
-    kept: Tensor | None = None  # [reduced]: x[kept] = t, the others as in origin
+    kept: Tensor | None = None  # [reduced]: x[kept] = t, the other inputs as in origin
 
     def __call__(self, points: Tensor) -> Tensor:
         """x [..., inputs] at t [..., reduced], in the precision of the network's own input."""
@@ -36,12 +36,12 @@ class Lift:
 
 
 def reduce_inputs(query: Query) -> tuple[Query, Lift]:
-    """The query without inputs that the domain does not move, or turned into what the network sees.
+    """Remove the fixed inputs of a box, or rotate an l2 ball into the subspace the network reads.
 
-    A box loses its coordinates of width zero. An l2 ball is turned into the row space of the maps
-    that read the input: with the columns of Q an orthonormal basis of it, W(x - c) depends on
-    t = Q^T (x - c) only, and the image of the ball under Q^T is the ball of the same radius. What
-    rounding leaves of W - W Q Q^T is kept as the map's defect.
+    A box loses its coordinates of width zero. For an l2 ball, let the columns of Q be an
+    orthonormal basis of the row space of the maps that read the input: W(x - c) depends only on
+    t = Q^T (x - c), and the image of the ball under Q^T is the ball of the same radius. The
+    remainder W - W Q Q^T, which is rounding error, becomes part of the map's defect.
     """
     domain, reduced = query.domain, None
     if isinstance(domain, Box):
@@ -56,8 +56,8 @@ def reduce_inputs(query: Query) -> tuple[Query, Lift]:
 def fix_inputs(
     query: Query, kept: Tensor, values: Tensor, domain: Domain
 ) -> tuple[Query, Lift] | None:
-    """The query about the inputs `kept` [reduced] in a domain of theirs, with the values [inputs]
-    for the others; None where none or all are kept, or a map that reads the input is no matrix."""
+    """The query on the inputs `kept` [reduced] over `domain`, with all others fixed at `values`
+    [inputs]; None if none or all are kept, or a map that reads the input is no plain matrix."""
     moves = torch.zeros_like(values, dtype=torch.bool).index_fill(0, kept, True)
     fixed = torch.nonzero(~moves).flatten()
     if not len(kept) or not len(fixed):
@@ -79,13 +79,13 @@ def fix_inputs(
 
 
 def drop_unread(query: Query) -> Query:
-    """The query without the inputs of a box that no map reads: it has the same bounds, but no way
-    back to the original input."""
+    """The query without the inputs of a box that no map reads: it has the same bounds, but its
+    points cannot be mapped back to the original input."""
     readers, box = [m for m in query.network.maps if 0 in m.sources], query.domain
     matrices = [m for m in readers if isinstance(m, Dense)]
     if not isinstance(box, Box) or not matrices or len(matrices) < len(readers):
         return query
-    # A weight of 0 whose terms cancel is rounded, and counts as read.
+    # A weight of 0 that is a sum of nonzero terms may be off by rounding, so it counts as read.
     parts = [part for m in matrices for part in (_of_input(m, m.weights), _of_input(m, m.terms))]
     read = torch.stack([(part != 0).any(0) for part in parts if part is not None]).any(0)
     kept = torch.nonzero(read).flatten()
@@ -105,16 +105,16 @@ def drop_unread(query: Query) -> Query:
 
 
 def _of_input(reader: Dense, parts: tuple[Tensor, ...] | None) -> Tensor | None:
-    """The matrix of the input among those of all sources."""
+    """The input's matrix among the matrices of all sources."""
     return None if parts is None else parts[reader.sources.index(0)]
 
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """A basis of what a network sees of its input, computed once for all points.
+    """A basis Q of the input subspace that a network reads, computed once for all points.
 
-    With W the weights of a map that reads the input, `inner` is W Q. `left` bounds the norms of the
-    rows of W - inner Q^T, and what the product of a row with a vector of length 1 rounds off.
+    For W the weights of a map that reads the input, `inner` is W Q. `left` bounds the norm of each
+    row of W - inner Q^T plus the rounding error of a row's product with a vector of length 1.
     """
 
     basis: Tensor  # [inputs, reduced], orthonormal columns
@@ -123,7 +123,7 @@ class RowSpace:
     stretch: float  # upper bound on the operator norm of the basis
 
     def restrict(self, query: Query, ball: L2Ball) -> tuple[Query, Lift]:
-        """The query about the ball's image, whose centre is 0."""
+        """The query on the image of the ball, which is centred at 0."""
         size_of, inputs = unit(ball.center.dtype), len(ball.center)
         size = torch.linalg.vector_norm(ball.center) + ball.radius + size_of.root(inputs)
         size = size_of.grow(inputs + 6) * size
@@ -143,7 +143,8 @@ class RowSpace:
 
 
 def row_space(network: Network) -> RowSpace | None:
-    """The row space of the maps that read the input, where it is smaller than the input."""
+    """The row space of the maps that read the input; None unless all of them are plain matrices
+    with fewer rows together than there are inputs."""
     readers = [m for m in network.maps if 0 in m.sources]
     weights = [_input_weight(m) for m in readers if _is_plain(m) and isinstance(m, Dense)]
     if len(weights) < len(readers):
@@ -160,10 +161,11 @@ def row_space(network: Network) -> RowSpace | None:
 
 
 def _missing(weight: Tensor, image: Tensor, basis: Tensor) -> Tensor:
-    """The `left` of a map.
+    """The `left` of one map.
 
-    With k columns, an entry of image Q^T is off by k + 1 roundings of |image| |Q|^T, a row of which
-    is no longer than sqrt(k) |image|; the product of a row with a vector by as many as inputs.
+    With k columns, an entry of image Q^T is off by at most k + 1 roundings of |image| |Q|^T, whose
+    rows are no longer than sqrt(k) |image|. The product of a row with a vector has as many
+    roundings as there are inputs.
     """
     size_of, (inputs, columns) = unit(weight.dtype), basis.shape
     length: Tensor = torch.linalg.vector_norm(weight, dim=1)
@@ -175,11 +177,13 @@ def _missing(weight: Tensor, image: Tensor, basis: Tensor) -> Tensor:
 
 
 def _stretch(basis: Tensor) -> float:
-    """The columns are orthonormal up to rounding: the image of a ball may be a little larger.
+    """Upper bound on the operator norm of the basis: its columns are orthonormal only up to
+    rounding, so the image of a ball may be a little larger than the ball.
 
     ||Q||^2 = ||Q^T Q|| <= 1 + ||Q^T Q - I||. An entry of the product has as many roundings as there
-    are inputs, of at most ||Q||^2; the norm of the errors is at most the columns times that. As the
-    square root is not taken, half is left for the norm and for what is multiplied by it.
+    are inputs, each of at most ||Q||^2; the norm of the errors is at most the number of columns
+    times that. The square root is not taken: the half gained by that covers the rounding of the
+    norm and of its products.
     """
     gram, size_of = basis.T @ basis, unit(basis.dtype)
     skew = float((gram - torch.eye(len(gram)).to(gram)).norm())

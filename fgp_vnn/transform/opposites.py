@@ -1,8 +1,8 @@
-"""Pairs of neurons that are one: z_i = -z_j or z_i = z_j.
+"""Merging of neurons that are equal up to the sign: z_i = -z_j or z_i = z_j.
 
-relu(z) = z + relu(-z), so that a relu(z_i) + b relu(z_j) with z_i = -z_j is -a z_j + (a + b)
-relu(z_j): a linear term and one neuron in place of two. Where a + b = 0 nothing but the linear
-term is left. A relaxation that bounds both neurons apart cannot know that.
+relu(z) = z + relu(-z), so a relu(z_i) + b relu(z_j) with z_i = -z_j is -a z_j + (a + b) relu(z_j):
+a linear term and one neuron in place of two. Where a + b = 0, only the linear term is left. A
+relaxation that bounds the two neurons separately cannot find this.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fgp_vnn.query import Query
 
 
 class _Pairs(NamedTuple):
-    """Neurons i of a layer that are the same as j up to the sign."""
+    """Neurons i of a layer that are equal to a neuron j up to the sign."""
 
     gone: Tensor  # [pairs] i
     kept: Tensor  # [pairs] j
@@ -31,10 +31,10 @@ class _Pairs(NamedTuple):
 def merge_opposites(
     query: Query, bounds: LayerBounds, rounded_away: float
 ) -> tuple[Query, LayerBounds] | None:
-    """The query with one neuron in place of each such pair; None where there is none.
+    """The query with one neuron in place of each such pair; None if there is no pair.
 
-    Only maps that are matrices are looked at, and only rows that agree in each digit. Where a + b
-    is at most `rounded_away` (|a| + |b|), it is taken for what rounding has left over of 0.
+    Only matrices are examined, and rows match only if they agree in every digit. Where |a + b| is
+    at most `rounded_away` (|a| + |b|), it counts as rounding error of 0 and goes to the defect.
     """
     found = False
     for k in range(len(query.network.layers)):
@@ -52,7 +52,7 @@ def _pairs(network: Network, k: int) -> _Pairs | None:
     if not all(isinstance(affine, Dense) for affine in network.maps[k:] if _reads(affine, k)):
         return None
     if not isinstance(layer, Dense) or not bool(layer.bias.abs().sort().values.diff().eq(0).any()):
-        return None  # rows that are the same have the same bias
+        return None  # equal rows have the same bias
     rows = torch.cat([*layer.weights, layer.bias.unsqueeze(-1)], -1)
     first = (rows != 0).to(torch.int8).argmax(-1, keepdim=True)
     sign = rows.gather(-1, first).squeeze(-1).sign()
@@ -65,10 +65,10 @@ def _pairs(network: Network, k: int) -> _Pairs | None:
 
 
 def _first_equal(rows: Tensor) -> Tensor:
-    """For each row [n, m] the number of the first that is equal to it.
+    """For each row [n, m], the index of the first row equal to it.
 
-    Rows are sorted by a sum that equal rows share, and neighbours then compared in full: a sum
-    that happens to be shared by others can hide a pair, but never make one.
+    Rows are sorted by a weighted sum, which is the same for equal rows, and neighbours are compared
+    in full. A different row with the same sum can hide a pair, but never create one.
     """
     mix = torch.linspace(1, 2, rows.shape[-1], dtype=rows.dtype, device=rows.device)
     order = (rows * mix).sum(-1).argsort(stable=True)
@@ -111,11 +111,11 @@ def _merge(
 def _without(
     affine: Dense, layer: Dense, k: int, pairs: _Pairs, most: Tensor, rounded_away: float
 ) -> Dense:
-    """The map with the weights of the neurons that go given to those that stay.
+    """The map with the weights of the removed neurons moved to the kept ones.
 
-    Rows that are the same digit by digit stand for values that are the same up to both defects:
-    |a| times these go to the map's own defect. So does a remainder that is dropped, with |z| at
-    most `most`.
+    Rows that are equal digit by digit stand for values that are equal up to the defects of both
+    rows: |a| times these defects go to the map's own defect. So does a remainder that is dropped,
+    times the bound `most` on |z|.
     """
     weights, terms, offset = _parts(affine)
     _, own, own_offset = _parts(layer)
@@ -138,8 +138,8 @@ def _without(
     defect = size_of.grow(count + width + 8) * defect + 4 * (count + width) * size_of.lost
     weights[k + 1] = torch.where(left, 0.0, weights[k + 1])
     terms[k + 1] = torch.where(left, 0.0, terms[k + 1])
-    # A matrix counts the roundings of its entries by its columns; there may be more of pairs. What
-    # underflow takes from an entry, whatever the size of its terms, is made a part of these.
+    # A matrix counts one rounding of its entries per column, but there may be more pairs: `scale`
+    # allows for these. `grain` adds an entry's underflow error, of any size, to its terms.
     order = tuple(sorted(weights))
     scale = 1 + count / max(1, sum(weights[s].shape[1] for s in order if s != k + 1))
     largest = max(float(part.abs().max()) for part in (moved, *own.values(), own_offset))
@@ -154,7 +154,7 @@ def _without(
 
 
 def _parts(affine: Dense) -> tuple[dict[int, Tensor], dict[int, Tensor], Tensor]:
-    """The weights of each source, the sizes of their terms, and those of the bias."""
+    """Weights by source, magnitudes of their terms by source, and magnitudes of the bias terms."""
     sizes = affine.terms or (*(w.abs() for w in affine.weights), affine.bias.abs())
     weights = dict(zip(affine.sources, affine.weights, strict=True))
     return weights, dict(zip(affine.sources, sizes, strict=False)), sizes[-1]
@@ -165,7 +165,7 @@ def _put(parts: dict[int, Tensor], source: int, part: Tensor) -> None:
 
 
 def _columns(affine: Dense, k: int, rest: Tensor) -> Dense:
-    """The map of the neurons of layer k that stay."""
+    """The map that reads only the neurons `rest` of layer k."""
     at = affine.sources.index(k + 1)
     weights = list(affine.weights)
     weights[at] = weights[at][:, rest].contiguous()

@@ -1,19 +1,19 @@
 """The same query on the unstable neurons only.
 
-A neuron whose sign is known over the whole domain is no decision: it passes its value on or stops
-it. Composing those linear pieces leaves a network of the unstable neurons alone, whose maps read
-the input and all earlier unstable layers. It is equal to the old one on the domain, has the same
-linear bounds, and is often a hundred times smaller.
+A neuron whose sign is known over the whole domain is linear there: it passes its value on or stops
+it. Composing these linear pieces leaves a network of the unstable neurons alone, whose maps read
+the input and all earlier unstable layers. It is equal to the old network on the domain, has the
+same linear bounds, and is often a hundred times smaller.
 
-A neuron that no output sees, by any way through the network, is left out as well.
+A neuron without a path to any output is removed as well.
 
-`linearise` also leaves the smooth neurons out: each is affine up to the error of its strip, which
-goes to the defects of the maps that read it. What is left is a ReLU network that stands for all
-networks with such errors, the one that is meant among them: where it cannot meet a disjunct,
-neither can that one.
+`linearise` also removes the smooth neurons: each is affine up to the error of its strip, which is
+added to the defects of the maps that read it. The result is a ReLU network that stands for all
+networks with such errors, including the original: where it cannot meet a disjunct, neither can the
+original.
 
-Where z >= l with l just below 0, relu(z) is z up to -l, and where z <= u just above 0 it is 0 up to
-u. So a neuron whose sign is known but for rounding is taken as stable, at the price of that defect.
+Where z >= l with l just below 0, relu(z) is z up to -l; where z <= u with u just above 0, it is 0
+up to u. So a neuron whose sign is known up to rounding counts as stable, with this error as defect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fgp_vnn.network.activations.base import RELU
 from fgp_vnn.network.model import AffineMap, Dense, Network
 from fgp_vnn.query import Query
 
-_FORMS = 3  # that a matrix is held in: in both precisions, and while it is made
+_FORMS = 3  # copies of a matrix: one in each precision, and one while it is built
 
 
 def collapse(
@@ -47,12 +47,12 @@ def collapse(
     left: list[Tensor] | None = None,
     hidden: bool = False,
 ) -> tuple[Query, LayerBounds]:
-    """Leave the stable neurons out; the old query where that would not make it smaller, where it
-    overflows, or where it would take more memory or more time than there is. `left` is what
-    `left_over` says, if it is known.
+    """Remove the stable neurons; returns the old query if the new one would not be smaller, would
+    overflow, or would exceed the memory or the time left. `left` is the result of `left_over`, if
+    it is known.
 
-    With `hidden` it counts as smaller where its hidden layers are: many outputs, each of which is
-    bounded by itself, read more of them then, and each of these costs less.
+    With `hidden`, only the hidden layers have to become smaller: the output map may grow, but with
+    many outputs, each bounded by itself, every bound then costs less.
     """
     masks = left_over(query, bounds) if left is None else left
     if budget.expired():
@@ -64,8 +64,8 @@ def collapse(
 def linearise(
     query: Query, bounds: LayerBounds, *, budget: Budget
 ) -> tuple[Query, LayerBounds] | None:
-    """The query of a ReLU network, of unstable neurons only, that is open wherever this one is;
-    None where there would be no neuron left, or for the reasons of `collapse`."""
+    """Relax the query to a ReLU network of unstable neurons: where this query can be met, so can
+    the relaxed one. None if no neuron would be left, or for the reasons given in `collapse`."""
     left, strips = [], list[Strip | None]()
     parts = zip(bounds.activations, bounds.fans, bounds.lower, bounds.upper, strict=True)
     for mask, (activation, fan, low, up) in zip(undecided(bounds), parts, strict=True):
@@ -85,7 +85,8 @@ def _made_of(
     budget: Budget,
     hidden: bool = False,
 ) -> tuple[Query, LayerBounds] | None:
-    """The query on some neurons [m] of each layer; None where it would be no smaller."""
+    """The query on the neurons `unstable` [m] of each layer; None for the reasons given in
+    `collapse`."""
     network, signs = query.network, _signs(bounds)
     kept = [k for k, neurons in enumerate(unstable) if len(neurons)]
     if not any(len(left) < width for left, width in zip(unstable, network.widths, strict=True)):
@@ -115,15 +116,16 @@ def _made_of(
 
 
 def left_over(query: Query, bounds: LayerBounds) -> list[Tensor]:
-    """The neurons of each layer [n_k] that `collapse` keeps: undecided, and seen by an output."""
+    """Masks [n_k] of the neurons of each layer that `collapse` keeps: undecided, and with a path to
+    an output."""
     if not query.network.piecewise_linear:
         return undecided(bounds)
     return [mask & ways for mask, ways in zip(undecided(bounds), seen(query.network), strict=True)]
 
 
 def undecided(bounds: LayerBounds) -> list[Tensor]:
-    """The neurons of each layer [n_k] that are kept: ReLUs whose sign is open by more than
-    rounding, and neurons of other activations."""
+    """Masks [n_k] of the undecided neurons of each layer: ReLUs whose sign is open by more than
+    rounding, and all neurons of other activations."""
     return [~(sign.on | sign.off) for sign in _signs(bounds)]
 
 
@@ -133,7 +135,7 @@ def _signs(bounds: LayerBounds) -> list[_Signs]:
 
 
 class _Signs:
-    """Which neurons are on or off, and bounds on |relu(z) - z| and |relu(z)| for these."""
+    """Which neurons are on or off, with a bound on |relu(z) - z| if on and on |relu(z)| if off."""
 
     def __init__(self, lower: Tensor, upper: Tensor, is_relu: bool) -> None:
         if not is_relu:
@@ -143,7 +145,7 @@ class _Signs:
         size_of, none = unit(lower.dtype), torch.zeros_like(lower)
         nearly = 0.1 * size_of.eps**0.5
         known = lower.isfinite() & upper.isfinite()
-        # A neuron without weights has bounds that only underflow keeps apart.
+        # The bounds of a neuron without weights differ only by underflow.
         room = nearly * upper.clamp(min=0) + size_of.nothing
         self.on = lower >= -torch.where(known, room, none)
         slack = torch.where(known, nearly * (-lower).clamp(min=0), none)
@@ -153,11 +155,11 @@ class _Signs:
 
 
 class _Pieces(NamedTuple):
-    """What maps are composed of."""
+    """The parts from which `_compose` builds a map."""
 
     query: Query
     signs: list[_Signs]
-    strips: list[Strip | None]  # of smooth layers that are left out
+    strips: list[Strip | None]  # of smooth layers that are removed
     rounding: Rounding
     unstable: list[Tensor]
     kept: list[int]  # the layers with unstable neurons
@@ -165,8 +167,8 @@ class _Pieces(NamedTuple):
 
 
 def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
-    """Some outputs of map number `target` in terms of x and the earlier unstable neurons; None
-    when time is up."""
+    """Some outputs of map number `target` as a map of x and the earlier unstable neurons; None if
+    time is up or `_compose_rows` fails."""
     some = rows_at_once(pieces.query.network, target, 1, pieces.budget.matrices)
     parts: list[Dense] = []
     for rows in torch.split(outputs, some):
@@ -184,8 +186,8 @@ def _compose(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
 
 
 def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None:
-    """The same for as many outputs as fit into the memory; None where more than the unstable
-    neurons that are kept would be needed."""
+    """`_compose` for a batch of outputs that fits into memory; None if an output reads an undecided
+    neuron that is not kept."""
     query, signs, strips, rounding, unstable, kept = pieces[:6]
     maps = query.network.maps
     constant = maps[target].bias[outputs]
@@ -212,7 +214,7 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None
         else:
             dropped = coefficient[:, ~(signs[k - 1].on | signs[k - 1].off)].count_nonzero()
             if dropped > coefficient[:, unstable[k - 1]].count_nonzero():
-                return None  # a neuron that was taken for one that no output sees
+                return None  # a neuron that was taken to have no path to an output
             if len(unstable[k - 1]):
                 sources.append(kept.index(k - 1) + 1)
                 weights.append(coefficient[:, unstable[k - 1]].contiguous())
@@ -223,20 +225,21 @@ def _compose_rows(pieces: _Pieces, target: int, outputs: Tensor) -> Dense | None
             waiting[source] = waiting[source] + part if source in waiting else part
     start = waiting.get(0, constant.new_zeros(len(constant), query.network.inputs))
     order = (0, *reversed(sources))
-    # The longest of the sums in a defect.
+    # The length of the longest sum in a defect.
     width = max(*query.network.widths, *query.network.value_widths, 0)
     defect = unit(defect.dtype).grow(width + 2 * target + 4) * defect.reshape(-1)
     return Dense(order, (start, *reversed(weights)), constant, defect)
 
 
 def _tiled(coefficient: Tensor, own: Strip) -> Tensor:
-    """Coefficients [rows, n] of values for each of their operands."""
+    """Coefficients [rows, n] of values, repeated for each of their operands."""
     return torch.cat([coefficient] * (len(own.slope) // len(own.half)), -1)
 
 
 def _lost(size: Tensor, own: Strip, target: int) -> Tensor:
-    """What rows lose to the strips of a layer, for coefficients of these sizes [rows, n]: half of
-    each, and the rounding of what the centres add, with two sums for each layer and three more."""
+    """Error [rows] from the strips of a layer, for coefficients of these magnitudes [rows, n]: the
+    half-width of each strip, and the rounding of the sum of the centres, with two sums for each
+    layer and three more."""
     size_of, count = unit(size.dtype), len(own.half)
     none = ~own.half.isfinite()
     half = torch.where(none, 0.0, own.half)
@@ -251,7 +254,7 @@ def _numbers(small: Dense) -> tuple[Tensor, ...]:
 
 
 def _size(network: Network, unstable: list[Tensor], kept: list[int], outputs: int) -> int:
-    """The matrix entries of the collapsed network, with so many outputs."""
+    """Number of matrix entries of the collapsed network with this many outputs."""
     values = [*network.value_widths, 0]
     before = network.inputs
     total = 0
@@ -264,7 +267,7 @@ def _size(network: Network, unstable: list[Tensor], kept: list[int], outputs: in
 
 
 def _entries(maps: Iterable[AffineMap]) -> float:
-    """The matrix entries of dense maps; infinite where a map is an operator."""
+    """Number of matrix entries of dense maps; infinite if a map is an operator."""
     return sum(map(_map_entries, maps), 0.0)
 
 

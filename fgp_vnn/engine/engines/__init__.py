@@ -1,11 +1,11 @@
-"""The engines, a file each: what a user can choose as the one search to use.
+"""The engines that a user can choose from, one per file.
 
-A module here is an engine, and its name the name that a user gives. It has
-- `SETTINGS`: for each question that it answers, the settings that it makes use of and that not all
-  engines do;
-- `steps()`: for each of these questions, its steps in their order; the last one gives a verdict.
+Each module here is an engine, and its name is the name the user gives. It has
+- `SETTINGS`: for each question that it answers, the settings that it uses, apart from those that
+  all engines use;
+- `steps()`: for each of these questions, its steps in order; the last one gives a verdict.
 
-The steps are imported inside of `steps`, so that the names are known before torch is loaded.
+The steps are imported inside `steps`, so that the names are known before torch is loaded.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 Question = Literal["verify", "certify", "radius"]
 Steps = Mapping[Question, "Sequence[Step[Any]]"]
-WALK = ("variant", "alternate", "signed", "combined", "cache_first", "batch")  # its settings
+WALK = ("variant", "alternate", "signed", "combined", "cache_first", "batch")  # walk settings
 
 
 class Engine(Protocol):
-    """What the module of an engine has."""
+    """The interface of an engine's module."""
 
     SETTINGS: Mapping[Question, tuple[str, ...]]
 
@@ -35,7 +35,7 @@ class Engine(Protocol):
 
 
 def _registered() -> dict[str, Engine]:
-    """The engines by their names; `auto`, the usual one, is the first."""
+    """The engines by name; `auto`, the default, comes first."""
     names = sorted(
         (m.name for m in iter_modules(__path__)), key=lambda name: (name != "auto", name)
     )
@@ -51,7 +51,7 @@ def engines_for(question: str) -> tuple[str, ...]:
 
 
 def users_of(setting: str, question: str) -> tuple[str, ...]:
-    """The engines that make use of a setting for a question; all of them if none names it."""
+    """The engines that use a setting for a question; all of them if no engine names the setting."""
     if not any(setting in used for e in REGISTRY.values() for used in e.SETTINGS.values()):
         return engines_for(question)
     return tuple(

@@ -1,4 +1,4 @@
-"""Attacks alone, which prove nothing."""
+"""Attacks only, which prove nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheapest steps first, and then the search that suits what linear bounds leave."""
+"""The cheapest steps first, then the search that suits the problem left after linear bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SETTINGS: dict[Question, tuple[str, ...]] = {
 
 
 def steps() -> Steps:
-    """What `certify` asks is mostly decided by bounds or a short walk: these come first."""
+    """For `certify`, bounds and a short walk come first, since they decide most questions."""
     from fgp_vnn.engine.radius_search import NEAREST, bound_roughly
     from fgp_vnn.engine.radius_stages import attack_nearest
     from fgp_vnn.engine.search_steps import SPLIT, walk_few, walk_first

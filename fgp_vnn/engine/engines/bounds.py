@@ -1,4 +1,4 @@
-"""Linear bounds alone: the cheap baseline."""
+"""Linear bounds only: the cheap baseline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SETTINGS: dict[Question, tuple[str, ...]] = {"verify": ("attack",), "certify": (
 
 
 def steps() -> Steps:
-    """Bounds, and no search for what they leave open."""
+    """Bounds, without a search of what they leave open."""
     from fgp_vnn.engine.radius_search import bound_finely
     from fgp_vnn.engine.radius_stages import attack_nearest
     from fgp_vnn.engine.steps import BEGIN, TIGHTEN, bound_for_walk, leave_open, watch_time

@@ -1,4 +1,4 @@
-"""Splits of neurons and of inputs, with no walk."""
+"""Neuron splits and input splits, without a walk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SETTINGS: dict[Question, tuple[str, ...]] = {
 
 
 def steps() -> Steps:
-    """The same steps whether a file or a ball is asked about."""
+    """The same steps for `verify` and `certify`."""
     from fgp_vnn.engine.radius_search import NEAREST, bound_roughly
     from fgp_vnn.engine.radius_stages import attack_nearest
     from fgp_vnn.engine.search_steps import SPLIT

@@ -1,4 +1,4 @@
-"""The walk of the FGP paper, from region to region, to its end."""
+"""The complete walk of the FGP paper, from region to region."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SETTINGS: dict[Question, tuple[str, ...]] = {
 
 
 def steps() -> Steps:
-    """`certify` walks without an attack before it."""
+    """`certify` walks without an attack first."""
     from fgp_vnn.engine.radius_search import bound_roughly, walk_nearest
     from fgp_vnn.engine.radius_stages import attack_nearest
     from fgp_vnn.engine.search_steps import walk

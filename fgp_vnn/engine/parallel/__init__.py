@@ -1,1 +1,1 @@
-"""One instance searched by several processes."""
+"""Search of one instance by several processes."""

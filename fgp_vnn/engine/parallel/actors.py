@@ -1,8 +1,8 @@
-"""Actors of a Ray cluster as those who work on a search.
+"""Actors of a Ray cluster as the workers of a search.
 
-A search is sent to every actor once, as bytes; parts of it and reports travel as they do between
-processes of one machine. Who dies, with its node or alone, or has not answered for a while, costs
-what it has found since its last report.
+A search is sent to every actor once, as bytes; parts of it and reports are sent as between
+processes of one machine. If an actor dies, alone or with its node, or does not answer for a while,
+only its results since its last report are lost.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from fgp_vnn.engine.settings import Settings
 from fgp_vnn.search.divisible import Divisible
 from fgp_vnn.strategy import Sharing
 
-_POLL = 1.0  # seconds after which an actor answers, even if it has nothing to say
-_SILENT = 10.0  # seconds without an answer, after which it counts as stopped
-_STARTING = 120.0  # the same for one that has not answered yet
+_POLL = 1.0  # seconds after which an actor answers, even if it has no message
+_SILENT = 10.0  # seconds without an answer after which an actor counts as stopped
+_STARTING = 120.0  # the same before its first answer
 
 
 @contextmanager
 def hired(settings: Settings) -> Iterator[Actors | None]:
-    """The actors that are asked for; none where a search is to stay on this machine."""
+    """The actors of the user's cluster; None if the search stays on this machine."""
     if settings.cluster is None:
         yield None
         return
@@ -47,7 +47,7 @@ def hired(settings: Settings) -> Iterator[Actors | None]:
 
 
 class _Queues:
-    """The line of a worker to whoever calls its actor."""
+    """A worker's line to the process that calls its actor: two queues."""
 
     def __init__(self) -> None:
         self.inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -61,7 +61,7 @@ class _Queues:
 
 
 class Node:
-    """Runs on a node: a worker, and what it hears and says."""
+    """The actor on a node: a worker and its two message queues."""
 
     def __init__(self, searches: bytes, budget: Budget, numbers: Sharing, number: int) -> None:
         torch.set_num_threads(1)
@@ -70,11 +70,11 @@ class Node:
         start_watching("worker", worker.serve, unpacked(searches), budget, number)
 
     def hear(self, data: bytes) -> None:
-        """Hand a message on to the worker."""
+        """Pass a message to the worker."""
         self._line.inbox.put(data)
 
     def say(self, seconds: float) -> list[bytes]:
-        """What the worker says next; nothing after so many seconds."""
+        """The worker's next messages; empty if there is none within this many seconds."""
         outbox = self._line.outbox
         found = []
         with suppress(queue.Empty):
@@ -85,7 +85,7 @@ class Node:
 
 
 class Actor(Member):
-    """An actor, seen from the process that hands out work."""
+    """Handle of an actor in the process that hands out work."""
 
     def __init__(self, handle: Any) -> None:
         self._handle, self._said = handle, deque[bytes]()
@@ -107,8 +107,8 @@ class Actor(Member):
         self._handle.hear.remote(packed(message))
 
     def collect(self) -> int:
-        """Take the answer that has arrived; how many messages it has, or one where it tells that
-        the actor is lost."""
+        """Take the answer that has arrived; returns its number of messages, or 1 if the actor is
+        lost."""
         import ray
 
         try:
@@ -129,12 +129,12 @@ class Actor(Member):
     def end(self) -> None:
         import ray
 
-        with suppress(Exception):  # it may be gone, or its node, or the cluster
+        with suppress(Exception):  # the actor, its node or the cluster may be gone
             ray.kill(self._handle)
 
 
 class Actors(Staff):
-    """Actors of a cluster, one for each core."""
+    """Actors of a cluster, one per core."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -151,7 +151,7 @@ class Actors(Staff):
     ) -> Actor:
         import ray
 
-        # The log of a proof is not sent: a copy collects what it proves for its reports.
+        # The proof log is not sent: a copy collects its proofs for its reports.
         try:
             data = packed([search.copy(_nobody, budget, number) for search in searches])
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -169,4 +169,4 @@ class Actors(Staff):
 
 
 def _nobody(points: object) -> None:
-    """Confirms nothing: a worker asks whoever hands out its work."""
+    """Confirms nothing: a worker asks the process that hands out its work."""

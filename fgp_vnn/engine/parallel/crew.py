@@ -1,10 +1,10 @@
-"""Several processes that work on the same searches, and the one that hands out their parts.
+"""Several worker processes on the same searches, and the main process that hands out work.
 
-Each process has a frontier of its own, and half of it is given away when another is idle. This
-process keeps the time, decides about counterexamples and absorbs what is reported; it computes
-nothing itself as long as somebody works. A copy of all that a process had open at its last report
-stays here, and goes back to its search if no other comes: because the process has died, has failed
-or was stopped, or time is up.
+Each worker has a frontier of its own, and gives half of it away when another one is idle. The main
+process keeps the time, decides about counterexamples and absorbs the reports; it computes nothing
+itself while a worker is busy. It keeps a copy of all that a worker had open at its last report, and
+returns it to the search if no later report comes: because the worker has died, failed or been
+stopped, or time is up.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from fgp_vnn.strategy import COMMON, Sharing
 
 @dataclass(eq=False)
 class _Task:
-    """What a process has of a search."""
+    """The part of a search that a worker has."""
 
     search: int
-    records: bytes  # that it had at its last report, packed
-    count: int  # of those that it has, by its last note
-    lowest: float  # level of them
-    bounded: int = 0  # since its last report
-    asked: bool = False  # for half of them
+    records: bytes  # its open records at its last report, packed
+    count: int  # of its open records, by its last note
+    lowest: float  # level among these
+    bounded: int = 0  # records bounded since its last report
+    asked: bool = False  # whether it was asked to give half of them away
 
 
 class Crew:
-    """Processes that work on parts of searches while `work` runs."""
+    """Worker processes that search parts of `searches` while `work` runs."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Crew:
         self._staff, self._stalled = staff or Forks(), stalled
         self._tasks: dict[Member, _Task | None] = {}
         self._restarts, self._jobs, self._hired = numbers.restarts, jobs, 0
-        self._stopped: dict[Member, float] = {}  # since when
-        # A quarter is for what waits here, as ever; the rest is for batches.
+        self._stopped: dict[Member, float] = {}  # since which moment
+        # A quarter of the memory is for records that wait here, the rest for workers' batches.
         self._share = replace(budget, memory=max(1, 3 * (budget.memory // 4) // jobs))
         try:
             for _ in range(jobs):
                 self._hire()
-        except BaseException:  # too many processes, or too little memory for one more
+        except BaseException:  # too many processes, or too little memory for another
             self.close()
             raise
 
@@ -71,14 +71,14 @@ class Crew:
         self.close()
 
     def close(self) -> None:
-        """End all processes; what they have goes back to their searches."""
+        """End all workers; their open records go back to the searches."""
         for member in list(self._tasks):
             self._dismiss(member)
         self._count()
 
     def work(self, over: Callable[[], bool]) -> None:
-        """Hand out, and hear what is found, until `over` says so, time is up, nothing is open, or
-        nobody is left to work."""
+        """Hand out records and receive results until `over` returns True, time is up, nothing is
+        open, or no worker is left."""
         teller = Teller()
         while not over() and not self._budget.expired() and self._tasks:
             if teller.due():
@@ -89,7 +89,7 @@ class Crew:
             self._ask_for_parts()
             pause = min(self._numbers.pause, max(self._budget.left(), 0.0))
             if not any(self._tasks.values()):
-                self._do_here(pause)  # until one has started
+                self._do_here(pause)  # until a worker has started
                 pause = 0.0
             for member in self._staff.heard(list(self._tasks), pause):
                 if member in self._tasks:
@@ -98,8 +98,8 @@ class Crew:
             self._count()
 
     def gather(self, seconds: float) -> None:
-        """Let all who work report, and wait for that, so long at most: what is found is not lost
-        when they end."""
+        """Ask all busy workers for a report and wait for it at most this many seconds, so that
+        their results are not lost when they end."""
         before = {member: task for member, task in self._tasks.items() if task is not None}
         for member in before:
             self._send(member, ("tell",))
@@ -114,7 +114,7 @@ class Crew:
         self._count()
 
     def _do_here(self, seconds: float) -> None:
-        """Go on with a search for so long."""
+        """Continue the searches in this process for this many seconds."""
         end = time.monotonic() + seconds
         for search in self._searches:
             search.run(lambda search=search: search.enough() or time.monotonic() >= end)  # type: ignore[misc]
@@ -128,7 +128,7 @@ class Crew:
         self._tasks[member] = None
 
     def _dismiss(self, member: Member) -> None:
-        """End a process; what it has goes back to its search."""
+        """End a worker; its open records go back to its search."""
         task = self._tasks.pop(member)
         self._stopped.pop(member, None)
         member.end()
@@ -136,7 +136,7 @@ class Crew:
             self._searches[task.search].frontier.put(unpacked(task.records))
 
     def _count(self) -> None:
-        """Let each search know what is done elsewhere."""
+        """Update each search's counts of the records that workers have."""
         for number, search in enumerate(self._searches):
             own = [task for task in self._tasks.values() if task and task.search == number]
             search.handed_out = sum(task.count for task in own)
@@ -144,7 +144,7 @@ class Crew:
             search.bounded_out = sum(task.bounded for task in own)
 
     def _hand_out(self) -> None:
-        """Give every idle process a fair part of what is open here."""
+        """Give every idle worker a fair part of the records that are open here."""
         idle = [member for member, task in self._tasks.items() if task is None and member.ready]
         for left, member in zip(range(len(idle), 0, -1), idle, strict=True):
             waiting = [n for n, search in enumerate(self._searches) if len(search.frontier)]
@@ -161,7 +161,8 @@ class Crew:
         self._send(member, ("work", number, data))
 
     def _ask_for_parts(self) -> None:
-        """Let those who have most give half of it away, as many as there are idle ones."""
+        """Ask the workers with the most open records to give half of them away: as many workers as
+        are idle."""
         working = [(member, task) for member, task in self._tasks.items() if task is not None]
         idle = sum(member.ready for member, task in self._tasks.items() if task is None)
         wanted = idle - sum(task.asked for _, task in working)
@@ -204,7 +205,7 @@ class Crew:
             )
 
     def _judge(self, member: Member, number: int, points: Tensor) -> None:
-        """Check points that may be counterexamples."""
+        """Check a worker's points, which may be counterexamples."""
         search = self._searches[number]
         found = search.confirm(points)
         if found is not None:
@@ -213,7 +214,7 @@ class Crew:
         self._send(member, ("no",))
 
     def _leave_stopped(self) -> None:
-        """Continue without processes that were stopped a while ago."""
+        """Drop workers that were stopped a while ago."""
         for member in list(self._tasks):
             if not member.stopped:
                 self._stopped.pop(member, None)
@@ -223,7 +224,7 @@ class Crew:
                 self._lose(member, "stopped")
 
     def _lose(self, member: Member, how: str) -> None:
-        """Continue without a process, or replace it by a new one."""
+        """Drop a worker; replace it if it did not fail and restarts are left."""
         if member not in self._tasks:
             return
         LOG.warning("a process of the search has %s", how.strip())

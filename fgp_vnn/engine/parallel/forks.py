@@ -1,4 +1,4 @@
-"""Copies of this process as those who work on a search."""
+"""Forks of this process as the workers of a search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fgp_vnn.strategy import Sharing
 
 
 class Forks(Staff):
-    """Forks of this process."""
+    """Workers that are forks of this process."""
 
     def hire(
         self,

@@ -1,4 +1,4 @@
-"""Messages between processes: tensors travel as plain arrays, without files or shared memory."""
+"""Messages between processes: tensors are sent as plain arrays, without files or shared memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def packed(message: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """The message of some bytes, which come from a process that we have started."""
+    """The message in some bytes; they must come from a process of this search (pickle)."""
     return pickle.loads(data)
 
 
@@ -47,13 +47,13 @@ class _Pickler(pickle.Pickler):
 
 def _compressed(rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that compressed rows are new in torch
+        warnings.simplefilter("ignore", UserWarning)  # "sparse CSR support is in beta"
         return torch.sparse_csr_tensor(rows, columns, values, shape)
 
 
 @cache
 def _constants() -> Mapping[int, tuple[str, str]]:
-    """Module and name of each activation that exists once, by its id: it is sent as that name."""
+    """Module and name of each activation constant, by its id; a constant is sent by name."""
     folder = table.__name__.rpartition(".")[0]
     found = {}
     for name, module in list(sys.modules.items()):

@@ -1,8 +1,8 @@
-"""Processes that are copies of this one, and end with it.
+"""Worker processes that are forks of this one and end with it.
 
 A fork has all of this process at once: the network, its bounds and the libraries, without reading
-or sending anything. It runs torch with one thread, since a fork has no copy of the
-thread pool. Between the two goes a socket; whoever sees its end ends as well.
+or sending anything. It runs torch with one thread, since a fork has no copy of the thread pool. A
+socket connects the two processes; a fork ends when its side of the socket is closed.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ from fgp_vnn.strategy import COMMON, Sharing
 
 
 def can_fork() -> bool:
-    """Whether a copy of this process can go on by itself: not where threads of others may hold a
-    lock in the middle of something, nor where system libraries do not survive it."""
+    """Whether a fork of this process can run safely: not if unknown threads may hold a lock, nor if
+    system libraries do not survive a fork."""
     linux = sys.platform.startswith("linux")
     return linux and only_watched() and not bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 class Member(ABC):
-    """A process that works on searches, seen from the first one."""
+    """Handle of a worker process in the main process."""
 
     @abstractmethod
     def send(self, message: Any) -> None:
-        """Send a message; raises OSError if nobody is there any more, or nobody reads it."""
+        """Send a message; raises OSError if the worker is gone or does not read it."""
 
     @abstractmethod
     def receive(self) -> Any:
-        """The next message, which has begun to arrive; raises EOFError or OSError if nobody is
-        there any more, or the rest of it does not come."""
+        """The next message, which has begun to arrive; raises EOFError or OSError if the worker is
+        gone or the rest of the message does not come."""
 
     @property
     def ready(self) -> bool:
-        """Whether it has started."""
+        """Whether the worker has started."""
         return True
 
     @property
     @abstractmethod
     def stopped(self) -> bool:
-        """Whether it was stopped, or has not been heard for too long."""
+        """Whether the worker was stopped, or has been silent for too long."""
 
     @abstractmethod
     def end(self) -> None:
-        """End the process at once, whatever it is doing."""
+        """Kill the process at once."""
 
 
 class Staff(ABC):
-    """Where processes come from that work on searches."""
+    """A source of worker processes."""
 
     @abstractmethod
     def hire(
@@ -81,18 +81,18 @@ class Staff(ABC):
         parts: int,
         number: int,
     ) -> Member:
-        """A process that works on parts of searches, within a budget, beside others, in one of so
-        many parts of the memory that limits leave, with copies of this number; raises OSError if
-        there is none."""
+        """Start a worker for parts of the searches, within a budget, beside the workers `others`.
+        It may use one of `parts` equal parts of the memory that limits leave; its copies of the
+        searches get this number. Raises OSError if no worker can start."""
 
     @abstractmethod
     def heard(self, members: Sequence[Member], seconds: float) -> Sequence[Member]:
-        """Those that have something to say, after at most so many seconds."""
+        """The members with a message waiting, after at most this many seconds."""
 
 
 @dataclass(eq=False)
 class Process(Member):
-    """A process that was forked, seen from this one."""
+    """Handle of a forked process."""
 
     number: int
     connection: Connection
@@ -104,7 +104,7 @@ class Process(Member):
         return unpacked(self.connection.recv_bytes())
 
     def awaited(self, seconds: float) -> Any:
-        """The same, for which so many seconds may pass before it begins to arrive."""
+        """The next message; raises TimeoutError if none begins to arrive in this many seconds."""
         if not self.connection.poll(seconds):
             raise TimeoutError(f"nothing was heard for {seconds:.0f} s")
         return self.receive()
@@ -113,7 +113,7 @@ class Process(Member):
     def stopped(self) -> bool:
         try:
             about = Path(f"/proc/{self.number}/stat").read_text()
-        except OSError:  # it has ended, or this system does not tell
+        except OSError:  # the process has ended, or the system has no /proc
             return False
         return about.rpartition(")")[2].split()[0] in "Tt"
 
@@ -121,7 +121,7 @@ class Process(Member):
         with suppress(OSError):
             os.kill(self.number, signal.SIGKILL)
         self.connection.close()
-        with suppress(OSError):  # somebody else has waited for it
+        with suppress(OSError):  # it has been waited for already
             os.waitpid(self.number, 0)
 
 
@@ -131,13 +131,13 @@ def fork(
     parts: int,
     stalled: float = COMMON.stalled,
 ) -> Process:
-    """A copy of this process that does some work and ends, in one of so many parts of the memory
-    that limits leave; what `others` are told is not its business. After so many seconds without a
-    byte it counts as stopped."""
+    """Fork a process that runs `work` and ends. It may use one of `parts` equal parts of the memory
+    that limits leave, and closes the connections to `others`. A read or write fails after `stalled`
+    seconds without a byte."""
     ours, theirs = Pipe()
     _wait_no_longer(ours, stalled)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # "process is multi-threaded"
         number = os.fork()
     if number:
         theirs.close()
@@ -152,8 +152,8 @@ def fork(
 
 
 def _wait_no_longer(connection: Connection, seconds: float) -> None:
-    """Let reading and writing fail after so many seconds in which not a byte has moved: a process
-    that was stopped keeps its end open, and neither reads nor writes."""
+    """Let reads and writes fail after this many seconds without a byte: a stopped process keeps its
+    end open, and neither reads nor writes."""
     limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
     with socket.socket(fileno=os.dup(connection.fileno())) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
@@ -161,18 +161,18 @@ def _wait_no_longer(connection: Connection, seconds: float) -> None:
 
 
 def end_with(connection: Connection) -> None:
-    """End this process when whoever is at the other side of the connection does."""
+    """End this process when the process at the other end of the connection ends."""
     with suppress(EOFError, OSError):
         connection.recv_bytes()
     os._exit(0)
 
 
 def _settle_in(parts: int) -> None:
-    """Leave alone what belongs to the process that this is a copy of."""
-    gc.freeze()  # looking through what is shared would copy it
+    """Detach this fork from its parent's resources: memory, signals, log and streams."""
+    gc.freeze()  # a garbage collection would copy the shared memory
     share_limits(parts)
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     logging.disable()
     LOG.disabled = True

@@ -1,4 +1,4 @@
-"""A search by as many processes as pay, with a forecast of when it ends."""
+"""Runs a search on as many processes as pay off, with a forecast of when it ends."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fgp_vnn.strategy import Sharing
 
 
 def run_shared(problem: Problem, search: Divisible) -> Outcome:
-    """Run a search of a problem to its end, or to where it has had enough and no end is near.
+    """Run a search of a problem to its end, or until its budget is spent and no end is near.
 
-    What ends soon never has a second process; and what processes leave open, because they have died
-    or failed, is done here.
+    A search that ends soon never starts a second process. Records that workers leave open, because
+    they died or failed, are searched in this process.
     """
     numbers, forecast, near = problem.strategy.crew, Forecast(), math.inf
     watched = _watched(search, forecast, numbers.tell)
@@ -48,7 +48,7 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
             if crew is not None and search.found is None:
                 crew.gather(numbers.turn)
         outcome = search.outcome()
-        if search.found is None and search.open:  # now that all have reported, as in the verdict
+        if search.found is None and search.open:  # all have reported: the count is the verdict's
             over = "time is up" if problem.budget.expired() else f"{left}, its turn is over"
             _tell(problem, search, over)
         problem.log.ended(proved=outcome.status == "unsat", in_time=not problem.budget.expired())
@@ -56,7 +56,7 @@ def run_shared(problem: Problem, search: Divisible) -> Outcome:
 
 
 def _hired(problem: Problem, search: Divisible, stack: ExitStack) -> Crew | None:
-    """A crew for a search that is still open; None if it has ended or no process can start."""
+    """A crew for a search that is still open; None if it has ended or no worker can start."""
     if len(search.frontier) < 2 or search.found is not None or search.enough():
         return None
     try:
@@ -70,8 +70,9 @@ def _hired(problem: Problem, search: Divisible, stack: ExitStack) -> Crew | None
 def _until_ripe(
     search: Divisible, numbers: Sharing, enough: Callable[[], bool]
 ) -> Callable[[], bool]:
-    """Whether a search has had enough, or is worth sharing: after some seconds, if more than a
-    batch is open, and a while later if more than one part is; not if it is about to give up."""
+    """A function that says whether a search has had enough or is worth sharing: after some seconds
+    if more than a batch is open, somewhat later if more than one record is; never if the search is
+    about to give up."""
     begin, before = time.monotonic(), search.bounded
     early, late = numbers.alone
 
@@ -86,8 +87,8 @@ def _until_ripe(
 
 
 def _goes_on(problem: Problem, search: Divisible, left: Left, near: float) -> bool:
-    """Whether a search whose turn is over goes on: where it is expected to end soon, and sooner
-    than the last time. It gets twice the time that this is expected to take."""
+    """Whether to extend a search whose budget is spent: if it is expected to end soon, and sooner
+    than at the last forecast. It gets twice the time that this is expected to take."""
     if search.found is not None or not search.open or problem.budget.expired():
         return False
     remaining = problem.budget.share(1.0).left()
@@ -105,8 +106,8 @@ def _tell(problem: Problem, search: Divisible, how: str) -> None:
 
 
 def _watched(search: Divisible, forecast: Forecast, seconds: float) -> Callable[[], bool]:
-    """Whether a search has had enough; counts are taken for its forecast, which is told after so
-    many seconds each."""
+    """A function that says whether a search has had enough; each call adds the search's counts to
+    the forecast, which is logged every so many seconds."""
     last = time.monotonic()
 
     def enough() -> bool:

@@ -1,8 +1,8 @@
-"""Independent pieces of work, done by copies of this process at the same time.
+"""Independent pieces of work, done in parallel by forks of this process.
 
-A function that spreads several batches of pieces, one after another, has copies that last as long
-as it: each runs the same function, does its part of each batch, and is then told the results of
-all. What was done before a copy was made, it finds among the results so far.
+A function that spreads several batches of pieces, one after another, gets forks that last as long
+as it does: each runs the same function, does its part of each batch, and then receives the results
+of all parts. For batches from before the fork, it uses the results that were already there.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from fgp_vnn.strategy import COMMON
 
 
 class _Done(NamedTuple):
-    """What a batch has led to."""
+    """The results of a batch."""
 
     results: list[Any]
-    rate: float  # seconds of one thing of a piece
+    rate: float  # seconds per item of a piece
 
 
 class _Measured(Spread):
-    """Shares out what takes long enough, by the rate at which the last batch was done."""
+    """Shares out batches that are expected to take long enough, by the rate of the last batch."""
 
     def __init__(self, ways: int, least_work: float, rate: float) -> None:
         self.ways = ways
-        self._least_work = least_work  # seconds of a part from which on a process pays
-        self._rate = rate  # seconds of one thing of a piece, the last time
+        self._least_work = least_work  # seconds of a part for which another process pays off
+        self._rate = rate  # seconds per item of a piece, in the last batch
 
     def fair(self, count: int, most: int) -> int:
         return super().fair(count, most) if self._pays(count) else max(1, min(most, count))
 
     def _pays(self, size: int) -> bool:
-        """Whether so many things are worth more than one process."""
+        """Whether this many items are worth more than one process."""
         return size > 0 and self._rate * size / self.ways >= self._least_work
 
     def _shares(self, pieces: Sequence[Any]) -> int:
-        """Parts that the pieces are done in: each has every so many of them."""
+        """Number n of parts in which the pieces are done; each part has every n-th piece."""
         return min(self.ways, len(pieces)) if self._pays(_size(pieces)) else 1
 
 
 class ForkedSpread(_Measured):
-    """Does the first part of the pieces here, and each other part in a process of its own.
+    """Does the first part of the pieces in this process, and each other part in a fork.
 
-    What a process that dies, fails or is stopped leaves undone is done here, so that an error is
+    If a fork dies, fails or is stopped, its part is done in this process, so that an error is
     raised here.
     """
 
@@ -71,10 +71,10 @@ class ForkedSpread(_Measured):
     ) -> None:
         super().__init__(ways, least_work, rate)
         self._stalled = stalled
-        self._led: Callable[[_Copy, Connection], None] | None = None  # what a copy does
-        self._first = rate  # before anything was led
-        self._past: list[_Done] = []  # what was led before there were copies
-        self._batches = 0  # that were led
+        self._led: Callable[[_Copy, Connection], None] | None = None  # what a lasting fork runs
+        self._first = rate  # rate when `lead` was called
+        self._past: list[_Done] = []  # batches of `lead` from before the first fork
+        self._batches = 0  # batches done since `lead` was called
         self._processes: list[Process] = []
 
     def lead(self, work: Callable[[Spread], Led]) -> Led:
@@ -113,7 +113,7 @@ class ForkedSpread(_Measured):
         return found
 
     def _begin(self, work: Callable[[Any], Any], pieces: Sequence[Any], ways: int) -> None:
-        """Start the processes of a batch, or of all that is led from here on."""
+        """Fork the processes for this batch, or inside `lead` for all batches from now on."""
         for way in range(1, ways if self._led is None else self.ways):
             job: Callable[[Connection], None] = partial(_do, work, pieces, way, ways)
             if self._led is not None:
@@ -123,14 +123,14 @@ class ForkedSpread(_Measured):
         self._past = []
 
     def _checked(self, said: Any, pieces: Sequence[Any], count: int) -> Sequence[Any]:
-        """What a process has found, if it was asked for the same pieces and has done its part."""
+        """The results of a fork; raises OSError unless it had the same pieces and did its part."""
         batch, asked, found = said
         if batch != self._batches or not _equal(asked, pieces) or len(found) != count:
             raise OSError("it was asked for other pieces")
         return list(found)
 
     def _tell(self, done: _Done) -> None:
-        """Let the copies go on."""
+        """Send the results of a batch to the lasting forks, so that they continue."""
         if self._led is None:
             return
         self._batches += 1
@@ -145,7 +145,7 @@ class ForkedSpread(_Measured):
             self._lose(error)
 
     def _lose(self, error: Exception) -> None:
-        """Go on without copies that last: later batches have processes of their own."""
+        """Continue without lasting forks: later batches start processes of their own."""
         LOG.warning("a process is left out: %s", error or "it has ended early")
         self._led, self._batches = None, 0
         self._end()
@@ -157,7 +157,8 @@ class ForkedSpread(_Measured):
 
 
 class _Copy(_Measured):
-    """Does one part of each batch, of a function that the first process runs as well."""
+    """The spread in a lasting fork: does one part of each batch of a function that the main process
+    runs too."""
 
     def __init__(
         self, ways: int, least_work: float, rate: float, part: int, past: Sequence[_Done]
@@ -165,7 +166,7 @@ class _Copy(_Measured):
         super().__init__(ways, least_work, rate)
         self._part, self._past, self._batch = part, past, 0
         self._heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self.line: Connection | None = None  # to the first process
+        self.line: Connection | None = None  # to the main process
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
@@ -184,7 +185,7 @@ class _Copy(_Measured):
         return done.results
 
     def listen(self, line: Connection) -> None:
-        """Hear what the first process says; end with it."""
+        """Receive messages from the main process; end when it ends."""
         try:
             while True:
                 self._heard.put(line.recv_bytes())
@@ -205,10 +206,10 @@ def _do(
     ways: int,
     connection: Connection,
 ) -> None:
-    """One part of a batch that is not led, and so the first one of its process."""
+    """Do one part of a batch outside `lead`, which is the only batch of its process (number 0)."""
     start_watching("parent", end_with, connection)
     connection.send_bytes(packed((0, list(pieces), [work(piece) for piece in pieces[way::ways]])))
-    time.sleep(60)  # until the first process has read it, and ends this one
+    time.sleep(60)  # until the main process has read it and ends this one
 
 
 def _size(pieces: Sequence[Any]) -> int:

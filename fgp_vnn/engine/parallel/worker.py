@@ -1,4 +1,4 @@
-"""What a process does with the parts of a search that it is given."""
+"""The work of a worker process on the parts of a search that it is given."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from fgp_vnn.strategy import Sharing
 
 
 class Line(Protocol):
-    """One end of a line to another process."""
+    """One end of a connection to another process."""
 
     def send_bytes(self, data: bytes, /) -> None:
-        """Send a message; raises OSError if nobody is there any more."""
+        """Send a message; raises OSError if the other process is gone."""
 
     def recv_bytes(self) -> bytes:
-        """The next message; raises EOFError or OSError if nobody is there any more."""
+        """The next message; raises EOFError or OSError if the other process is gone."""
 
 
 class Worker:
-    """Copies of searches, and a line to the process that hands out their parts.
+    """Copies of searches, and a line to the main process, which hands out their parts.
 
-    It hears ("work", number of a search, packed records), ("share",) if somebody is idle,
-    ("tell",) if a report is wanted, and ("no",) to points that it has offered. It says ("offer",
-    number of a search, points), ("note", bounded since its last report, open, lowest level),
-    ("report", packed records that it keeps, their number, their lowest level, records that it
-    gives away, report), and ("failed", why), after which it ends. With a report that
-    nothing is kept it waits for work.
+    It receives ("work", number of a search, packed records), ("share",) if another worker is idle,
+    ("tell",) if a report is wanted, and ("no",) if the points that it offered are rejected. It
+    sends ("offer", number of a search, points), ("note", bounded since its last report, open,
+    lowest level), ("report", packed records that it keeps, their number, their lowest level,
+    records that it gives away, report), and ("failed", why), after which it ends. After a report
+    that keeps no records, it waits for work.
     """
 
     def __init__(self, line: Line, numbers: Sharing) -> None:
         self._line, self._numbers = line, numbers
         self._tasks: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._asked = False  # others have nothing to do
-        self._wanted = False  # a report
+        self._asked = False  # whether another worker is idle
+        self._wanted = False  # whether a report is wanted
 
     def serve(self, searches: Sequence[Divisible], budget: Budget, part: int) -> None:
-        """Work on what is handed out, for as long as there is somebody who does so."""
+        """Work on the records that the main process hands out, until it ends."""
         start_watching("parent", self._listen)
         try:
             copies = [
@@ -64,8 +64,8 @@ class Worker:
             self._say("failed", traceback.format_exc())
 
     def _work(self, search: Divisible, records: Any) -> None:
-        """Go on from some records until nothing is open; half of what is goes to others when these
-        are idle, and all of it is told from time to time."""
+        """Search from some records until nothing is open; give half of the open records away when
+        another worker is idle, and report all of them from time to time."""
         search.frontier.put(records)
         begun, noted = False, time.monotonic()
         due = noted + self._numbers.turn
@@ -90,11 +90,11 @@ class Worker:
         search.run(until)
         self._report(search)
         while search.budget.expired() and len(search.frontier):
-            time.sleep(1.0)  # until the first process, which keeps the time, ends this one
+            time.sleep(1.0)  # until the main process, which keeps the time, ends this one
 
     def _report(self, search: Divisible, ways: int = 0) -> None:
-        """Say what was found since the last report, give one of so many parts of what is open
-        away, if any, and say what is kept."""
+        """Report the results since the last report and the open records that are kept; with `ways`,
+        give one of that many parts of the open records away."""
         frontier = search.frontier
         given = frontier.part(ways) if ways else {}
         count, lowest = len(frontier), frontier.lowest
@@ -102,7 +102,8 @@ class Worker:
         self._say("report", kept, count, lowest, given, search.report())
 
     def _confirm(self, number: int) -> Confirm:
-        """What offers points to the first process, which ends this one if it accepts any."""
+        """A function that offers points to the main process, which ends this one if it accepts a
+        point."""
 
         def confirm(points: Tensor) -> None:
             self._say("offer", number, points)
@@ -130,4 +131,4 @@ class Worker:
                 elif kind == "tell":
                     self._wanted = True
         except (EOFError, OSError):
-            os._exit(0)  # the first process is gone, and a computation cannot be asked to stop
+            os._exit(0)  # the main process is gone, and a running computation cannot be stopped
