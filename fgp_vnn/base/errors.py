@@ -41,7 +41,7 @@ def _cut(text: str, most: int) -> str:
 class InputError(ValueError):
     """A file, an argument or a property that cannot be used; the message says what to do.
 
-    Messages may quote files; the constructor makes them printable.
+    Messages may quote files; the constructor, and nothing else, makes them printable.
     """
 
     def __init__(self, message: object = "") -> None:
