@@ -10,8 +10,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Public names and where they live, which are listed for checkers of types: torch is imported only
-# when a name that needs it is used.
+# Public names and the modules that define them, read from the type stub. A module is imported when
+# one of its names is first used, so that torch is loaded only when needed.
 _LIST = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _HOMES = {name: home for home, name in re.findall(r"^from (\S+) import (\w+) as", _LIST, re.M)}
 
@@ -27,13 +27,13 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What a shell or a notebook offers to complete."""
+    """Names that a shell or a notebook offers for completion."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 class _Package(ModuleType):
-    """The package, in which a public function stands before a room of the same name: importing
-    `fgp_vnn.bounds.backward` leaves `fgp_vnn.bounds` the function that it is."""
+    """The package, where a public function takes precedence over a subpackage of the same name:
+    after importing `fgp_vnn.bounds.backward`, `fgp_vnn.bounds` is still the function."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):

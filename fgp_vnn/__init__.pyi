@@ -1,4 +1,4 @@
-"""Public names and where they live; what a checker of types reads in place of __init__.py."""
+"""Public names and the modules that define them; type checkers read this instead of __init__.py."""
 
 from fgp_vnn.api.certify import Certifier as Certifier
 from fgp_vnn.api.certify import certify as certify

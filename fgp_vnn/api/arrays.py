@@ -1,7 +1,7 @@
-"""User input (arrays, numbers, names) converted to the one form that is used inside.
+"""Conversion of user input (arrays, numbers, names) to the internal form.
 
-Inputs are flat float64 vectors inside. What a user gives may be numpy, torch or lists, of any real
-type, flat or in the network's shape, with or without its batch dimension.
+Internally, inputs are flat float64 vectors. Users may pass numpy arrays, torch tensors or lists of
+any real type, flat or in the network's shape, with or without the batch dimension.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _NORMS: dict[str, Norm] = {
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Inputs in the form in which the user passed them, and as flat float64 vectors."""
+    """The user's inputs as flat float64 vectors, with the shape and type they were passed in."""
 
     points: list[Doubles]  # flat
-    single: bool  # one input was given, not a batch of them
-    shape: tuple[int, ...]  # of one input as it was given
-    dtype: Any  # of numpy or of torch
-    device: Any = None  # of torch
+    single: bool  # one input was given, not a batch
+    shape: tuple[int, ...]  # of one input as the user passed it
+    dtype: Any  # a numpy or torch type
+    device: Any = None  # torch device; None for numpy
 
     def back(self, x: Doubles) -> Any:
-        """A flat input in the shape and type of what was given; float32 where that type cannot hold
-        every float32."""
+        """A flat input in the shape and type of the user's inputs; in float32 if that type cannot
+        represent every float32."""
         array = x.reshape(self.shape)
         if self.device is not None:
             import torch
@@ -50,13 +50,13 @@ class Given:
         return array.astype(wide)
 
     def answer(self, found: Counterexample | None) -> Counterexample | None:
-        """The counterexample in the form that is returned to the user."""
+        """The counterexample with x in the user's shape and type."""
         return None if found is None else Counterexample(self.back(found.x), found.y)
 
 
 def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
-    """One input, if the array has as many values as the network has inputs, or else a batch of them
-    along the first axis; raises InputError."""
+    """Read one input, or a batch along the first axis if the array has more values than the network
+    has inputs; raises InputError."""
     array = real_array(x, "inputs")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError("inputs have values that are not finite")
@@ -78,8 +78,8 @@ def read_inputs(x: Any, shape: tuple[int, ...], inputs: int) -> Given:
 
 
 def _check_layout(given: tuple[int, ...], shape: tuple[int, ...], inputs: int) -> None:
-    """Refuse an array whose axes stand in another order than the network's, such as an image with
-    its channels last: the values would go to the wrong places."""
+    """Refuse an array whose axes are in another order than the network's, such as an image with
+    channels last: flattening would put its values in the wrong places."""
     mine, theirs = ([size for size in s if size != 1] for s in (given, shape))
     flat = len(mine) <= 1 or len(theirs) <= 1
     if not flat and mine != theirs:
@@ -88,10 +88,10 @@ def _check_layout(given: tuple[int, ...], shape: tuple[int, ...], inputs: int) -
 
 
 def real_array(values: Any, what: str) -> NDArray[Any]:
-    """An array of numbers of a real type."""
+    """Convert to a numpy array of a real type; raises InputError that names `what`."""
     try:
         array = np.asarray(to_numpy(values))
-        if array.dtype.kind == "O":  # fractions and their like
+        if array.dtype.kind == "O":  # Python objects such as fractions
             array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be an array of numbers") from None
@@ -101,7 +101,7 @@ def real_array(values: Any, what: str) -> NDArray[Any]:
 
 
 def read_number(value: Any, what: str) -> float:
-    """A finite number, or a text such as "8/255"."""
+    """Convert a number, or a string such as "8/255", to a finite float."""
     try:
         number = float(Fraction(value)) if isinstance(value, str) else float(to_numpy(value))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
@@ -112,8 +112,8 @@ def read_number(value: Any, what: str) -> float:
 
 
 def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> float | Doubles:
-    """A number, or an array [inputs]; the user passes one for all inputs, for each channel or for
-    each input. `shape` is the shape of the network's input."""
+    """Return a float, or an array [inputs]. The user passes one value for all inputs, one per
+    channel or one per input; `shape` is the shape of the network's input."""
     if isinstance(value, (str, Fraction, int, float)):
         return read_number(value, what)
     if isinstance(value, (list, tuple)) and any(isinstance(v, str) for v in value):
@@ -128,7 +128,7 @@ def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> 
         return flat
     own = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
     if array.ndim == 1 and len(own) > 1 and len(array) == own[0]:
-        array = array.reshape(-1, *[1] * (len(own) - 1))  # for each channel
+        array = array.reshape(-1, *[1] * (len(own) - 1))  # one value per channel
     try:
         spread: Doubles = np.broadcast_to(array, own).reshape(-1).copy()
         return spread
@@ -140,7 +140,7 @@ def read_numbers(value: Any, what: str, shape: tuple[int, ...], inputs: int) -> 
 
 
 def read_norm(norm: Any) -> Norm:
-    """The norm that a name such as "l2", 2 or infinity stands for."""
+    """The norm for a name such as "l2", 2 or infinity."""
     name = str(norm).strip().lower()
     if name not in _NORMS:
         raise InputError(f"norm is {norm!r}; it must be one of l2, linf, l1 (or 2, inf, 1)")
@@ -148,7 +148,7 @@ def read_norm(norm: Any) -> Norm:
 
 
 def read_mask(mask: Any, shape: tuple[int, ...], inputs: int) -> NDArray[np.bool_] | None:
-    """Which inputs [inputs] move; None where all do."""
+    """Which inputs [inputs] may change; None if all may."""
     if mask is None:
         return None
     array = real_array(mask, "mask")
@@ -160,7 +160,7 @@ def read_mask(mask: Any, shape: tuple[int, ...], inputs: int) -> NDArray[np.bool
 
 
 def read_classes(y: Any, count: int, outputs: int, what: str = "y") -> list[int]:
-    """A class number for each of so many points."""
+    """One class number for each of `count` points."""
     array = real_array(y, what).reshape(-1)
     if len(array) != count or not (array == np.floor(array)).all():
         raise InputError(f"{what} must hold one class number for each of the {count} inputs")
@@ -170,7 +170,7 @@ def read_classes(y: Any, count: int, outputs: int, what: str = "y") -> list[int]
 
 
 def read_targets(target: Any, outputs: int) -> tuple[int, ...] | None:
-    """The classes that count as another class: one, several, or None for all."""
+    """The classes whose prediction counts as a counterexample; None for all other classes."""
     if target is None:
         return None
     several = isinstance(target, Iterable) and not isinstance(target, str)

@@ -1,4 +1,4 @@
-"""The boxes of a property as problems, one after the other, and the verdict on all of them."""
+"""The boxes of a property as problems, solved one by one, and the joint verdict."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ from fgp_vnn.transform.float32 import deployed, received
 
 @dataclass(eq=False)
 class BoxProblems:
-    """The problems of a property, each to be run and its verdict added before the next one.
+    """Iterates over the problems of a property; the caller runs each one and passes its verdict to
+    `add` before it asks for the next.
 
-    They end with a counterexample, or when time is up: the property is broken if one box is, and
-    proved if all are.
+    The iteration ends at the first counterexample or at the deadline: one broken box breaks the
+    property, and a proof needs all boxes.
     """
 
     settings: Settings
-    proof: bool = False  # whether to keep a log of what is proved
+    proof: bool = False  # whether to keep proof logs
     strategy: Strategy = field(default_factory=Strategy)
-    staff: Actors | None = None  # of a cluster, if that is to search
+    staff: Actors | None = None  # workers of a cluster, if one is used
     logs: list[ProofLog] = field(init=False, default_factory=list)
     verdicts: list[Verdict] = field(init=False, default_factory=list)
     _load: float = field(init=False, default=0.0)  # seconds
@@ -53,7 +54,7 @@ class BoxProblems:
     _refused: str = field(init=False, default="")  # why the float32 program cannot be bounded
 
     def add(self, verdict: Verdict) -> None:
-        """The verdict on the last problem."""
+        """Record the verdict on the last problem."""
         if self._refused and verdict.status == "unknown":
             verdict = replace(verdict, reason=self._refused)
         self.verdicts.append(verdict)
@@ -66,12 +67,14 @@ class BoxProblems:
     def of_model(
         self, model: Any, prop: Property, limit: Callable[[], Budget]
     ) -> Iterator[Problem]:
-        """The problems of a model, or of two files; `limit` begins a budget."""
+        """The problems of a model, or of a pair of files (network, property); `limit` returns the
+        budget from now on."""
         begin, asked, opened = time.perf_counter(), 0, limit()
         for loaded, part in self._opened(model, prop, opened):
             budget, self._note = limit(), loaded.note
             self._load += time.perf_counter() - begin
-            flat = FLAT & loaded.operators.keys()  # gradients need slopes in place
+            # Step functions have zero gradients: first attack with substitute slopes.
+            flat = FLAT & loaded.operators.keys()
             if self.settings.attack and flat and part.joint is None:
                 some = budget.share(self.strategy.attack.blind.share)
                 with suppress(UnsupportedError):
@@ -93,8 +96,8 @@ class BoxProblems:
     def of_network(
         self, loaded: LoadedNetwork, prop: Property, budget: Budget, program: Path | None = None
     ) -> Iterator[Problem]:
-        """The problems of a network; with the file of a program, proofs are about every float32
-        evaluation of it, and where these cannot be bounded it is only attacked."""
+        """The problems of a network. If the file `program` is given, proofs cover every float32
+        evaluation of it; where these cannot be bounded, the network is only attacked."""
         settings = self.settings
         device = pick_device(settings.device, settings.precision)
         dtype = getattr(torch, settings.precision)
@@ -132,7 +135,7 @@ class BoxProblems:
     def _opened(
         self, model: Any, prop: Property, budget: Budget
     ) -> Iterator[tuple[LoadedNetwork, Property]]:
-        """The networks of a model with their parts of the property; a verdict when time is up."""
+        """Like `_networks`, but records a timeout verdict if the deadline passes while loading."""
 
         def watch() -> None:
             if budget.expired():
@@ -146,9 +149,9 @@ class BoxProblems:
     def _networks(
         self, model: Any, prop: Property, watch: Callable[[], None]
     ) -> Iterator[tuple[LoadedNetwork, Property]]:
-        """The network of two files or of a model, with the part of the property that it is for."""
+        """The networks of a model or of a pair of files, each with its part of the property."""
         if isinstance(model, tuple):
-            # What a certificate or a deployment is about is read from the file, for all inputs.
+            # Certificates and float32 proofs are about the file itself: one network, all inputs.
             for_all = self.proof or self.settings.float32_semantics
             yield from load_for(model, prop, all_inputs=for_all, watch=watch)
             return
@@ -167,9 +170,11 @@ class BoxProblems:
     def _proved_together(
         self, network: Network, prop: Property, budget: Budget
     ) -> dict[int, Doubles]:
-        """The boxes that plain bounds prove, if there are many: what shows it, by their numbers."""
+        """If the property has many boxes, bound them all at once. Returns, by number, the boxes
+        that plain bounds prove, with the weights [rows] of the rows that prove them."""
         inputs = self.strategy.inputs
-        # The checker bounds boxes by itself, and where it fails they are split: few inputs only.
+        # Boxes that the checker's own bounds do not prove are split further when the certificate is
+        # written, which is practical for few inputs only.
         together = not self.proof or network.inputs <= inputs.few
         together = together and self.settings.engine != "attack"
         if not together or len(prop.cases) < inputs.cases:

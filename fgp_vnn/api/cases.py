@@ -1,4 +1,4 @@
-"""A network and a property together: whether they fit, and one verdict on all cases."""
+"""Networks for the cases of a property: loading, checks that the two fit, the joint verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from fgp_vnn.property.model import Case
 
 
 def asked_about(prop: Property) -> NDArray[np.float32]:
-    """Two corners and the centre [points, inputs] of the first box of a property."""
+    """The lower corner, the upper corner and the centre [points, inputs] of the property's first
+    box, without points that overflow float32."""
     boxes = [(case.lower, case.upper) for case in prop.cases[:1]]
     rows = [[low, high, low / 2 + high / 2] for low, high in boxes]
     with np.errstate(over="ignore"):
@@ -32,13 +33,12 @@ def load_for(
     all_inputs: bool = False,
     watch: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[LoadedNetwork, Property]]:
-    """The network of a file, and the part of the property that it is for: most often all of it.
+    """Load the network of a file; yield it with the part of the property it serves, usually all.
 
-    Where an operand has to be constant and depends on inputs that the property fixes, there is a
-    network for each choice of their values, and its part are the cases with these values. With
-    `all_inputs`, only a network that is for all inputs is given. A softmax at the end is part
-    of it only where the property is about more than the order of the outputs. `watch` is called now
-    and then.
+    If an operand that must be constant depends on inputs that the property fixes, yield one network
+    for each combination of their values, with the cases that have these values. With `all_inputs`,
+    load only a network that is valid for all inputs. A final softmax is dropped if the property
+    only compares outputs with each other. `watch` is called regularly and may raise.
     """
     left, whole = prop.cases, not compares_only(prop)
     while True:
@@ -56,14 +56,14 @@ def load_for(
 
 
 def _fixed(case: Case) -> NDArray[np.bool_]:
-    """Which inputs [inputs] a case fixes at a float32."""
+    """Which inputs [inputs] a case fixes at a value that float32 represents exactly."""
     with np.errstate(over="ignore"):
         single = case.lower.astype(np.float32) == case.lower
     return np.asarray((case.lower == case.upper) & single)
 
 
 def _fixes(case: Case, bound: Mapping[int, float]) -> bool:
-    """Whether a case fixes these inputs at these values."""
+    """Whether a case fixes the inputs of `bound` at its values."""
     if not bound:
         return True
     places, values = list(bound), list(bound.values())
@@ -72,7 +72,8 @@ def _fixes(case: Case, bound: Mapping[int, float]) -> bool:
 
 
 def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> None:
-    """Refuse a property that is about another network, or that a dropped softmax changes."""
+    """Refuse a property of other sizes than the network, or one whose meaning the dropped softmax
+    changes."""
     check_sizes(loaded.network.inputs, loaded.network.outputs, prop, model, path)
     if loaded.comparisons_only and not compares_only(prop):
         raise UnsupportedError(
@@ -82,7 +83,7 @@ def check_fit(loaded: LoadedNetwork, prop: Property, model: str, path: str) -> N
 
 
 def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str) -> None:
-    """Refuse a property that is about a network of another size."""
+    """Refuse a property with other numbers of inputs or outputs than the network."""
     for what, has, wants in (("inputs", inputs, prop.inputs), ("outputs", outputs, prop.outputs)):
         if has != wants:
             raise InputError(
@@ -92,7 +93,7 @@ def check_sizes(inputs: int, outputs: int, prop: Property, model: str, path: str
 
 
 def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
-    """One verdict on all cases: broken if one is, proved if all are."""
+    """One verdict on all cases: `sat` if one case is broken, `unsat` if all are proved."""
     if not verdicts:
         reason = "the constraints of the property contradict each other"
         return Verdict("unsat", "property", reason=reason)
@@ -105,7 +106,7 @@ def join_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def compares_only(prop: Property) -> bool:
-    """Whether each row is y_i - y_j against 0, which a softmax does not change."""
+    """Whether each row compares y_i - y_j with 0, whose sign a softmax preserves."""
     for case in prop.cases:
         for conjunction in case.unsafe:
             if conjunction.limits.any() or conjunction.rows.sum(axis=1).any():

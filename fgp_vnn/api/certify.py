@@ -1,4 +1,4 @@
-"""Local robustness of a network at its inputs: `certify`, and a network made ready for it."""
+"""Local robustness: `certify`, and `Certifier`, a network prepared for many inputs."""
 
 from __future__ import annotations
 
@@ -50,20 +50,22 @@ def certify(
     epsilon: Any,
     **options: Any,
 ) -> Robustness | list[Robustness]:
-    """Decide whether all inputs within epsilon of x have the class of x.
+    """Decide whether the network gives all inputs within epsilon of x the same class as x.
 
-    One input gives one result, a batch along the first axis gives a list. `epsilon` is a number, a
-    text such as "8/255", or in the norm linf an array for each channel or each input; `norm` is
-    l2, unless linf or l1 is named (also 2, inf, 1). Options, besides the fields of `Settings`:
+    Returns one result for one input, and a list for a batch along the first axis. `epsilon` is a
+    number, a string such as "8/255", or, for the linf norm, an array with one value per channel or
+    per input. `norm` is "l2", "linf" or "l1" (or 2, inf, 1). Options, besides the fields of
+    `Settings`:
 
-    - `y`: the true class, or one for each input of a batch, in place of the network's own;
-    - `clip`: a pair (low, high) outside of which no input counts, of numbers or arrays;
-    - `mask`: which inputs move; the others keep their values;
-    - `target`: the class, or the classes, that count as another one;
-    - `mean`, `std`: x and epsilon are those of pixels, which the network gets as
-      (pixel - mean) / std, numbers or one for each channel;
+    - `y`: the true class, or one for each input of a batch; default: the network's own prediction;
+    - `clip`: a pair (low, high) of numbers or arrays; inputs outside of this box are ignored;
+    - `mask`: True for the inputs that may change; the others keep their values;
+    - `target`: one or several classes; only these count as a wrong class (default: all others);
+    - `mean`, `std`: numbers, or one per channel; x and epsilon are then in units of pixels, and the
+      network receives (pixel - mean) / std;
     - `timeout`: seconds for each input;
-    - `progress`: called with the number of inputs that are done and of all; False for no bar.
+    - `progress`: a function called with the numbers of finished and of all inputs; False hides the
+      progress bar.
     """
     asked, settings = divide(options, ASKED)
     certifier = Certifier.of(model, x, **settings)
@@ -73,13 +75,13 @@ def certify(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certifier(Classifier):
-    """A network made ready for questions about many inputs."""
+    """A network prepared once for `certify`, `radius` and `attack` at many inputs."""
 
     loaded: LoadedNetwork
 
     @property
     def note(self) -> str:
-        """How the network differs from the model that was given, if it does."""
+        """How the verified network differs from the given model; empty if it does not."""
         return self.loaded.note
 
     @property
@@ -88,13 +90,14 @@ class Certifier(Classifier):
 
     @classmethod
     def of(cls, model: Model | Network | Certifier, x: Any = None, **options: Any) -> Certifier:
-        """From a model as `load_model` takes it, a network, or what was made of one before.
+        """Prepare a model, in any form that `load_model` accepts, or a `Network`; a Certifier is
+        returned unchanged.
 
-        `x` is an input, from which shapes are taken that the model leaves open. A network with one
-        output has two classes: 1 where the output is above 0 (1/2 behind a sigmoid), else 0. A
-        softmax, sigmoid or tanh at the end is left out, since it keeps the order of the outputs.
-        Options are `mean` and `std` of a normalisation in front of the network, and the fields of
-        `Settings`.
+        `x` is an example input; it fixes shapes that the model leaves open. A network with one
+        output has two classes: 1 where the output is above 0 (above 1/2 after a sigmoid), else 0. A
+        final softmax, sigmoid or tanh is dropped, since it does not change the order of the
+        outputs. Options are the fields of `Settings`, and `mean` and `std` of a normalisation in
+        front of the network.
         """
         if isinstance(model, Certifier):
             if options:
@@ -114,8 +117,9 @@ class Certifier(Classifier):
         return f"Certifier({self.network!r}{unusual_ones})"
 
     def certify(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
-        """Whether all inputs within epsilon of x have its class, as a `Robustness`, or a list of
-        them for a batch; options as in `certify`."""
+        """Decide whether all inputs within epsilon of x have the class of x. Returns a
+        `Robustness`, or a list for a batch. Options are those of the function `certify`, except
+        `mean`, `std` and settings."""
         points = self._points(x, (epsilon, norm), asked)
         with points.counted() as add:
             for center, radius, budget in points:
@@ -139,7 +143,7 @@ class Certifier(Classifier):
     def _robustness(
         self, center: Center, verdict: Verdict, seconds: float, given: Given
     ) -> Robustness:
-        """A verdict as an answer about a point."""
+        """Convert a verdict to a `Robustness`."""
         return Robustness(
             _STATUSES.get(verdict.status, "unknown"),
             center.label,
@@ -162,11 +166,12 @@ class Certifier(Classifier):
         progress: Progress | Literal[False] | None = None,
         **asked: Any,
     ) -> Any:
-        """Bounds of the distance from x to the nearest input of another class, up to `maximum`, as
-        a `Radius`, or a list of them for a batch; options are those of the function `radius`.
+        """Bound the distance from x to the nearest input of another class, up to `maximum`. Returns
+        a `Radius`, or a list for a batch. Options are those of the function `radius`, except
+        `mean`, `std` and settings.
 
-        Ends when upper - lower <= gap * upper, when nothing nearer than `maximum` is left, or when
-        time is up or an allocation fails: both bounds are valid at any moment.
+        Stops when upper - lower <= gap * upper, when no counterexample is nearer than `maximum`, at
+        the deadline, or when an allocation fails: both bounds are valid at any time.
         """
         self._check_radius(maximum, gap, asked)
         told = progress or (lambda lower, upper: None)
@@ -195,7 +200,7 @@ class Certifier(Classifier):
         return points.answer()
 
     def _check_radius(self, maximum: float, gap: float, asked: dict[str, Any]) -> None:
-        """Refuse what cannot be asked of a radius."""
+        """Refuse arguments and settings that `radius` does not support."""
         make_settings("radius", unusual(vars(self.settings)))
         if not 0 < maximum < math.inf:
             raise InputError(f"the maximum is {maximum}; it must be a positive number")
@@ -208,8 +213,8 @@ class Certifier(Classifier):
                 raise InputError(f"a radius does not use {name}")
 
     def attack(self, x: ArrayLike, norm: Any = "l2", *, epsilon: Any, **asked: Any) -> Any:
-        """A `Counterexample` within epsilon of x, or None if a longer attack finds none in the time
-        and memory that it has; a list of them for a batch."""
+        """Run only the long attack. Returns a `Counterexample` within epsilon of x, or None if the
+        attack finds none within its time and memory; for a batch, a list of these."""
         points = self._points(x, (epsilon, norm), asked)
         with points.counted() as add:
             for center, radius, budget in points:
@@ -220,7 +225,7 @@ class Certifier(Classifier):
         return points.answer()
 
     def _points(self, x: ArrayLike, ball: tuple[Any, Any], asked: dict[str, Any]) -> _Points:
-        """One input or a batch along the first axis, read as `certify` says."""
+        """Read one input, or a batch along the first axis, and the options of `certify`."""
         timeout, y, shown = (asked.pop(name, None) for name in ("timeout", "y", "progress"))
         epsilon, norm = ball
         for name in asked.keys() - {"clip", "mask", "target"}:
@@ -240,22 +245,21 @@ class Certifier(Classifier):
         return int(y.argmax())
 
     def wrong(self, center: Center, radius: float) -> Counterexample | None:
-        """The centre as a counterexample, if the network gives it another class than the true
-        one."""
+        """The centre as a counterexample, if the network misclassifies it."""
         return self.judge(center, radius)(torch.from_numpy(center.x).unsqueeze(0))
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """The inputs of one call, one after another, each with its ball and its budget."""
+    """The inputs of one call; iterates over (centre, radius, budget) and collects the answers."""
 
     certifier: Certifier
     given: Given
     near: Nearness
     epsilon: Any
-    labels: list[int] | None  # None: those that the network gives
-    seconds: float | None  # for each
-    shown: Any  # as `counted` takes it
+    labels: list[int] | None  # None: the network's own predictions
+    seconds: float | None  # for each input
+    shown: Any  # the argument `progress` of `counted`
     answers: Results[Any] = field(init=False, default_factory=lambda: Results([]))
 
     def __iter__(self) -> Iterator[tuple[Center, float, Budget]]:
@@ -268,7 +272,7 @@ class _Points:
 
     @contextmanager
     def counted(self) -> Iterator[Callable[[Any], None]]:
-        """What takes the answers as they come, and shows how many there are."""
+        """Yield a function that records an answer and updates the progress display."""
         counting = counted(len(self.given.points), self.shown, self.given.single)
         with counting as done, torch.inference_mode():
 
@@ -279,5 +283,5 @@ class _Points:
             yield add
 
     def answer(self) -> Any:
-        """The answer about one input by itself, about a batch in a list."""
+        """The answer for one input, or the list of answers for a batch."""
         return self.answers[0] if self.given.single else self.answers

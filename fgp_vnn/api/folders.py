@@ -1,4 +1,4 @@
-"""Folders of instances as the competition has them: networks, properties and instances.csv."""
+"""Folders of instances in the competition's layout: networks, properties and instances.csv."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from fgp_vnn.property.write import write_property
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that properties of networks are written to."""
+    """A folder to which instances are written."""
 
     path: Path
     version: Version = "1.0"
-    timeout: float = 60.0  # seconds in instances.csv
+    timeout: float = 60.0  # seconds, written to instances.csv
 
     def write(self, name: str, prop: Property, title: str = "") -> str:
-        """Write a property; the name of its file in the folder."""
+        """Write a property and return the path of its file, relative to the folder."""
         file = f"vnnlib/{name}.vnnlib"
         (self.path / "vnnlib").mkdir(parents=True, exist_ok=True)
         write_property(self.path / file, prop, version=self.version, title=title)
         return file
 
     def list(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Write instances.csv with pairs of a network and a property."""
+        """Write instances.csv from pairs (network, property) of relative paths."""
         lines = "".join(f"{network},{prop},{self.timeout:g}\n" for network, prop in rows)
         write_bytes(self.path / "instances.csv", lines.encode(), "instances.csv")
 
@@ -52,11 +52,11 @@ def write_folder(
     *,
     keep_wrong: bool = False,
 ) -> tuple[int, int]:
-    """Write robustness of a network at points, one property for each epsilon.
+    """Write robustness properties of a network, one for each point and each epsilon.
 
-    `read` gives the points for a number of inputs, `near` are `clip` and `target` of `robustness`.
-    Gives the number of instances, and of points that are left out because the network gives them
-    another class.
+    `read` returns the points, given the network's number of inputs; `near` holds the arguments
+    `clip` and `target` of `robustness`. Returns the number of instances, and the number of points
+    that were skipped because the network misclassifies them (none with `keep_wrong`).
     """
     loaded = open_model(model)
     points = read(loaded.network.inputs)
@@ -88,8 +88,8 @@ def write_folder(
 def write_monotone(
     folder: Folder, model: Path, inputs: Any, entry: int, how: Mapping[str, Any]
 ) -> None:
-    """Write the question whether a network is monotone in one input: the network at two inputs at
-    once, and its property. `how` are the other arguments of `monotonicity`."""
+    """Write the instance that asks whether a network is monotone in one input: the paired network
+    and its property. `how` holds the other arguments of `monotonicity`."""
     question = monotonicity(model, inputs, entry, **how)
     word = "decreasing" if how.get("decreasing") else "increasing"
     name = f"{model.name.removesuffix('.gz').removesuffix('.onnx')}_{word}_{entry}"
@@ -102,9 +102,10 @@ def write_monotone(
 
 
 def _copied(folder: Folder, model: Path) -> str:
-    """The name in the folder of a copy of the network, which needs no other file."""
+    """Copy the network to the folder, with its weights in the same file; return its relative
+    path."""
     data, packed = read_model(model), model.name.endswith(".gz")
-    beside = data != read_bytes(model, "network")  # weights in files of their own
+    beside = data != read_bytes(model, "network")  # weights are in separate files
     network = f"onnx/{model.name.removesuffix('.gz') if beside else model.name}"
     target = folder.path / network
     if not (target.exists() and target.samefile(model)):

@@ -1,4 +1,4 @@
-"""Properties of several networks, or of inputs and outputs together: one joint network."""
+"""Properties of several networks, or relating inputs and outputs, as ones of a joint network."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from fgp_vnn.property.model import Declared, Joint, Variable
 
 
 def networks_of(model: Any) -> dict[str, Any] | None:
-    """The models of several networks by their names, from a mapping or from the competition's text
-    "[('f', 'a.onnx'), ('g', 'b.onnx')]"; None for one model."""
+    """Models by name, from a mapping or from the competition's notation
+    "[('f', 'a.onnx'), ('g', 'b.onnx')]"; None if `model` is a single unnamed model."""
     if isinstance(model, Mapping):
         return dict(model)
     listed = named_networks(str(model)) if isinstance(model, (str, Path)) else None
@@ -32,8 +32,8 @@ def networks_of(model: Any) -> dict[str, Any] | None:
 
 
 def without_name(model: Any, prop: str | Path | Property | None) -> Any:
-    """The model itself where one is given by its name, and the property is of one network, with
-    constraints on single inputs and on outputs."""
+    """The bare model if exactly one named model is given and the property needs no joint network
+    (it constrains single inputs, and outputs of one network); otherwise `model` unchanged."""
     given = networks_of(model)
     if given is None or len(given) != 1:
         return model
@@ -43,7 +43,7 @@ def without_name(model: Any, prop: str | Path | Property | None) -> Any:
 
 
 def open_joint(model: Any, prop: Property) -> LoadedNetwork:
-    """The joint network that a property is about, with the programs of its parts."""
+    """The joint network of a property; its runtime runs the original program of each part."""
     if prop.joint is None:
         raise InputError("several networks are given, and the property is about one")
     given = networks_of(model)
@@ -72,7 +72,7 @@ def open_joint(model: Any, prop: Property) -> LoadedNetwork:
 
 
 def declared_verdict(verdict: Verdict, prop: Property) -> Verdict:
-    """The verdict with its counterexample as values of the declared inputs and outputs."""
+    """The verdict, with its counterexample converted to the declared inputs and outputs."""
     found, joint = verdict.counterexample, prop.joint
     if found is None or joint is None:
         return verdict
@@ -81,7 +81,7 @@ def declared_verdict(verdict: Verdict, prop: Property) -> Verdict:
 
 
 def _only(joint: Joint, prop: Property) -> Declared:
-    """The network of a property that declares none by a name."""
+    """The declaration of the network of a property that does not name one (VNN-LIB 1.0)."""
     outputs = prop.outputs - len(joint.passed)
     x, y = Variable("X", "Real", (prop.inputs,)), Variable("Y", "Real", (outputs,))
     return Declared("", (x,), (y,))
@@ -90,7 +90,7 @@ def _only(joint: Joint, prop: Property) -> Declared:
 def _source(
     network: Declared, given: Mapping[str, Any] | None, model: Any, declared: tuple[Declared, ...]
 ) -> Any:
-    """The model of a declared network; one that equals another may be left out."""
+    """The model of a declared network; a network declared equal to another may be omitted."""
     if given is None:
         if any(other.equal_to != declared[0].name for other in declared[1:]):
             names = ", ".join(other.name for other in declared)

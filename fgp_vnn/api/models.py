@@ -1,4 +1,4 @@
-"""Models as people have them: ONNX files, ONNX in memory, torch modules."""
+"""Loading of models from ONNX files, ONNX in memory and torch modules."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def load_model(
     inputs: Chosen | None = None,
     outputs: Chosen | None = None,
 ) -> LoadedNetwork:
-    """The network of an ONNX file (a path), of ONNX in memory, or of a torch module.
+    """Load a network from an ONNX file (a path), from ONNX in memory, or from a torch module.
 
-    `x` is an input, or a batch of them, from which shapes are taken that the model leaves open; for
-    several inputs a tuple of arrays, or a dict by their names. `inputs` names those that vary, by
-    name or number: several become one vector, one behind the other, and the others keep the values
-    that they have in `x`. `outputs` names those that count, likewise; "all" names all.
+    `x` is an example input or batch; it fixes shapes that the model leaves open. For a model with
+    several inputs, `x` is a tuple of arrays, or a dict from names to arrays. `inputs` selects the
+    inputs that vary, by name or number: several are concatenated to one vector, and the others keep
+    their values in `x`. `outputs` selects the outputs in the same way. "all" selects all.
     """
     if isinstance(model, LoadedNetwork):
         if inputs is not None or outputs is not None:
@@ -45,7 +45,8 @@ def load_model(
 
 
 def check_single(loaded: LoadedNetwork) -> None:
-    """Refuse a network that takes several inputs at once: its outputs are not classes of one."""
+    """Refuse a network with a fixed batch size above 1: its outputs are not the classes of one
+    input."""
     (many, *inner), (also, *outer) = (
         shape or (1,) for shape in (loaded.input_shape, loaded.output_shape)
     )
@@ -57,7 +58,7 @@ def check_single(loaded: LoadedNetwork) -> None:
 
 
 def _arrays(x: Any) -> Any:
-    """Tensors as arrays, alone, in a tuple or in a dict."""
+    """Convert a tensor, or those in a tuple or dict, to numpy arrays."""
     if isinstance(x, tuple):
         return tuple(map(_arrays, x))
     if isinstance(x, dict):

@@ -1,4 +1,4 @@
-"""Monotonicity in one input: a network at two inputs at once, and a property of that one."""
+"""Monotonicity in one input, as a property of a network that evaluates the model at two inputs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from fgp_vnn.property.normal import to_cases
 
 
 class Monotonicity(NamedTuple):
-    """A question about two inputs that differ in one entry, which
-    `verify(question.model, question.property)` decides."""
+    """The question whether outputs are monotone in one entry of the input; to decide it, call
+    `verify(question.model, question.property)`."""
 
-    model: onnx.ModelProto  # [1, inputs + 1] -> [1, outputs], the differences of the outputs
+    model: onnx.ModelProto  # [1, inputs + 1] -> [1, outputs], differences of the outputs
     property: Property
-    entry: int  # whose two values are there and at the end of the model's input
+    entry: int  # its two values are the model's inputs number `entry` and number `inputs` (last)
 
     def pair(self, x: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The two inputs [inputs] that a counterexample x [inputs + 1] stands for, the one with the
-        smaller value first."""
+        """The two inputs [inputs] that a counterexample x [inputs + 1] encodes; the one with the
+        smaller value of the entry comes first."""
         *values, last = np.asarray(x).reshape(-1)
         low, high = np.array(values), np.array(values)
         ends = sorted((values[self.entry], last))
@@ -50,13 +50,14 @@ def monotonicity(
     decreasing: bool = False,
     tolerance: Any,
 ) -> Monotonicity:
-    """Broken by two inputs of a box that differ in one entry only, where an output is smaller by
-    more than the tolerance at the one with the larger value; with `decreasing`, where it is larger.
+    """Ask whether the outputs never decrease by more than `tolerance` when one entry of the input
+    increases and the others stay the same; with `decreasing`, never increase by more than it.
 
-    `inputs` is as for `bounds`, but for balls of other norms than linf; `entry` counts the entries
-    of the flat input from 0; `outputs` are the numbers of those that count, all if none is named.
-    Where the two inputs meet, so do the outputs: nothing is proved with a tolerance of 0, and the
-    smaller it is, the longer a proof takes.
+    A counterexample is a pair of inputs of one box that differ in this entry only. `inputs` is as
+    for `bounds`, but a `Ball` must have the linf norm. `entry` is the index in the flat input.
+    `outputs` are the indices of the outputs in question; default: all. Where the two inputs are
+    equal, so are the outputs: a tolerance of 0 cannot be proved, and the smaller the tolerance, the
+    longer a proof takes.
     """
     proto = onnx_of(model)
     loaded = open_model(proto)
@@ -79,7 +80,7 @@ def monotonicity(
 
 
 def _boxes(inputs: Any, loaded: LoadedNetwork) -> tuple[Case, ...]:
-    """The boxes that are meant, with the faces that do not belong to them."""
+    """The boxes of the user's inputs, with marks for faces that do not belong to them."""
     parts = read_sets(inputs, loaded)
     if isinstance(inputs, Condition):
         return to_cases(inputs.space.names, [inputs.formula])[0]
@@ -94,7 +95,7 @@ def _boxes(inputs: Any, loaded: LoadedNetwork) -> tuple[Case, ...]:
 
 
 def _doubled(case: Case, entry: int, unsafe: tuple[Conjunction, ...]) -> Case:
-    """The box with the bounds of one entry once more at its end."""
+    """The box with the bounds of one entry repeated at the end."""
 
     def longer(values: Any) -> Any:
         return None if values is None else np.append(values, values[entry])

@@ -1,4 +1,4 @@
-"""What counts as near to an input, as a user gives it."""
+"""The neighbourhood of an input (norm, clip box, mask, target classes), read from user values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fgp_vnn.property.conditions import Space
 
 @dataclass(frozen=True, eq=False)
 class Nearness:
-    """A norm, a clip box, the inputs that move, and the classes that count as another one."""
+    """A norm, a clip box, the inputs that may change, and the target classes."""
 
     shape: tuple[int, ...]  # of an input
     norm: Norm
@@ -27,8 +27,8 @@ class Nearness:
     targets: tuple[int, ...] | None
 
     def at(self, x: Doubles, label: int, epsilon: Any) -> tuple[Center, float]:
-        """The centre of a ball around x [inputs], and its radius: 1 where each input has a size of
-        its own; raises InputError for what is no ball."""
+        """The centre and the radius of the ball around x [inputs]. An array epsilon becomes the
+        `sizes` of the centre, with radius 1. Raises InputError if the ball is not valid."""
         if self.targets == (label,):
             raise InputError(f"the target is the class {label} itself")
         radius = read_numbers(epsilon, "epsilon", self.shape, len(x))
@@ -41,7 +41,7 @@ class Nearness:
 def read_near(
     space: Space, norm: Any, clip: Any = None, mask: Any = None, target: Any = None
 ) -> Nearness:
-    """From values in any of the forms of `arrays`, for a network with these variables."""
+    """Read the user's values for a network with the variables `space`."""
     shape, inputs = space.input_shape, space.names.inputs
     moves, targets = read_mask(mask, shape, inputs), read_targets(target, space.names.outputs)
     return Nearness(shape, read_norm(norm), _clip(clip, shape, inputs), moves, targets)

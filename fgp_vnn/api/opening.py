@@ -1,4 +1,4 @@
-"""A model made ready for questions: the one place where the library's functions open one."""
+"""Opening of models: all functions of the library load their models through this module."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fgp_vnn.transform.increasing import without_end
 
 
 def space_of(loaded: LoadedNetwork | Opaque) -> Space:
-    """The variables of a network, or of a program."""
+    """The input and output variables of a network, or of a program."""
     return Space(loaded.input_shape, loaded.output_shape)
 
 
@@ -42,8 +42,9 @@ def divide(
 def open_model(
     model: Model | Network, x: Any = None, *, mean: Any = None, std: Any = None
 ) -> LoadedNetwork:
-    """From a model as `load_model` takes it, or a network in normal form; shapes that are left open
-    are those of the input x. With `mean` or `std` it is behind a normalisation of its input."""
+    """Load a model, in any form that `load_model` accepts, or a network in normal form. The example
+    input x fixes shapes that the model leaves open. `mean` and `std` put a normalisation in front
+    of the network."""
     if mean is not None or std is not None:
         return _normalised(model, x, 0.0 if mean is None else mean, 1.0 if std is None else std)
     if isinstance(model, Network):
@@ -55,9 +56,9 @@ def open_model(
 def load_asked(
     model: Model, points: Floats, *, whole: bool, watch: Callable[[], None] = lambda: None
 ) -> LoadedNetwork:
-    """A model; one in ONNX is compared with its own program at the points [points, inputs]. A
-    softmax at its end is dropped unless it is asked for as a `whole`. `watch` is called now and
-    then."""
+    """Load a model. For an ONNX model, the network is compared with onnxruntime at the points
+    [points, inputs]. A final softmax is dropped unless `whole` is set. `watch` is called regularly
+    and may raise."""
     if isinstance(model, (str, Path, bytes, onnx.ModelProto)):
         return load_network(model, points=points, whole=whole, watch=watch)
     loaded = load_model(model)
@@ -65,7 +66,7 @@ def load_asked(
 
 
 def with_softmax(loaded: LoadedNetwork, points: Floats | None = None) -> LoadedNetwork:
-    """The same network with the softmax at its end, if one was dropped."""
+    """The network with its final softmax; reloads it if the softmax was dropped."""
     if not loaded.comparisons_only:
         return loaded
     if loaded.source is None:
@@ -74,8 +75,8 @@ def with_softmax(loaded: LoadedNetwork, points: Floats | None = None) -> LoadedN
 
 
 def _load(model: Model, x: Any) -> LoadedNetwork:
-    """A model with the shapes of an input; one whose first layer tells them also takes an input in
-    another shape, such as an image in front of a linear layer."""
+    """Load a model with the shapes of an example input. If a torch module does not accept that
+    shape (an image for a linear layer, say), its first layer determines the shape instead."""
     if x is not None and not isinstance(x, (tuple, dict)):
         x = real_array(x, "inputs").astype(np.float32)
     if x is None or not isinstance(model, torch.nn.Module):
@@ -89,7 +90,7 @@ def _load(model: Model, x: Any) -> LoadedNetwork:
 
 
 def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
-    """The model that takes pixels and gives (pixel - mean) / std to the one that is given."""
+    """The model that takes pixels and passes (pixel - mean) / std to the given model."""
     values = real_array(mean, "mean"), real_array(std, "std")
     if isinstance(model, torch.nn.Module):
         return _load(Normalised(model, *values), x)
@@ -97,7 +98,7 @@ def _normalised(model: Any, x: Any, mean: Any, std: Any) -> LoadedNetwork:
 
 
 class _FloatProgram(Program):
-    """The network itself in float32, to confirm points where there is no other program."""
+    """The network itself in float32; confirms points of a network that has no original program."""
 
     def __init__(self, network: Network) -> None:
         self._single = network.to("cpu", torch.float32)
@@ -109,7 +110,7 @@ class _FloatProgram(Program):
 
 
 class _WithThreshold(Program):
-    """A program with the threshold in front of its one output."""
+    """A program with outputs [threshold, y], where y is the single output of another program."""
 
     def __init__(self, inner: Program, threshold: float) -> None:
         self._inner, self._first = inner, np.full(1, threshold, dtype=np.float32)
@@ -119,8 +120,8 @@ class _WithThreshold(Program):
 
 
 def classes(loaded: LoadedNetwork) -> LoadedNetwork:
-    """A network whose greatest output is its answer, without a final function that keeps the order
-    of the outputs; one with a single output y becomes one with two, the threshold and y."""
+    """The network as a classifier: the greatest output is the class. A final increasing function is
+    dropped, since it keeps the order of the outputs; a single output y becomes [threshold, y]."""
     network, threshold = loaded.network, loaded.threshold
     before = without_end(network)
     if network.outputs > 1:

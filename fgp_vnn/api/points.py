@@ -19,7 +19,7 @@ from fgp_vnn.base.errors import InputError, one_line, os_reason
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Inputs, flat, with their true classes where the file gives them."""
+    """Flat inputs, with their true classes if the file has them."""
 
     path: Path
     x: NDArray[Any]  # [points, inputs]
@@ -29,11 +29,11 @@ class Points:
         return len(self.x)
 
     def first(self, count: int | None) -> Points:
-        """So many of them; all if it is None."""
+        """The first `count` points; all if None."""
         return Points(self.path, self.x[:count], None if self.y is None else self.y[:count])
 
     def check_classes(self, classes: int) -> None:
-        """Refuse a class that a network with so many does not have."""
+        """Refuse a class that is not between 0 and `classes` - 1."""
         for number, label in enumerate(() if self.y is None else self.y.tolist()):
             if not 0 <= label < classes:
                 what = f"the class of point {number} is {label}"
@@ -41,7 +41,7 @@ class Points:
 
 
 def read_points(path: Path, inputs: int) -> Points:
-    """The points of a file for a network with so many inputs; raises InputError."""
+    """Read points from a file, for a network with `inputs` inputs; raises InputError."""
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
     if path.suffix not in readers:
         raise InputError(f"{path}: points are read from .npy, .npz and .csv files")
@@ -81,8 +81,8 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def read_npz(path: Path, *wanted: str) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file by their names, of which some must be there; raises InputError."""
-    # Opened here, as above, since numpy leaves a file open that turns out to be no archive.
+    """The arrays of an .npz file by name; raises InputError if one of the `wanted` is missing."""
+    # The file is opened here, as above, since numpy does not close a file that is not an archive.
     with _reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         for name in wanted:
             if name not in archive:
@@ -93,7 +93,7 @@ def read_npz(path: Path, *wanted: str) -> dict[str, NDArray[Any]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """What numpy and the system say of a file that cannot be read, as an InputError."""
+    """Turn an error of numpy or the system while reading a file into an InputError."""
     try:
         yield
     except InputError:
@@ -101,14 +101,15 @@ def _reading(path: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {os_reason(error)}") from None
     except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-        if "allow_pickle" in str(error):  # numpy's advice is to load it in spite of the risk
+        if "allow_pickle" in str(error):  # numpy suggests loading the pickle, which is unsafe
             reason = f"it holds no arrays of numbers as numpy writes them to {path.suffix} files"
             raise InputError(f"{path}: cannot be read: {reason}") from error
         raise InputError(f"{path}: cannot be read: {one_line(error)}") from error
 
 
 def _read_csv(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Rows of numbers, below a header or not; with one column too many the first is the class."""
+    """Rows of numbers, with or without a header. With one column more than the network has inputs,
+    `read_points` takes the first as the class."""
     with path.open(newline="") as file:
         rows = [row for row in csv.reader(file) if row]
     if rows and not _is_number(rows[0][0]):

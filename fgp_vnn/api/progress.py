@@ -13,11 +13,11 @@ PATIENCE = 1.0  # seconds of work before a bar is worth showing
 
 @contextmanager
 def counted(total: int, progress: Any, single: bool) -> Iterator[Callable[[], None]]:
-    """What is called after each of so many inputs.
+    """Yield a function to call after each of `total` inputs.
 
-    `progress` is a function of the number that is done and of all; without one a bar is shown if
-    standard error is a terminal, or in a notebook, once the work has taken a second; False shows
-    none.
+    If `progress` is a function, it is called with the numbers of finished and of all inputs.
+    Otherwise a bar is shown for a batch that takes longer than a second, if standard error is a
+    terminal or this is a notebook; False shows none.
     """
     done, begin = 0, time.monotonic()
     bar: _NotebookBar | _TerminalBar | None = None
@@ -40,7 +40,7 @@ def counted(total: int, progress: Any, single: bool) -> Iterator[Callable[[], No
 
 
 class _TerminalBar:
-    """A bar of rich on standard error, gone when the work is done."""
+    """A rich progress bar on standard error, which disappears when the work is done."""
 
     def __init__(self, total: int) -> None:
         from rich.console import Console
@@ -59,7 +59,7 @@ class _TerminalBar:
 
 
 class _NotebookBar:
-    """A bar of the browser's own, which needs no widgets."""
+    """An HTML progress element, which needs no notebook widgets."""
 
     def __init__(self, total: int) -> None:
         self._total, self._shown = total, -PATIENCE

@@ -1,4 +1,4 @@
-"""Properties of a model, made in Python: its variables, and the questions that are asked most."""
+"""Properties written in Python: the variables of a model, and the most common properties."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fgp_vnn.property.expressions import Expression, space_variables
 
 
 def variables(model: Any) -> tuple[Expression, Expression]:
-    """The inputs x and the outputs y of a model, in its own shapes without the batch dimension, to
-    write conditions and objectives with."""
+    """The inputs x and outputs y of a model, to write conditions and objectives with; both have the
+    model's shapes without a batch dimension of 1."""
     x, y = space_variables(_space(model))
     return _single(x), _single(y)
 
@@ -34,10 +34,11 @@ def robustness(
     mask: Any = None,
     target: Any = None,
 ) -> Property:
-    """Broken by an input within epsilon of x, in the norm linf, to which another class than y, or a
-    target, is as likely; y is the network's own class of x if it is not given.
+    """The property that all inputs within epsilon of x, in the linf norm, have class y. By default,
+    y is the network's own prediction at x.
 
-    Values are as for `certify`; one input, not a batch.
+    It is broken by an input at which the output of another class, or of a target class, is at least
+    that of y. Arguments are as for `certify`, but x is one input, not a batch.
     """
     loaded = open_model(model)
     given, space = read_inputs(x, loaded.input_shape, loaded.network.inputs), space_of(loaded)
@@ -56,8 +57,8 @@ def robustness(
 
 
 def output_range(model: Any, inputs: Any, *, lower: Any = None, upper: Any = None) -> Property:
-    """Broken by an input whose outputs leave the range; its ends are numbers, or one for each.
-    `inputs` is a condition on x, a pair (lower, upper) or a `Ball` of the norm linf."""
+    """The property that all outputs lie between `lower` and `upper`, each a number or one value per
+    output. `inputs` is a condition on x, a pair (lower, upper) or a `Ball` of the linf norm."""
     if lower is None and upper is None:
         raise InputError("a range has a lower end, an upper end, or both")
     space = _space(model)
@@ -72,8 +73,8 @@ def output_range(model: Any, inputs: Any, *, lower: Any = None, upper: Any = Non
 
 
 def property_of(inputs: Any, unsafe: Condition) -> Property:
-    """The property that is broken by the inputs of a set, a condition, a pair (lower, upper) or a
-    `Ball` of the norm linf, whose outputs are unsafe."""
+    """The property that no input of a set has an unsafe output. `inputs` is a condition on x, a
+    pair (lower, upper) or a `Ball` of the linf norm; `unsafe` is a condition on the variables."""
     if isinstance(inputs, Ball) and isinstance(unsafe, Condition):
         inputs = box_condition(inputs, unsafe.space)
     if is_pair(inputs) and isinstance(unsafe, Condition):
@@ -84,7 +85,7 @@ def property_of(inputs: Any, unsafe: Condition) -> Property:
 
 
 def _space(model: Any) -> Space:
-    """The variables of a model, also of one that can only be run."""
+    """The variables of a model, even of one that can be run but not verified."""
     try:
         return space_of(open_model(model))
     except UnsupportedError as error:
@@ -92,5 +93,5 @@ def _space(model: Any) -> Space:
 
 
 def _single(array: Expression) -> Expression:
-    """Without a batch dimension of 1."""
+    """Drop a batch dimension of 1."""
     return array[0] if len(array.shape) > 1 and array.shape[0] == 1 else array

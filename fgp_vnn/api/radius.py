@@ -1,4 +1,4 @@
-"""The distance to the nearest input of another class, bounded from below and above."""
+"""Lower and upper bounds on the distance to the nearest input of another class."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ def radius(
     gap: float = 0.01,
     **options: Any,
 ) -> Radius | list[Radius]:
-    """How far from x the nearest input of another class is, between two bounds that are within
-    `gap` of each other, relative to the upper one, unless time is up or `maximum` is reached.
+    """Bound the distance from x to the nearest input of another class from below and above.
 
-    One input gives one result, a batch along the first axis gives a list. `norm` is l2, unless linf
-    or l1 is named. Options are those of `certify` but for `mask` and `target`; `timeout` is in
-    seconds for each input, and `progress` is called with the two bounds whenever one improves, as
-    in `bounds` and `maximise` (False for no bar).
+    The search stops when upper - lower <= gap * upper, when no counterexample is nearer than
+    `maximum`, or at the deadline. Returns one result for one input, and a list for a batch along
+    the first axis. `norm` is "l2", "linf" or "l1". Options are those of `certify` except `mask` and
+    `target`; of `Settings`, `engine`, `reduce`, `device`, `memory` and `seed` apply. `timeout` is
+    in seconds for each input. `progress` is a function called with both bounds whenever one
+    improves, as in `bounds` and `maximise`; False hides the progress bar.
     """
     asked, settings = divide(options, ASKED)
     front, chosen = divide(settings, ("mean", "std"))

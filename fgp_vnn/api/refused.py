@@ -1,4 +1,4 @@
-"""`verify` for networks that cannot be verified: an attack still looks for a counterexample."""
+"""`verify` for networks that cannot be verified: an attack may still find a counterexample."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Refused = UnsupportedError | OutOfMemoryError
 def attack_refused(
     model: Any, prop: Property, settings: Settings, budget: Budget, refused: Refused
 ) -> Verdict:
-    """The verdict on a network that can be run and nothing else: `sat`, or `unknown`. It is that of
-    a model, or of two files.
+    """Attack a network that can be run but not verified; the verdict is `sat` or `unknown`.
 
-    Each case gets an even share of the time that is left. Where memory was short and nothing is
-    found, that stays the answer; `refused` is raised as well where the network cannot be run, and
-    where attacks are off.
+    `model` is a model or a pair of files (network, property), and `refused` is the error that
+    prevents its verification. The remaining time is divided evenly among the cases. Raises
+    `refused` if attacks are off, if the network cannot be run, or if it is an OutOfMemoryError and
+    no counterexample is found.
     """
     if not settings.attack:
         raise refused
     program = check_program(model, prop, refused)
     if not compares_only(prop):
         program = program.with_softmax()
-    budget = budget.share(1)  # it ends also where no limit is given
+    budget = budget.share(1)  # finite, even if the user gave no timeout
     verdicts: list[Verdict] = []
     for number, case in enumerate(prop.cases):
         judge = Judge(case.lower, case.upper, program.runtime.run, prop.broken_by)
@@ -59,7 +59,7 @@ def attack_refused(
 def _attacked(
     program: Opaque, case: Case, judge: Judge, budget: Budget, seed: int, refused: Refused
 ) -> Verdict:
-    """`sat` with a counterexample, or `unknown` with the reason why nothing else was tried."""
+    """`sat` with a counterexample, or `unknown` with the reason why there was only an attack."""
     begin, unsafe = time.perf_counter(), ask_of_outputs(program.outputs, case.unsafe)
     aim = Aim(program, unsafe, box_of(case), judge, Strategy().attack.blind)
     tell_stage("attack program", budget)
@@ -75,8 +75,8 @@ def _attacked(
 
 
 def check_program(model: Any, prop: Property, refused: Refused) -> Opaque:
-    """The program of a network that is refused, a model or the first of two files, if it can be
-    run; else `refused` is raised."""
+    """The program of a model or of a pair of files (network, property); raises `refused` if it
+    cannot be run, and InputError if the property does not fit."""
     files = isinstance(model, tuple)
     program = program_of(model[0] if files else model, refused)
     names = map(str, model) if files else ("the model", "the property")
@@ -85,7 +85,7 @@ def check_program(model: Any, prop: Property, refused: Refused) -> Opaque:
 
 
 def program_of(model: Any, refused: Refused) -> Opaque:
-    """The program of a model that is refused, if it can be run; else `refused` is raised."""
+    """The program of a model that cannot be verified; raises `refused` if it cannot be run."""
     try:
         if isinstance(model, (str, Path)):
             return load_opaque(model)

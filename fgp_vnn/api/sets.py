@@ -1,4 +1,4 @@
-"""Sets of inputs as a user gives them: a condition, a pair of arrays, or a ball around a point."""
+"""Sets of inputs that a user can pass: conditions, pairs of arrays, balls, and properties."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from fgp_vnn.property.numbers import exact_numbers, snap
 
 @dataclass(frozen=True)
 class Ball:
-    """The inputs within epsilon of x in a norm, which has to be named, and in the clip box, of
-    which only those that the mask names move; values as `certify` takes them."""
+    """The inputs within epsilon of x in a norm, which has no default. `clip` restricts them to a
+    box, and `mask` selects the entries of x that may change; all values are as for `certify`."""
 
     x: Any
     epsilon: Any
@@ -42,24 +42,24 @@ class InputSet:
     """One convex set of inputs."""
 
     domain: Domain
-    inside: Callable[[Doubles], Doubles | None]  # a point of it near a flat one, of float32 values
+    inside: Callable[[Doubles], Doubles | None]  # nearby point of the set with float32 values
 
 
 def example_of(inputs: Any) -> Any:
-    """What tells the shape of one input: the centre of a ball, or the lower ends of a pair of
-    arrays; None where there is none."""
+    """An array in the shape of one input: the centre of a ball, or the lower end of a pair of
+    arrays; None if there is none."""
     if isinstance(inputs, Ball):
         return inputs.x
     return inputs[0] if is_pair(inputs) and np.ndim(inputs[0]) else None
 
 
 def is_pair(inputs: Any) -> bool:
-    """Whether inputs are given by their lower and upper ends."""
+    """Whether inputs are given as a pair (lower, upper)."""
     return isinstance(inputs, (tuple, list)) and len(inputs) == 2
 
 
 def read_pair(inputs: Any, space: Space) -> tuple[Doubles, Doubles]:
-    """The lower and upper ends [inputs] of a pair, of numbers or arrays."""
+    """The lower and upper bounds [inputs] from a pair of numbers or arrays."""
     count, shape = space.names.inputs, space.input_shape
     lower, upper = (
         np.broadcast_to(read_numbers(side, name, shape, count), (count,)).copy()
@@ -71,7 +71,7 @@ def read_pair(inputs: Any, space: Space) -> tuple[Doubles, Doubles]:
 
 
 def read_sets(inputs: Any, loaded: LoadedNetwork) -> list[InputSet]:
-    """The sets that a user's inputs consist of; at least one."""
+    """The convex sets whose union is the user's set of inputs; at least one."""
     count = loaded.network.inputs
     if isinstance(inputs, Ball):
         return [_ball(inputs, space_of(loaded))]
@@ -105,7 +105,7 @@ def _box(lower: Doubles, upper: Doubles) -> InputSet:
 
 
 def box_condition(ball: Ball, space: Space) -> Condition:
-    """A ball of the norm linf as the condition that it is, exactly."""
+    """The exact condition on x for a ball of the linf norm."""
     center, radius = _center(ball, space)
     if center.norm != "linf":
         raise InputError(

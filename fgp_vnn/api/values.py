@@ -41,15 +41,16 @@ def bounds(
     gap: float = 1e-4,
     **options: Any,
 ) -> Bounds:
-    """Ranges that outputs, or what goes into an activation layer, cannot leave on a set of inputs.
+    """Certified lower and upper bounds on the outputs over a set of inputs, or on the
+    pre-activation values of activation layer `layer` (counted from 0).
 
-    `inputs` is a condition on the variables x of the model, a pair (lower, upper), or a `Ball`;
-    `layer` counts the activation layers from 0. Methods are `plain` linear bounds, those with
-    `optimised` slopes, and the `split` search, which ends where the ranges are within `gap` of what
-    points reach, as a part of the value or of 1 if that is larger, or where nothing but rounding is
-    between them. Options are `timeout` in seconds, `progress`, called with the lower
-    and upper ends so far, `mean`, `std`, and `device`, `memory` and `seed` of `Settings`. Whenever
-    it is stopped, the ranges hold.
+    `inputs` is a condition on the variables x of the model, a pair (lower, upper), a `Ball`, or a
+    `Property`, of which only the inputs are used. `method` is "plain" for linear bounds,
+    "optimised" for linear bounds with optimised slopes, or "split" for branch and bound. The split
+    search stops when each bound is within gap * max(1, |value|) of the value at some input, or when
+    only rounding separates the two. Options are `timeout` in seconds, `progress` (a function called
+    with the current lower and upper bounds), `mean`, `std`, and `device`, `memory` and `seed` of
+    `Settings`. The bounds are valid whenever the search stops.
     """
     asked = _Asked.of(model, inputs, options, method, gap, outputs=layer is None)
     network = asked.loaded.network
@@ -87,12 +88,12 @@ def bounds(
 def maximise(
     model: Any, inputs: Any, objective: Any, *, gap: float = 1e-4, **options: Any
 ) -> Maximum:
-    """The greatest value of an objective on a set of inputs, between two ends that are proved.
+    """Proved lower and upper bounds on the maximum of an objective over a set of inputs.
 
-    `objective` is a linear expression of the outputs y of the model, or an array with a factor for
-    each of them; `inputs` and options are as for `bounds`. The search ends where the two ends are
-    within `gap` of each other, as a part of the value or of 1 if that is larger, where rounding
-    keeps them farther apart, or when time is up: both hold at any moment.
+    `objective` is a linear expression in the outputs y of the model, or an array with one
+    coefficient per output; `inputs` and options are as for `bounds`. The search stops when the two
+    bounds differ by at most gap * max(1, |value|), when rounding prevents that, or at the deadline:
+    both bounds are valid at any time.
     """
     asked = _Asked.of(model, inputs, options, "split", gap)
     network = asked.loaded.network
@@ -110,12 +111,12 @@ def maximise(
     for part, where in asked.lows(rows, inputs, hear):
         parts.append(part)
         x = where.inside(part.points[0].cpu().numpy())
-        if x is None:  # no float32 of the ball is near: its centre is a point of it
+        if x is None:  # the ball has no float32 point nearby: try its centre
             x = where.inside(where.domain.center.numpy())
         if x is None:
             continue
         there = ValueRows(network, rows.target, row)
-        # The value at a point takes no search: time that is up does not take it away.
+        # The value at one point needs no search: compute it even after the deadline.
         budget = Budget.of(None, asked.settings.memory)
         value = float(least_at(there, torch.from_numpy(x), asked.settings, budget))
         if best is None or value > best[0]:
@@ -142,7 +143,7 @@ def maximise(
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What both questions have: the network, the time, the settings."""
+    """The common part of `bounds` and `maximise`: network, budget and settings."""
 
     loaded: LoadedNetwork  # on the device of the search
     method: str
@@ -163,7 +164,7 @@ class _Asked:
         *,
         outputs: bool = True,
     ) -> _Asked:
-        """From what a user gives; a question about outputs is one about those behind a softmax."""
+        """Read the user's arguments; with `outputs`, a final softmax is part of the network."""
         begin = time.perf_counter()
         if method not in METHODS:
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
@@ -190,10 +191,10 @@ class _Asked:
     def lows(
         self, rows: ValueRows, inputs: Any, hear: Callable[[Tensor, Tensor], None]
     ) -> list[tuple[Lows, InputSet]]:
-        """What is found for each of the sets of the inputs, in a part of the time each."""
+        """Lower bounds for each of the sets of inputs, with a share of the time for each."""
         sets, found = read_sets(inputs, self.loaded), []
         device = self.loaded.network.device
-        # Half of the gap is left for what float32 takes from the value of a point.
+        # The other half of the gap is for the change of a value when its point becomes float32.
         gap = self.gap / 2
         for number, one in enumerate(sets):
             left = len(sets) - number
@@ -218,7 +219,7 @@ class _Asked:
 
 
 def _layer(layer: int | None, layers: int) -> int:
-    """The number of the map: that of the output unless a layer of activations is named."""
+    """The index of the affine map to bound: the output map if `layer` is None."""
     if layer is None:
         return layers
     if not isinstance(layer, int) or not 0 <= layer < layers:
@@ -227,7 +228,7 @@ def _layer(layer: int | None, layers: int) -> int:
 
 
 def _objective(objective: Any, network: Network) -> tuple[Doubles, Fraction]:
-    """Factors [outputs] of the outputs, which are float64, and a constant."""
+    """The coefficients [outputs] of the objective, exact in float64, and its constant."""
     outputs, inputs = network.outputs, network.inputs
     if not isinstance(objective, Expression):
         factors = exact_numbers(objective).reshape(-1)
@@ -254,7 +255,7 @@ def _doubles(factors: list[Fraction]) -> NDArray[np.float64]:
 
 
 def _up(value: Fraction, constant: Fraction) -> float:
-    """The least float64 that is at least the sum."""
+    """The sum, rounded up to float64."""
     total = value + constant
     nearest = float(total)
     return nearest if Fraction(nearest) >= total else math.nextafter(nearest, math.inf)

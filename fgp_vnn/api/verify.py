@@ -1,4 +1,4 @@
-"""`verify`: an ONNX network and a VNN-LIB property in, a verdict out."""
+"""`verify`: decides whether a network can break a property."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def verify(
 ) -> Verdict:
     """Decide whether a network can break a property.
 
-    The property is a VNN-LIB file, a `Property`, or two conditions on the `variables` of the model:
-    which inputs are meant, also as a pair (lower, upper) or a `Ball` of the norm linf, and which
-    outputs are unsafe. The model is an ONNX file, or what `load_model` takes; for a property of
-    several networks, a dict of them by their names. Options are `timeout` in seconds and the fields
-    of `Settings`.
+    The model is an ONNX file or anything else that `load_model` accepts; for a property of several
+    networks, a dict from names to models. The property is a VNN-LIB file, a `Property`, or two
+    arguments: `inputs`, a condition on the model's `variables`, a pair (lower, upper) or a `Ball`
+    of the linf norm; and `unsafe`, a condition on the outputs. Options are `timeout` in seconds and
+    the fields of `Settings`.
 
-    The proof of an `unsat` is written to the file `certificate`, if one is given; a model and a
-    property that are no files are then written beside it, as .onnx and .vnnlib. Where that cannot
-    be done, the verdict's `certificate` stays empty and its `reason` says why. `progress` is called
-    with a `Stage` at each step, and a few times a second in a search.
+    If `certificate` is given and the verdict is `unsat`, the proof is written to that file; a model
+    or property that is not a file is written beside it, as .onnx or .vnnlib. If no certificate can
+    be made, the verdict's `certificate` is empty and its `reason` says why. `progress` is called
+    with a `Stage` at each step, and a few times a second during a search.
     """
     begin, moment = time.perf_counter(), time.monotonic()
     limits, settings = divide(options, ("timeout",))
@@ -103,8 +103,8 @@ def _verify_written(
     progress: Callable[[Stage], None] | None,
     options: dict[str, Any],
 ) -> Verdict:
-    """The verdict on what is written to files first; what is needed to check a certificate stays
-    beside it."""
+    """Write the model and the property to files, then verify these. The files are kept only if a
+    certificate was written, since its check needs them."""
     with TemporaryDirectory() as folder:
         stem = Path(folder, "network") if certificate is None else Path(certificate)
         with as_files(model, prop, stem) as (network, text, made):
@@ -118,7 +118,7 @@ def _verify_written(
 def _property(
     prop: str | Path | Property | None, inputs: Any, unsafe: Condition | None, memory: int
 ) -> Property:
-    """The property that is asked about, read within so many bytes."""
+    """The property of the user's arguments; a file is read with at most `memory` bytes."""
     if inputs is not None and unsafe is not None and prop is None:
         return property_of(inputs, unsafe)
     if prop is None or inputs is not None or unsafe is not None:
@@ -146,7 +146,8 @@ def _is_there(path: Path) -> bool:
 def _write_certificate(
     boxes: BoxProblems, files: tuple[Any, Any], prop: Property, path: str | Path, budget: Budget
 ) -> Verdict:
-    """The verdict with its proof written to a file, or with the reason why it is not."""
+    """Write the proof to a file. Returns the verdict with the path of the certificate, or with the
+    reason why there is none."""
     from fgp_vnn.certificate.prove import NoCertificateError, prove
 
     def watch() -> None:

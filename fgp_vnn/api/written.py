@@ -1,4 +1,4 @@
-"""A model and a property from Python as two files, for what is about files: proofs, other tools."""
+"""A model and a property from Python, written to two files for certificates and other tools."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fgp_vnn.property.write import format_property
 
 
 def onnx_of(model: Any) -> onnx.ModelProto:
-    """The ONNX of a path, of bytes, of a model in memory, of a torch module, or of what
-    `load_model` has made of one of them."""
+    """The ONNX model of a path, of bytes, of a model in memory, of a torch module, or of a network
+    that `load_model` loaded from one of these."""
     if isinstance(model, LoadedNetwork):
         model = model.source
     if isinstance(model, onnx.ModelProto):
@@ -40,7 +40,7 @@ def onnx_of(model: Any) -> onnx.ModelProto:
 
 
 def note_of(model: Any) -> str:
-    """How the network that is written differs from the model, if it does."""
+    """How the written network differs from the model; empty if it does not."""
     if isinstance(model, LoadedNetwork):
         return model.note
     return weights_note(model) if isinstance(model, torch.nn.Module) else ""
@@ -50,8 +50,8 @@ def note_of(model: Any) -> str:
 def as_files(
     model: Any, prop: str | Path | Property, stem: Path
 ) -> Iterator[tuple[Path, Path, list[Path]]]:
-    """Both as files, and those of them that were not there: a model as `stem`.onnx, a property as
-    `stem`.vnnlib. An error takes these away again."""
+    """Yield the paths of the network and the property, and the list of new files. A model in memory
+    is written to `stem`.onnx, a `Property` to `stem`.vnnlib; new files are deleted on an error."""
     wanted: list[tuple[Path, bytes, str]] = []
     network, text = stem.with_suffix(".onnx"), stem.with_suffix(".vnnlib")
     if isinstance(model, LoadedNetwork) and isinstance(model.source, Path):
@@ -80,7 +80,8 @@ def as_files(
 
 
 def _write_new(path: Path, data: bytes, what: str) -> bool:
-    """Write a file, if it is not there with this content already; another content is refused."""
+    """Write a file and return True; return False if it already exists with this content. Raises
+    InputError if it has other content."""
     check_writable(path, what)
     if not path.exists():
         write_bytes(path, data, what)

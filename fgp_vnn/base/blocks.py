@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-_WIDEST = 64  # pixels of a picture
+_WIDEST = 64  # largest side of a picture, in pixels
 
 
 def side_by_side(pictures: Sequence[Any]) -> Table:

@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster, or to one that is started inside this machine."""
+"""A connection to a Ray cluster, or to one that is started on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fgp_vnn.base.errors import InputError, one_line
 
 EMBEDDED = "local"
 _LOOPBACK = "127.0.0.1"
-_REACHED = 5.0  # seconds in which an address answers
+_REACHED = 5.0  # seconds in which an address must answer
 # Ray reads these when it is imported. The second makes it listen on the loopback address alone.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -29,13 +29,13 @@ class Cluster:
     """A connection to Ray, and how many workers it can hold at once."""
 
     capacity: int
-    resources: dict[str, int]  # what one worker takes
-    folder: str | None  # for files of the workers, if they are all on this machine
+    resources: dict[str, int]  # of one worker, as Ray names them
+    folder: str | None  # for the workers' files, if all workers are on this machine
 
 
 @contextmanager
 def connected(address: str, jobs: int | None, device: str) -> Iterator[Cluster]:
-    """Join the cluster at `address`, or start one in this machine for as long as the run lasts."""
+    """Join the cluster at `address`, or start one on this machine for the duration of the run."""
     embedded = address == EMBEDDED
     if embedded:
         os.environ.update(_ENVIRONMENT)
@@ -57,7 +57,7 @@ def _join(ray: Any, address: str, jobs: int | None, folder: str) -> None:
         _reach(address)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # what they say is in the error
+            warnings.simplefilter("ignore", UserWarning)  # the error says the same
             if address == EMBEDDED:
                 ray.init(
                     num_cpus=jobs or os.cpu_count(),
@@ -68,12 +68,12 @@ def _join(ray: Any, address: str, jobs: int | None, folder: str) -> None:
                 )
             else:
                 ray.init(address=address, **quiet)
-    except Exception as error:  # whatever Ray raises, it is the address that is of no use
+    except Exception as error:  # Ray raises many types when it cannot connect
         raise InputError(f"--cluster {address}: cannot connect: {one_line(error)}") from error
 
 
 def _reach(address: str) -> None:
-    """Refuse an address at which nobody listens, which Ray would try for half a minute."""
+    """Refuse at once an address where nothing listens; Ray would retry for half a minute."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit() and int(port) < 1 << 16:
         try:

@@ -1,4 +1,4 @@
-"""Python's collector of garbage, out of the way."""
+"""Pausing of Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the collector while many objects are made that stay, such as the modules of torch or a
-    tree of a million lists: it would look through all of them again and again."""
+    """Pause the collector while many permanent objects are created, such as the modules of torch or
+    a tree of a million lists: it would scan all of them again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

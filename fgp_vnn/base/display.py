@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from fgp_vnn.base.images import ImageLayout, image_layout, png_url, signed_colours, unit_pixels
 
-_SHOWN = 96  # pixels a side of an image on a page, about
+_SHOWN = 96  # approximate side of an image on a page, in pixels
 _CELL = "padding:2px 12px 2px 0;text-align:left"
 
 
 class Shown:
-    """A result that can display itself; subclasses choose its facts and the inputs to draw."""
+    """A result that can display itself; subclasses provide its facts and the inputs to draw."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+        """All values, as plain Python objects for JSON."""
         raise NotImplementedError
 
     def values(self, *names: str) -> dict[str, Any]:
-        """Fields of these names, as plain values for JSON."""
+        """The fields with these names, as plain Python objects for JSON."""
         found = {name: getattr(self, name) for name in names}
         return {name: _plain(value) for name, value in found.items()}
 
@@ -32,11 +32,11 @@ class Shown:
         raise NotImplementedError
 
     def facts(self) -> dict[str, str]:
-        """What is worth knowing besides, by name."""
+        """Further facts to show, by name."""
         return {}
 
     def compared(self) -> tuple[Any, Any] | None:
-        """An input and the counterexample to it, in the shape of the input, if there are both."""
+        """The input and its counterexample, in the shape of the input; None if one is missing."""
         return None
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ class Shown:
         return f"<div>{title}<table>{rows}</table>{self._pictures()}</div>"
 
     def show(self) -> None:
-        """Show it: as a notebook does, or in words and coloured blocks on a terminal."""
+        """Display the result: as HTML in a notebook, as text and coloured blocks on a terminal."""
         if "ipykernel" in sys.modules:
             from IPython import get_ipython
             from IPython.display import display
@@ -96,15 +96,15 @@ def _plain(value: Any) -> Any:
 
 
 def flat_values(x: Any) -> NDArray[np.float64]:
-    """An array of numpy or torch as a flat one of float64."""
+    """A numpy array or torch tensor as a flat float64 array."""
     array = x.detach().cpu().numpy() if hasattr(x, "detach") else x
     result: NDArray[np.float64] = np.asarray(array, dtype=np.float64).reshape(-1)
     return result
 
 
 def _drawn(compared: tuple[Any, Any] | None) -> tuple[Any, Any, Any] | None:
-    """Pixels [height, width, 1 or 3] of an input, of a counterexample and of the change; None where
-    the input is no image."""
+    """Pixels [height, width, 1 or 3] of the input, the counterexample and their difference; None if
+    the input is not an image."""
     if compared is None:
         return None
     shape = tuple(int(size) for size in np.shape(compared[0]))

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MOST = 1000  # characters of a message: foreign text may have any length
+MOST = 1000  # longest message, in characters: quoted text may have any length
 
-# What torch, its devices, onnxruntime and C++ say of an allocation that failed.
+# Messages of torch, its devices, onnxruntime and C++ about a failed allocation.
 _NO_MEMORY = re.compile(
     r"out of memory|not enough memory|allocate memory|failed to allocate|bad.?alloc", re.IGNORECASE
 )
@@ -14,12 +14,12 @@ _LINE_ENDS = re.compile(r"[\t\n\r]+")
 
 
 def one_line(error: BaseException | str) -> str:
-    """The message of a third-party error in one line; the name of its class if it has none."""
+    """The message of a third-party error in one line; the name of its class if it is empty."""
     return plain(" ".join(str(error).split())[:300]) or type(error).__name__
 
 
 def os_reason(error: BaseException) -> str:
-    """What the system says of a failure, without the name of the file."""
+    """The system's message about a failure, without the name of the file."""
     return getattr(error, "strerror", None) or one_line(error)
 
 
@@ -41,7 +41,7 @@ def _cut(text: str, most: int) -> str:
 class InputError(ValueError):
     """A file, an argument or a property that cannot be used; the message says what to do.
 
-    Messages quote what files say: here, and nowhere else, they are made fit to be shown.
+    Messages may quote files; the constructor, and nothing else, makes them printable.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -49,7 +49,7 @@ class InputError(ValueError):
 
 
 class UnsupportedError(InputError):
-    """A well-formed network or property that lies outside of what the verifier can decide."""
+    """A well-formed network or property that the verifier does not support."""
 
 
 class OutOfMemoryError(InputError):
@@ -63,7 +63,7 @@ class OutOfMemoryError(InputError):
 
 
 class OutOfTimeError(InputError):
-    """The deadline has passed before anything is known, for example while a network is read."""
+    """The deadline passed before the search began, for example while a network was read."""
 
 
 def ran_out_of_memory(error: BaseException) -> bool:

@@ -21,10 +21,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
-    """The content of a file, unpacked if it is gzip; `what` names its role in an error.
+    """Read a file, unpacked if it is gzip; `what` names its role in an error message.
 
-    What is longer than `most` bytes is refused as soon as that is seen. A plain name stands for the
-    .gz file beside it where there is no other.
+    Content of more than `most` bytes is refused while reading. If the file does not exist, the same
+    name with .gz is read instead.
     """
     check_readable(path, what)
     path = beside(path)
@@ -37,7 +37,7 @@ def read_bytes(path: Path, what: str, *, most: int | None = None) -> bytes:
 
 
 def check_readable(path: Path, what: str) -> None:
-    """Refuse, before the work begins, a path that names no file."""
+    """Refuse, before the work begins, a path that is not a regular file."""
     path = beside(path)
     with _reading(path, what):
         mode = path.stat().st_mode
@@ -49,7 +49,7 @@ def check_readable(path: Path, what: str) -> None:
 
 @contextmanager
 def _reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever keeps a file from being read into an InputError."""
+    """Turn any error while reading a file into an InputError."""
     try:
         yield
     except FileNotFoundError:
@@ -65,11 +65,11 @@ def _reading(path: Path, what: str) -> Iterator[None]:
 
 
 def beside(path: Path) -> Path:
-    """The path, or that of the .gz file beside it if only that exists."""
+    """The path, or the same path with .gz appended if only that file exists."""
     try:
         packed = path.with_name(path.name + ".gz")
         return packed if not path.exists() and packed.is_file() else path
-    except (OSError, ValueError):  # no name, or one that no file can have
+    except (OSError, ValueError):  # an empty or invalid name
         return path
 
 
@@ -84,7 +84,7 @@ def check_writable(path: Path, what: str, read: Iterable[Path] = ()) -> None:
             raise InputError(f"{what} {path} is a directory")
         if not target.parent.is_dir():
             raise InputError(f"{what} {path}: the folder {path.parent} does not exist")
-        if not target.exists() or target.is_file():  # replaced by renaming a file in its folder
+        if not target.exists() or target.is_file():  # written by renaming a file in its folder
             if not os.access(target.parent, os.W_OK):
                 raise InputError(f"{what} {path}: the folder {path.parent} is not writable")
         elif not os.access(target, os.W_OK):
@@ -105,11 +105,11 @@ def _is(target: Path, file: Path) -> bool:
 
 
 def write_bytes(path: str | Path, data: bytes, what: str) -> None:
-    """Write a file in one step: a reader finds the old content or all of the new."""
+    """Write a file atomically: a reader finds the old content or all of the new."""
     try:
         target = Path(path).resolve()
         if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)  # /dev/stdout and its like cannot be replaced
+            target.write_bytes(data)  # devices such as /dev/stdout cannot be replaced
             return
         _replace(target, data)
     except (OSError, ValueError, RuntimeError) as error:  # also a zero byte, a loop of links
@@ -118,8 +118,8 @@ def write_bytes(path: str | Path, data: bytes, what: str) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Turn an OSError into an InputError that names the file which cannot be written, if that is
-    known: a full disk has no name."""
+    """Turn an OSError into an InputError that names the file that cannot be written, if the system
+    names one (for a full disk it does not)."""
     try:
         yield
     except OSError as error:
@@ -128,8 +128,8 @@ def writing() -> Iterator[None]:
 
 
 def lock(file: IO[str]) -> None:
-    """Hold a file until it is closed; raises OSError if another process does. Windows has no such
-    locks, and none is held there."""
+    """Lock a file until it is closed; raises OSError if another process has locked it. On Windows,
+    which has no such locks, this does nothing."""
     try:
         import fcntl
     except ImportError:
@@ -156,7 +156,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _read_all(path: Path, packed: bool, what: str, most: int) -> bytes:
-    content = io.BytesIO()  # whose value is not copied at the end
+    content = io.BytesIO()  # `getvalue` does not copy
     with gzip.open(path, "rb") if packed else path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             content.write(chunk)
@@ -167,7 +167,7 @@ def _read_all(path: Path, packed: bool, what: str, most: int) -> bytes:
 
 
 def cut_unfinished_line(path: Path) -> None:
-    """Cut off what follows the last whole line of a file, if there is one."""
+    """Remove an incomplete last line from a file, if the file exists."""
     if path.exists():
         with path.open("r+b") as file:
             file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,4 +1,4 @@
-"""Inputs as images: how their values lie in one, colours of a change, and PNG files of them."""
+"""Inputs as images: the layout of their values, colours for differences, and PNG files."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_SMALLEST_SIDE = 4  # pixels of an input whose shape has a height and a width
-_SMALLEST_SQUARE = 8  # pixels a side of a flat input; a smaller square is rarely an image
-_LARGEST_SIDE = 320  # pixels on a page; a larger image is reduced
+_SMALLEST_SIDE = 4  # in pixels, for an input whose shape has a height and a width
+_SMALLEST_SQUARE = 8  # side in pixels, for a flat input; a smaller square is rarely an image
+_LARGEST_SIDE = 320  # in pixels, on a page; a larger image is reduced
 
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """How the values of a flat input lie in an image."""
+    """How the values of a flat input are arranged in an image."""
 
     height: int
     width: int
-    channels: int  # 1, 3 (colours), or any other number, which is shown by its mean
+    channels: int  # 1, 3 (colours), or any other number, shown by their mean
     channels_last: bool = False
 
     def pixels(self, x: Array) -> Array:
@@ -64,8 +64,8 @@ def signed_colours(change: Array) -> Array:
 
 
 def unit_pixels(layout: ImageLayout, x: Array, limits: tuple[float, float]) -> Array:
-    """A flat input as pixels [height, width, channels] from 0 to 1; `limits` are those of
-    black and white."""
+    """A flat input as pixels [height, width, channels] from 0 to 1; `limits` are the values
+    shown as black and white."""
     low, high = limits
     result: Array = np.clip((layout.pixels(x) - low) / ((high - low) or 1.0), 0, 1)
     return result
@@ -77,8 +77,8 @@ def png_url(unit: Array) -> str:
 
 
 def png(unit: Array) -> bytes:
-    """The bytes of a PNG file of pixels [height, width, channels] between 0 and 1, made smaller by
-    leaving out pixels if it is too large."""
+    """The bytes of a PNG file of pixels [height, width, channels] between 0 and 1; a large image is
+    reduced by nearest-neighbour sampling."""
     from PIL import Image
 
     shown = unit if unit.shape[2] == 3 else unit.mean(axis=2)

@@ -1,7 +1,7 @@
-"""An ONNX file as one piece: the weights that lie in files beside it are put into it.
+"""ONNX files read as one piece: weights stored in separate files are put into the model.
 
-A tensor says which part of which file holds its values. That file has to be in the folder of the
-network or below it, whatever links say, and to hold as many bytes there as the tensor has.
+A tensor names the file and the part of it that holds its values. The file must lie in the network's
+folder or below it, after links are resolved, and the part must have exactly the tensor's size.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from fgp_vnn.base.errors import InputError, UnsupportedError, one_line
 from fgp_vnn.base.files import MAX_BYTES, check_readable, read_bytes
 
-_MARK = b"location"  # in every file with a tensor that is stored in another one
+_MARK = b"location"  # occurs in every file that refers to a tensor in another file
 _WIDTHS = {
     "FLOAT": 4, "UINT8": 1, "INT8": 1, "UINT16": 2, "INT16": 2, "INT32": 4, "INT64": 8, "BOOL": 1,
     "FLOAT16": 2, "DOUBLE": 8, "UINT32": 4, "UINT64": 8, "BFLOAT16": 2,
@@ -24,9 +24,9 @@ _WIDTHS = {
 
 
 def read_model(path: Path) -> bytes:
-    """The content of an ONNX file, plain or gzipped, that needs no other file.
+    """Read an ONNX file, plain or gzipped, with weights from other files put into it.
 
-    What is no ONNX file is returned as it is. Raises InputError and nothing else.
+    The bytes of a file that is not ONNX are returned unchanged. Raises only InputError.
     """
     check_model(path)
     data = read_bytes(path, "network")
@@ -53,20 +53,20 @@ def read_model(path: Path) -> bytes:
 
 
 def check_model(path: Path) -> None:
-    """Refuse a path that is no file, or a list of networks where there is to be one."""
+    """Refuse a path that is not a file, or a list of networks where one network is needed."""
     if str(path).startswith("[") and not path.exists():
         raise InputError(f"one network is needed; only verify and supports take {path}")
     check_readable(path, "network")
 
 
 def parse_model(data: bytes) -> Any:
-    """The model in the bytes of an ONNX file; raises InputError for other bytes."""
+    """Parse the bytes of an ONNX file; raises InputError for other bytes."""
     import onnx
 
     try:
         return onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module differs between versions
-        if data.startswith((b"PK\x03\x04", b"\x80")):  # of a zip archive, of a pickle
+        if data.startswith((b"PK\x03\x04", b"\x80")):  # a zip archive, a pickle
             raise InputError(
                 "not an ONNX file, but an archive or a pickle: a model of torch is written with "
                 "torch.onnx.export, not with torch.save"
@@ -75,12 +75,12 @@ def parse_model(data: bytes) -> Any:
 
 
 def external_tensors(model: Any) -> list[Any]:
-    """All tensors of a model whose values are in other files, wherever they are in it."""
+    """All tensors anywhere in a model whose values are in other files."""
     return [tensor for tensor in _tensors(model) if tensor.data_location == tensor.EXTERNAL]
 
 
 def _tensors(message: Any) -> Iterator[Any]:
-    """The tensors in a message of protobuf, and in those inside of it."""
+    """All tensors in a protobuf message and in the messages nested in it."""
     waiting = [message]
     while waiting:
         current = waiting.pop()
@@ -93,7 +93,7 @@ def _tensors(message: Any) -> Iterator[Any]:
 
 
 class _Weights:
-    """The files of a folder that tensors are stored in."""
+    """Reads tensors from the files of a folder."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self._folder = folder
@@ -101,7 +101,7 @@ class _Weights:
         self._unpacked: dict[Path, bytes] = {}
 
     def read(self, tensor: Any) -> bytes:
-        """The bytes of a tensor; raises InputError without the tensor's name."""
+        """The bytes of a tensor; raises InputError, to which the caller adds the tensor's name."""
         entries = {entry.key: entry.value for entry in tensor.external_data}
         size = _size(tensor)
         offset = _number(entries.get("offset", "0"), "offset")
@@ -122,7 +122,7 @@ class _Weights:
         return raw
 
     def _part(self, path: Path, offset: int, size: int) -> bytes:
-        """Up to so many bytes of a file; of its unpacked content, if it is named .gz."""
+        """Up to `size` bytes of a file from `offset`, after unpacking if it is named .gz."""
         if path.suffix == ".gz":
             if path not in self._unpacked:
                 self._unpacked[path] = read_bytes(path, "file")
@@ -134,8 +134,8 @@ class _Weights:
             return file.read(size)
 
     def _find(self, location: str) -> Path:
-        """The file of that name, plain or gzipped, which lies in the folder."""
-        parts = PureWindowsPath(location)  # which knows both kinds of separators
+        """The path of a file, plain or gzipped; raises InputError if it is outside the folder."""
+        parts = PureWindowsPath(location)  # understands both kinds of separators
         if parts.anchor or ".." in parts.parts or not parts.parts:
             raise InputError(f"{location!r} does not name a file in the network's folder")
         for name in (location, f"{location}.gz"):
@@ -156,7 +156,7 @@ class _Weights:
 
 
 def _size(tensor: Any) -> int:
-    """How many bytes a tensor's values take."""
+    """The size of a tensor's values in bytes."""
     kind = tensor.DataType.Name(tensor.data_type)
     if kind not in _WIDTHS:
         raise UnsupportedError(f"values of type {kind} in a file of their own are not supported")

@@ -1,4 +1,4 @@
-"""Several networks in one text, as the competition lists them."""
+"""The competition's notation for a list of several networks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fgp_vnn.base.errors import InputError, plain
 
 
 def named_networks(text: str) -> dict[str, str] | None:
-    """The paths of "[('f', 'a.onnx'), ('g', 'b.onnx')]" by their names, in their order; None for
-    a text that is no list."""
+    """Parse "[('f', 'a.onnx'), ('g', 'b.onnx')]" to a dict from names to paths, in this order; None
+    if the text is not a list."""
     if not text.startswith("["):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What an engine reports, and how it hands over a candidate."""
+"""The result of an engine, and the type of functions that confirm candidates."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 
 from fgp_vnn.base.verdict import Counterexample
 
-# Takes points [points, inputs] of the query's domain; gives the first that is a real
-# counterexample: in the domain as float32, and confirmed by running the network itself.
+# Takes candidates [points, inputs]; returns the first that is a counterexample: in the domain as
+# float32, and confirmed by running the network itself.
 Confirm = Callable[[Tensor], Counterexample | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A status, its evidence and what it cost."""
+    """The status of a query, its evidence and the work it took."""
 
     status: Literal["sat", "unsat", "unknown", "timeout"]
     counterexample: Counterexample | None = None
     reason: str = ""
     statistics: dict[str, int] = field(default_factory=dict)
-    unfinished: bool = False  # open only because of a limit on the work or the time
+    unfinished: bool = False  # undecided only because of a limit on the work or the time

@@ -16,10 +16,10 @@ SUFFIXES = (".csv", ".json", ".jsonl")
 
 
 class PointTable:
-    """A file with one line per point, complete after each: an interruption loses nothing.
+    """A file with one line per point, written when the point is done: an interruption loses none.
 
-    `fixed` is what all lines have in common, such as the settings: a run cannot resume from a file
-    that has other values there.
+    `fixed` holds values that all lines share, such as the settings: a run cannot resume from a file
+    with other values.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PointTable:
 
 
 def agree(where: Path, begun: Mapping[str, Any], now: Mapping[str, Any], otherwise: str) -> None:
-    """Refuse to mix results of different settings; `otherwise` says what else can be done."""
+    """Refuse to mix results of different settings; `otherwise` ends the message with advice."""
     for name in dict.fromkeys((*now, *begun)):
         before, after = (str(_cell(settings.get(name))) for settings in (begun, now))
         if before != after:
@@ -73,7 +73,7 @@ def agree(where: Path, begun: Mapping[str, Any], now: Mapping[str, Any], otherwi
 
 
 def check_output(path: Path, *, resume: bool) -> None:
-    """Refuse a file that `PointTable` would not write, before the work."""
+    """Refuse, before the work begins, a file that `PointTable` would not write."""
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: results are written as {', '.join(SUFFIXES)}")
     check_writable(path, "output file")
@@ -84,7 +84,7 @@ def check_output(path: Path, *, resume: bool) -> None:
 
 
 def read_point_rows(path: Path) -> list[dict[str, Any]]:
-    """The points of a file that `PointTable` wrote; a line that was cut off is left out."""
+    """Read the rows of a file that `PointTable` wrote, without an incomplete last line."""
     try:
         lines = path.read_text().split("\n")[:-1]
         if path.suffix == ".csv":
@@ -95,7 +95,7 @@ def read_point_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _cell(value: Any) -> Any:
-    """Lists with spaces between their numbers, counts with their names."""
+    """Format a value for CSV: lists as "1 2", dicts as "name=1 other=2", None as empty."""
     if isinstance(value, dict):
         return " ".join(f"{name}={number}" for name, number in value.items())
     if isinstance(value, (list, tuple)):

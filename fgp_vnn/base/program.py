@@ -1,4 +1,4 @@
-"""A network as onnxruntime runs it."""
+"""Running of networks by onnxruntime."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from fgp_vnn.base.model_file import external_tensors, parse_model
 
 
 def open_program(data: bytes, *, as_written: bool = False) -> Any:
-    """A model on the CPU, with one thread and no messages of its own; raises what onnxruntime does.
+    """Open a model on the CPU, with one thread and without log messages; errors of onnxruntime pass
+    through.
 
-    Without its fallback, which tries the CPU a second time and prints that where verdicts go.
-    onnxruntime merges operators, unless they are to be run as they are written.
+    Its fallback is off: that would try the CPU a second time and print to standard output, where
+    verdicts go. onnxruntime merges operators unless `as_written` is set.
     """
     import onnxruntime
 
@@ -29,9 +30,9 @@ def open_program(data: bytes, *, as_written: bool = False) -> Any:
 
 
 def _check(data: bytes) -> None:
-    """Refuse what is no model, or one that onnxruntime must not be given."""
+    """Refuse bytes that are not a model, and models that are unsafe to pass to onnxruntime."""
     model = parse_model(data)
-    for tensor in external_tensors(model):  # onnxruntime would look for its file anywhere
+    for tensor in external_tensors(model):  # onnxruntime would open its file in any folder
         raise InputError(f"the weights of {tensor.name!r} are not in the model, but in a file")
     for graph in (model.graph, *model.functions):
         for node in nodes_in(graph):
@@ -39,7 +40,7 @@ def _check(data: bytes) -> None:
 
 
 def nodes_in(graph: Any) -> Iterator[Any]:
-    """The nodes of a graph and of the graphs inside of them."""
+    """The nodes of a graph and of all subgraphs nested in them."""
     waiting = [graph]
     while waiting:
         for node in waiting.pop().node:

@@ -1,4 +1,4 @@
-"""What `radius` answers about one input."""
+"""The result of `radius` for one input."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ Ended = Literal["gap", "max", "timeout", "memory", "inconclusive"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Radius(PointAnswer):
-    """No input nearer than `lower` has another class; the counterexample, at `upper`, has one."""
+    """Bounds on the distance to the nearest input of another class. No input nearer than `lower`
+    has another class; the counterexample, at distance `upper`, has one."""
 
     lower: float
     upper: float  # infinite if no counterexample was found
-    label: int  # the class that the network gives the centre
+    label: int  # the class of the centre: the given y, or the network's prediction
     counterexample: Counterexample | None = None
-    ended: Ended = "inconclusive"  # "max": none is within the maximum
-    engine: str = "auto"  # what the lower bound is from
+    ended: Ended = "inconclusive"  # "max": no counterexample is within the maximum
+    engine: str = "auto"  # the engine that found the lower bound
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
-    reason: str = ""  # why the search ended, if it is inconclusive or memory was short
-    note: str = ""  # how the network that was verified differs from the model, if it does
-    input: Any = None  # the centre, as it was given
+    reason: str = ""  # why the search ended, if it was inconclusive or out of memory
+    note: str = ""  # how the verified network differs from the model, if it does
+    input: Any = None  # the centre, as the user passed it
 
     @property
     def tight(self) -> bool:
-        """Whether the two bounds are within the gap that was asked for."""
+        """Whether the two bounds are within the requested gap."""
         return self.ended == "gap"
 
     def title(self) -> str:

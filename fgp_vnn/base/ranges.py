@@ -1,4 +1,4 @@
-"""What `bounds` and `maximise` answer."""
+"""The results of `bounds` and `maximise`."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ from numpy.typing import NDArray
 from fgp_vnn.base.display import Shown
 
 Array = NDArray[np.float64]
-# "rounding": as tight as float64 can prove, or float32 inputs can show; "method": as that one can.
+# "rounding": as tight as float64 proofs and float32 inputs allow; "method": as the method allows.
 Stopped = Literal["gap", "rounding", "method", "timeout", "inconclusive"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bounds(Shown):
-    """Certified ranges of values: nothing of the domain gives a value below `lower` or above
-    `upper`. Points of the domain were seen to give `least_seen` and `greatest_seen`, up to
-    rounding."""
+    """Certified bounds: no input of the domain gives a value below `lower` or above `upper`. Inputs
+    of the domain were found that give `least_seen` and `greatest_seen`, up to rounding."""
 
     lower: Array  # in the shape of the output, or [neurons]
     upper: Array
     least_seen: Array
     greatest_seen: Array
     method: str  # plain, optimised, split
-    ended: Stopped  # "gap": as tight as was asked for
+    ended: Stopped  # "gap": as tight as requested
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
-    note: str = ""  # how the network differs from the model that was given, if it does
+    note: str = ""  # how the verified network differs from the model, if it does
 
     @property
     def slack(self) -> Array:
-        """How much wider the certified ranges may be than the exact ones."""
+        """Upper bound on how far each certified bound is from the exact one, up to rounding."""
         result: Array = np.maximum(self.least_seen - self.lower, self.upper - self.greatest_seen)
         return result
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+        """All values, as plain Python objects for JSON."""
         seen = self.values("lower", "upper", "least_seen", "greatest_seen")
         return seen | self.values("method", "ended", "seconds", "statistics", "note")
 
@@ -49,7 +48,7 @@ class Bounds(Shown):
         return shown + (f", ... ({len(pairs)})" if len(pairs) > 4 else "")
 
     def facts(self) -> dict[str, str]:
-        """How they were found, how tight they are, and the time."""
+        """The method, why it ended, the slack and the time."""
         slack = f"{float(self.slack.max(initial=0.0)):.2g}"
         facts = {"method": self.method, "ended": self.ended, "slack at most": slack}
         return facts | _last(self.seconds, self.note)
@@ -57,17 +56,17 @@ class Bounds(Shown):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Maximum(Shown):
-    """The greatest value of an objective lies between `value`, proved of the input x, and `upper`,
-    proved of all inputs; both hold in real arithmetic, whenever the search was stopped."""
+    """The maximum of an objective lies between `value`, proved for the input x, and `upper`, proved
+    for all inputs of the set. Both are valid in real arithmetic, whenever the search stopped."""
 
     value: float
     upper: float
-    x: NDArray[Any]  # the input that gives the value, in the network's shape, as float32
-    y: NDArray[np.float32]  # what the network's program gives there, in the shape of its output
+    x: NDArray[Any]  # the input with this value, in the network's shape, as float32
+    y: NDArray[np.float32]  # the network's output at x as computed, in the shape of its output
     ended: Stopped
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
-    note: str = ""  # how the network differs from the model that was given, if it does
+    note: str = ""  # how the verified network differs from the model, if it does
 
     @property
     def gap(self) -> float:
@@ -76,19 +75,19 @@ class Maximum(Shown):
 
     @property
     def tight(self) -> bool:
-        """Whether the gap is as small as was asked for."""
+        """Whether the gap is as small as requested."""
         return self.ended == "gap"
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+        """All values, as plain Python objects for JSON."""
         return self.values("value", "upper", "ended", "seconds", "statistics", "note", "x", "y")
 
     def title(self) -> str:
-        """Both ends."""
+        """Both bounds."""
         return f"{self.value:.8g} to {self.upper:.8g}"
 
     def facts(self) -> dict[str, str]:
-        """How it ended, and the time."""
+        """Why the search ended, and the time."""
         return {"ended": self.ended} | _last(self.seconds, self.note)
 
 

@@ -1,7 +1,7 @@
 """Reads of device values by the host: each read waits until the device has finished its queue.
 
-A search reads how many of its bundles are open, and the like, once or twice for each batch; where
-they are is then found without another look.
+A search reads a few counts, such as the number of open bundles, once or twice per batch. Given the
+count, the positions of set flags are found without another read.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_STATIC = ("cpu", "cuda")  # devices on which flags are found without a look
+_STATIC = ("cpu", "cuda")  # devices with `nonzero_static`, which needs no read
 
 
 def read(*numbers: Tensor) -> list[float]:
-    """Numbers [] of one device, all of them at once; counts are exact."""
+    """Read scalars [] of one device in a single transfer; counts are exact."""
     dtype = torch.float32 if numbers[0].device.type == "mps" else torch.float64
     found: list[float] = torch.stack([number.to(dtype) for number in numbers]).tolist()
     return found
 
 
 def counts(*flags: Tensor) -> list[int]:
-    """How many of the flags [...] are set in each tensor."""
+    """The number of set flags [...] in each tensor."""
     found: list[int] = torch.stack([flag.sum() for flag in flags]).tolist()
     return found
 
 
 def places(flags: Tensor, count: float) -> Tensor:
-    """Where flags [n] are set, in order, given that `count` of them are."""
+    """The positions [count] at which flags [n] are set, in order; `count` is their number."""
     return _set_ones(flags, count).flatten()
 
 
 def first_places(flags: Tensor, room: int) -> Tensor:
-    """The first places [room] at which flags [n] are set, and 0 for each that there are fewer."""
+    """The first positions [room] at which flags [n] are set, padded with 0 if there are fewer."""
     if flags.device.type in _STATIC and _has_static():
         return torch.nonzero_static(flags, size=room, fill_value=0).flatten()
     found = torch.nonzero(flags).flatten()[:room]
@@ -53,6 +53,6 @@ def _set_ones(flags: Tensor, count: float) -> Tensor:
 
 
 def _has_static() -> bool:
-    """Whether this version of torch has the operation on a GPU."""
+    """Whether this version of torch has `nonzero_static` on a GPU."""
     major, minor = (int(part) for part in torch.__version__.split(".")[:2])
     return (major, minor) >= (2, 6)

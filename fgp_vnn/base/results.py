@@ -1,4 +1,4 @@
-"""Lists of results, to look at and to work with."""
+"""Lists of results, with display and conversion to tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Answer = TypeVar("Answer")
 
 
 class Results(list[Answer]):
-    """A list of results that shows itself in a few lines, and as a table."""
+    """A list of results with a short display and a conversion to a table."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Everything, as plain values for JSON."""
+        """The results as dicts of plain Python objects, for JSON."""
         return [result.as_dict() for result in self]  # type: ignore[attr-defined]
 
     def to_frame(self) -> Any:
-        """A pandas frame with a row for each result; needs pandas."""
+        """A pandas DataFrame with one row per result; needs pandas."""
         try:
             import pandas
         except ImportError:
@@ -28,7 +28,7 @@ class Results(list[Answer]):
         return pandas.DataFrame([_flat(row) for row in self.to_dicts()])
 
     def summary(self) -> str:
-        """How many results there are of each kind, in one line."""
+        """The number of results of each kind, in one line."""
         kinds = Counter(_kind(result) for result in self)
         counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
         return f"{plural(len(self), 'result')}: {counts}" if self else "no results"
@@ -39,7 +39,7 @@ class Results(list[Answer]):
         return f"<p>{html.escape(self.summary())}</p>{shown}{more}"
 
     def show(self) -> None:
-        """Show the first of them."""
+        """Show the summary and the first ten results."""
         print(self.summary())
         for result in self[:10]:
             result.show()  # type: ignore[attr-defined]
@@ -51,14 +51,14 @@ class Results(list[Answer]):
 
 
 def _kind(result: Any) -> str:
-    """The answer in a word: a radius whose two bounds are close is tight."""
+    """The result in a word: "tight" if its bounds are within the gap, else its status or end."""
     if getattr(result, "tight", False):
         return "tight"
     return str(getattr(result, "status", getattr(result, "ended", ""))).replace("_", " ")
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Counts and counterexamples in columns of their own."""
+    """Flatten nested dicts, such as statistics and counterexamples, into separate columns."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What `certify` answers about one input, and what `radius` answers in the same words."""
+"""The result of `certify` for one input, and the part that it shares with that of `radius`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ NORMS: tuple[Norm, ...] = ("l2", "linf", "l1")
 
 
 class PointAnswer(Shown):
-    """An answer about one input, which may have a counterexample."""
+    """A result for one input, which may have a counterexample."""
 
-    label: int  # the class that the network gives the centre
+    label: int  # the class of the centre: the given y, or the network's prediction
     counterexample: Counterexample | None
     seconds: float
     statistics: dict[str, int]
-    note: str  # how the network that was verified differs from the model, if it does
-    input: Any  # the centre, as it was given
+    note: str  # how the verified network differs from the model, if it does
+    input: Any  # the centre, as the user passed it
 
     def facts(self) -> dict[str, str]:
-        """The class, the own facts of this answer, the counterexample's class, and the time."""
+        """The class, the facts of this kind of result, the counterexample's class and the time."""
         facts = {"class": str(self.label), **self.own_facts()}
         if self.counterexample is not None:
             facts["counterexample of class"] = str(other_class(self.counterexample.y, self.label))
@@ -37,7 +37,7 @@ class PointAnswer(Shown):
         return facts | {"time": f"{self.seconds:.3g} s"}
 
     def own_facts(self) -> dict[str, str]:
-        """The facts that only this kind of answer has."""
+        """The facts that only this kind of result has."""
         raise NotImplementedError
 
     def compared(self) -> tuple[Any, Any] | None:
@@ -46,7 +46,7 @@ class PointAnswer(Shown):
         return None if found is None or self.input is None else (self.input, found.x)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+        """All values, as plain Python objects for JSON."""
         result = self.own_values() | self.values("statistics")
         if self.note:
             result["note"] = self.note
@@ -58,26 +58,26 @@ class PointAnswer(Shown):
         return result
 
     def own_values(self) -> dict[str, Any]:
-        """The fields of this kind of answer, which come first in `as_dict`."""
+        """The fields of this kind of result, which come first in `as_dict`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness(PointAnswer):
-    """Whether all inputs of the ball have the class of its centre, and what shows it."""
+    """Whether all inputs of a ball have the class of its centre, with the evidence."""
 
     status: RobustnessStatus
-    label: int  # the class that the network gives the centre
+    label: int  # the class of the centre: the given y, or the network's prediction
     counterexample: Counterexample | None = None  # in the ball, with another class or a tie
     decided_by: str = ""  # bounds, attack, walk, ...; empty if nothing was decided
     reason: str = ""  # why nothing was decided
     seconds: float = 0.0
     statistics: dict[str, int] = field(default_factory=dict)
-    note: str = ""  # how the network that was verified differs from the model, if it does
-    input: Any = None  # the centre, as it was given
+    note: str = ""  # how the verified network differs from the model, if it does
+    input: Any = None  # the centre, as the user passed it
 
     def title(self) -> str:
-        """The status, and what decided it."""
+        """The status, and the step that decided it."""
         words = self.status.replace("_", " ")
         return words + (f" by {self.decided_by}" if self.decided_by else "")
 
@@ -89,7 +89,7 @@ class Robustness(PointAnswer):
 
 
 def other_class(y: Floats, label: int) -> int:
-    """The class, other than the label, with the greatest of the outputs y [outputs]."""
+    """The class other than `label` with the greatest output in y [outputs]."""
     others = y.copy()
     others[label] = -np.inf
     return int(others.argmax())

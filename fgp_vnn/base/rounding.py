@@ -1,29 +1,29 @@
-"""What rounding does to a computed number: one theorem.
+"""Bounds on rounding errors, all from one theorem.
 
-Let u be the unit roundoff of a precision and t its smallest normal number. Every operation gives
-(a op b)(1 + d) + e with |d| <= u and |e| <= t, whether small results lose digits or are flushed to
-zero. Where small operands are flushed too, computed ones are normal already; what is not computed
-(weights, centres, biases, or their casts to a lower precision) may be off by t.
+Let u be the unit roundoff of a precision and t its smallest normal number. Every operation computes
+(a op b)(1 + d) + e with |d| <= u and |e| <= t, whether small results are subnormal or flushed to
+zero. If small operands are flushed too, computed operands are normal already; operands that are not
+computed (weights, centres, biases, or their casts to a lower precision) may be off by t.
 
-*Theorem.* Let a result be a sum of terms, of which each passes through at most T roundings, and let
-S be the sum of the terms' absolute values, N the number of all operations, and R the sum of the
-absolute values of what is multiplied by numbers that are not computed. If T u <= 1/8, then the
-result is off by at most
+*Theorem.* Let a result be a sum of terms, each of which passes through at most T roundings. Let S
+be the sum of the terms' absolute values, N the number of all operations, and R the sum of the
+absolute values of the factors that are multiplied by numbers that are not computed. If T u <= 1/8,
+then the result is off by at most
 
-    share(T) S + lost (N + R),    share(T) = 2 T u,    lost = 8 t,
+    share(T) S + lost (N + R),    share(T) = 2 T u,    lost = 8 t.
 
-and so is what this bound itself is computed to, from S, with at most T roundings of each term.
+This also holds if the bound itself is computed from S, with at most T roundings of each term.
 
 *Proof.* A term is off by at most (1 + u)^T - 1 <= T u / (1 - T u) <= (8/7) T u of its size. A sum
-loses up to 3 t, with its operands, and a product by x up to (1 + |x|) t; what comes after makes
+loses up to 3 t, including its operands, and a product by x up to (1 + |x|) t; later operations make
 that at most 8/7 times larger: (24/7) t (N + R). Computing S loses as much, of which share(T) <= 1/4
-counts, and the roundings of S make it smaller by (8/7) T u <= 1/7 of itself: so share(T) S is at
-least 2 T u (6/7) S, which is more than (8/7) T u S, less (6/7) t (N + R). And 24/7 + 6/7 < 8.
+counts, and the roundings of S make it smaller by (8/7) T u <= 1/7 of itself. So the computed
+share(T) S is at least 2 T u (6/7) S - (6/7) t (N + R), and 2 (6/7) > 8/7. And 24/7 + 6/7 < 8.
 
-What a result has lost is multiplied by what it is multiplied by later: `AffineMap.lost` follows
-that. A sum of bounds that have no such room, as defects, is multiplied by `grow(T)`. A sum that is
-too long, or that overflows, has an infinite error or none that is a number; `below` makes that no
-bound at all, and a comparison with it proves nothing.
+Later multiplications also scale what a result has lost: `AffineMap.lost` tracks this. A sum of
+bounds without this margin, such as defects, is multiplied by `grow(T)`. A sum that is too long or
+that overflows has an infinite or NaN error; `below` turns it into the trivial bound -infinity, and
+a comparison with it proves nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Unit(NamedTuple):
 
     @property
     def lost(self) -> float:
-        """Upper bound on what one operation loses to underflow, and the rounding of that."""
+        """Upper bound on the loss of one operation to underflow, including its own rounding."""
         return 8 * self.tiny
 
     @property
@@ -53,7 +53,7 @@ class Unit(NamedTuple):
         return sqrt(self.lost / self.eps)
 
     def root(self, count: int) -> float:
-        """Upper bound on what the norm of `count` numbers loses when their squares underflow."""
+        """Upper bound on the loss of the norm of `count` numbers when their squares underflow."""
         return sqrt(4 * self.lost * count)
 
     def share(self, operations: float) -> float:

@@ -1,4 +1,4 @@
-"""Independent pieces of work, run one after another; `engine.parallel` shares them out."""
+"""Independent pieces of work, run one after another; `engine.parallel` runs them in parallel."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Led = TypeVar("Led")
 
 
 class Spread:
-    """Does pieces of work one after another."""
+    """Runs pieces of work one after another."""
 
-    ways: int = 1  # pieces that are done at the same time
+    ways: int = 1  # pieces that run at the same time
 
     def __call__(
         self, work: Callable[[Piece], Result], pieces: Sequence[Piece]
@@ -23,12 +23,13 @@ class Spread:
 
     def lead(self, work: Callable[[Spread], Led]) -> Led:
         """Run `work(self)`, which may spread several batches of pieces, and return its result.
-        Copies may run `work` too: given the same results it has to ask for the same pieces, as long
-        as time is not up."""
+        Other processes may run a copy of `work`: until the deadline, it must ask for the same
+        pieces if it gets the same results."""
         return work(self)
 
     def fair(self, count: int, most: int) -> int:
-        """How many of `count` things make up a piece, at most `most` in all pieces at a time."""
+        """Size of a piece when `count` items are divided evenly among all `ways`, with at most
+        `most` items in the pieces that run at the same time."""
         return max(1, min(most // self.ways, -(-count // self.ways)))
 
 

@@ -1,7 +1,7 @@
 """Progress messages of a search, sent to the logger `fgp_vnn` and to listeners.
 
-Steps are told at the level INFO, and what a search is doing at DEBUG, a few times a second. Nothing
-is computed for it unless somebody listens.
+Steps are reported at level INFO, and the progress of a search at DEBUG, a few times a second.
+Nothing is computed for a message unless somebody listens.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ PAUSE = 0.1  # seconds between two messages of a search
 
 @dataclass(frozen=True)
 class Stage:
-    """How far a search has come."""
+    """The progress of a search."""
 
-    step: str  # what it is doing
-    open: int | None = None  # bundles, boxes or regions that wait
-    lowest: float | None = None  # the lowest bound of them
+    step: str  # the current step
+    open: int | None = None  # number of open bundles, boxes or regions
+    lowest: float | None = None  # their lowest bound
     left: float | None = None  # seconds until the deadline; None: there is none
 
     def __str__(self) -> str:
@@ -35,12 +35,12 @@ class Stage:
 
 
 def tell(stage: Stage, level: int = logging.DEBUG) -> None:
-    """Report how far a search has come."""
+    """Report the progress of a search."""
     LOG.log(level, "%s", stage, extra={"stage": stage})
 
 
 class Teller:
-    """Reports from a loop at intervals, if somebody listens."""
+    """Limits the messages of a loop to one per `PAUSE`, and to none if nobody listens."""
 
     def __init__(self) -> None:
         self._last = 0.0
@@ -74,7 +74,7 @@ def listening(hear: Callable[[Stage], None] | None) -> AbstractContextManager[No
 
 @contextmanager
 def handled_by(handler: logging.Handler, level: int) -> Iterator[None]:
-    """Give a handler the messages of at least this level, inside of this context."""
+    """Pass messages of at least this level to a handler, inside this context."""
     before = LOG.level
     LOG.addHandler(handler)
     LOG.setLevel(level)

@@ -1,4 +1,4 @@
-"""What the verifier answers, and why."""
+"""The result of the verifier: verdicts and counterexamples."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Counterexample:
-    """An input in the domain and the output that onnxruntime gives there.
+    """An input in the domain, and onnxruntime's output there, which is unsafe.
 
-    x holds float32 values, but for coordinates whose bounds have no float32 between them. Both are
-    flat; what `certify` and `radius` give back has the shape and type of the input.
+    x holds float32 values, except for coordinates whose bounds have no float32 between them. Both
+    are flat, but in results of `certify` and `radius` x has the shape and type of the user's input.
     """
 
     x: NDArray[Any]  # [inputs]
@@ -36,20 +36,20 @@ class Counterexample:
 
 
 def summed(parts: Sequence[Mapping[str, Number]]) -> dict[str, Number]:
-    """Counts, or seconds, added up by their names."""
+    """The sums of counts, or of seconds, by name."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: sum(part[name] for part in parts if name in part) for name in names}
 
 
 def _few(values: NDArray[Any]) -> str:
-    """The first numbers of an array, for a reader."""
+    """The first six numbers of an array, as text."""
     shown = ", ".join(f"{float(value):.4g}" for value in values[:6])
     return f"[{shown}{', ...' if len(values) > 6 else ''}]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Verdict(Shown):
-    """The status, its evidence, what decided it and what it cost."""
+    """The answer of `verify`: the status, its evidence, the step that decided it, and times."""
 
     status: Status
     decided_by: str = ""  # attack, bounds, walk, split, ...; empty if nothing was decided
@@ -57,15 +57,15 @@ class Verdict(Shown):
     reason: str = ""  # why nothing was decided, or why an unsat has no certificate
     seconds: dict[str, float] = field(default_factory=dict)  # per step, and "total"
     statistics: dict[str, int] = field(default_factory=dict)  # regions, bundles, ...
-    certificate: str = ""  # the file that proves an unsat, if one was asked for and written
-    note: str = ""  # how the network differs from the model that was given, if it does
+    certificate: str = ""  # the file with the proof of an unsat, if requested and written
+    note: str = ""  # how the verified network differs from the model, if it does
 
     def title(self) -> str:
-        """The status, and what decided it."""
+        """The status, and the step that decided it."""
         return self.status + (f" by {self.decided_by}" if self.decided_by else "")
 
     def facts(self) -> dict[str, str]:
-        """The time, and what else there is."""
+        """The time, the reason, the certificate, the note and the output, where present."""
         facts = {"time": f"{self.seconds.get('total', 0.0):.3g} s"} if self.seconds else {}
         given = self.values("reason", "certificate", "note")
         facts |= {name: value for name, value in given.items() if value}
@@ -74,11 +74,11 @@ class Verdict(Shown):
         return facts
 
     def after(self, earlier: dict[str, int]) -> Verdict:
-        """The same with what earlier steps have counted."""
+        """A copy with the statistics of earlier steps added."""
         return replace(self, statistics=summed([earlier, self.statistics]))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain values for JSON."""
+        """All values, as plain Python objects for JSON."""
         result = self.values("status", "decided_by", "reason", "seconds", "statistics")
         given = self.values("certificate", "note")
         result |= {name: value for name, value in given.items() if value}

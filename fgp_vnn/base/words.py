@@ -1,4 +1,4 @@
-"""Words that messages and files of several packages share."""
+"""Words that are used in messages and files of several packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, get_args
 Version = Literal["1.0", "2.0"]  # of VNN-LIB
 VERSIONS: tuple[Version, ...] = get_args(Version)
 
-NO_CERTIFICATE = "no certificate"  # what the reason of an unsat without its proof begins with
+NO_CERTIFICATE = "no certificate"  # beginning of the reason of an unsat without its proof
 
 
 def plural(number: int, noun: str) -> str:

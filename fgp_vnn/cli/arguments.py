@@ -13,7 +13,7 @@ from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
-LEAST_SECONDS = 0.001  # for the work, when all of the time has gone before it begins
+LEAST_SECONDS = 0.001  # timeout of work that starts after the deadline
 _SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
 POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
 MOST_THREADS = 256
@@ -25,14 +25,14 @@ Value = TypeVar("Value", int, float)
 def _within(
     read: Callable[[str], Value], least: Value, most: Value, wanted: str
 ) -> Callable[[str], Value]:
-    """What reads a number and refuses one that is not between two others."""
+    """Return a parser of numbers that refuses those below `least` or above `most`."""
 
     def checked(text: str) -> Value:
         try:
             value = read(text)
             if least <= value <= most:
                 return value
-        except (ValueError, ZeroDivisionError):  # also digits by the thousand
+        except (ValueError, ZeroDivisionError):  # int() refuses thousands of digits, too
             pass
         raise argparse.ArgumentTypeError(f"{text[:50]!r} is not {wanted}")
 
@@ -40,7 +40,7 @@ def _within(
 
 
 def _real(text: str) -> float:
-    """A number, or a fraction such as 8/255."""
+    """Parse a number, or a fraction such as 8/255."""
     over, slash, under = text.partition("/")
     return float(over) / float(under) if slash else float(text)
 
@@ -58,7 +58,7 @@ jobs = _within(int, 1, MOST_JOBS, f"a whole number from 1 to {MOST_JOBS}")
 
 
 def written_radius(text: str) -> str:
-    """A radius that is checked, as the text that it is."""
+    """Check a radius and return its text unchanged."""
     radius(text)
     return text
 
@@ -206,13 +206,15 @@ def set_threads(threads: int) -> None:
 
 
 def network_path(text: str) -> Path:
-    """A path from the command line, absolute if its name begins as a list of networks does."""
+    """A path from the command line. A file whose name begins with "[" becomes absolute, so that it
+    is not taken for a list of networks."""
     path = Path(text)
     return path.absolute() if text.startswith("[") and path.exists() else path
 
 
 def check_question(model: Path, prop: Path) -> list[Path]:
-    """Return the files of networks and a property; refuse, before torch is loaded, what is none."""
+    """Return the files of the networks and the property; refuse, before torch is loaded, a path
+    that is not a readable file."""
     networks = [Path(path) for path in (named_networks(str(model)) or {"": str(model)}).values()]
     for path in networks:
         check_readable(path, "network")
@@ -221,7 +223,7 @@ def check_question(model: Path, prop: Path) -> list[Path]:
 
 
 def add_cluster(parser: argparse.ArgumentParser, what: str) -> None:
-    """Where to run, or to search, other than here."""
+    """Add --cluster; `what` is the verb of its help text."""
     parser.add_argument(
         "--cluster",
         type=_address,

@@ -146,9 +146,9 @@ def _concluded(summary: Summary, plan: Plan) -> int:
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what the verifier is called with: the device, and settings other than the default."""
+    """Return the verifier's arguments: the device, and settings that differ from the default."""
     settings = search_settings(args, "precision", "float32_semantics")
-    chosen = make_settings("verify", settings)  # says now, once, what cannot be done
+    chosen = make_settings("verify", settings)  # refuse invalid settings now, not per instance
     if args.certificates:
         check_certificate(chosen)
     return {"device": args.device, **unusual(settings)}
@@ -157,7 +157,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 def _solvers(
     args: argparse.Namespace, settings: dict[str, Any], out: Path, stack: ExitStack
 ) -> Callable[[int], Sequence[Solver]]:
-    """Return what makes the workers, here or on a cluster, for a number of instances."""
+    """Return a function from the number of instances to the workers, local or on a cluster."""
 
     def spec(jobs: int) -> WorkerSpec:
         cores = os.cpu_count() or 1
@@ -224,7 +224,7 @@ def _report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
 
 
 def default_out(benchmark: Path) -> Path:
-    """Return the folder of results where --out is not given."""
+    """Return the folder for results if --out is not given."""
     return Path("runs") / benchmark.resolve().name.removesuffix(".csv")
 
 

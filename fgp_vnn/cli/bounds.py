@@ -65,13 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the ranges; the exit code."""
+    """Print the ranges and return the exit code."""
     if args.maximise is not None and (args.layer is not None or args.method != "split"):
         raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
     check_model(args.model)
     check_boxes(args.inputs)
     with leave_on_interrupt():
-        with collector_paused():  # while torch is loaded
+        with collector_paused():  # importing torch is faster without it
             from fgp_vnn.api.values import bounds, maximise
 
         set_threads(args.threads)
@@ -93,12 +93,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_boxes(path: Path) -> None:
-    """Refuse, before anything is loaded, what `read_boxes` would not find."""
+    """Refuse, before anything is loaded, a path that `read_boxes` could not read."""
     check_readable(path, "boxes file" if path.suffix == ".npz" else "property")
 
 
 def read_boxes(path: Path) -> Any:
-    """The inputs of a property, or the box of an .npz file."""
+    """The property of a file, for its inputs, or the pair (lower, upper) of an .npz file."""
     if path.suffix == ".npz":
         from fgp_vnn.api.points import read_npz
 
@@ -122,7 +122,7 @@ def _facts(found: Bounds | Maximum) -> str:
 
 @contextmanager
 def _shown() -> Iterator[Callable[[Any, Any], None]]:
-    """Return a callback that shows the current bounds, if standard error is a terminal."""
+    """Yield a callback that shows the widest range so far, if standard error is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

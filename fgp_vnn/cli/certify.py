@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
     from fgp_vnn.base.robustness import Robustness
 
-REASONS = 5  # why points were not decided: the most frequent ones are printed
+REASONS = 5  # how many reasons for undecided points are printed, the most frequent first
 STATUSES = ("robust", "not_robust", "unknown", "timeout")
 HEURISTICS = ("alternate", "cache_first", "combined", "reduce", "signed", "stable")
-# The same in every row; `options` are those of the search that are not as usual.
+# The same in every row; `options` are the settings that differ from the default.
 RUN = ("network", "data", "norm", "epsilon", "clip", "timeout", "options")
 RESULT = ("point", "y", "label", "status", "decided_by", "seconds", "regions", "attacked")
 COLUMNS = (*RESULT, "counterexample_label", "counterexample", "reason", "lps", *RUN)
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Certify every point and print the summary; the exit code."""
+    """Certify every point, print the summary and return the exit code."""
     check_point_arguments(args)
     check_drawn("report", args.report)
     settings = _settings(args)

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 for a valid counterexample, 1 for one that is not."""
+    """Return 0 for a valid counterexample, 1 for an invalid one."""
     from fgp_vnn.bench.check import OnnxFile, judge_results, load_judged
 
     fault = judge_results(args.results, OnnxFile(args.onnx), load_judged(args.vnnlib)).fault

@@ -1,4 +1,4 @@
-"""fgp-vnn check-certificate: check the proof of an unsat, apart from the verifier."""
+"""fgp-vnn check-certificate: check the proof of an unsat, independently of the verifier."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 for a certificate that proves the property, 1 for one that does not."""
+    """Return 0 if the certificate proves the property, 1 if it does not."""
     from rich.console import Console
 
     begin = time.perf_counter()
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_order(paths: Sequence[Path], contents: Sequence[bytes]) -> None:
-    """Refuse a certificate, a network and a property that are given in another order."""
+    """Refuse files that are not in the order certificate, network, property."""
     places = [_place(content) for content in contents]
     if places != sorted(places) and len(set(places)) == len(places):
         right = (str(path) for _, path in sorted(zip(places, paths, strict=True)))
@@ -66,14 +66,14 @@ def _check_order(paths: Sequence[Path], contents: Sequence[bytes]) -> None:
 
 
 def _place(content: bytes) -> int:
-    """Where a file with this content belongs: an archive first, a text last."""
+    """Position of a file among the arguments, by its content: an archive first, a text last."""
     if content.startswith(b"PK"):
         return 0
     return 2 if content.lstrip().startswith((b"(", b";")) else 1
 
 
 def _describe(checked: Checked) -> str:
-    """What was checked, in one line."""
+    """Describe what was checked in one line."""
     return (
         f"checked: {checked.cases} input box{'' if checked.cases == 1 else 'es'}, "
         f"{plural(checked.disjuncts, 'way')} to break the property, "

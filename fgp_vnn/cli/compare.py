@@ -64,14 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all agrees with what is known, 1 if a verdict is wrong, 2 for bad input."""
+    """Return 0 if no verdict contradicts a known answer, 1 if one does, 2 for bad input."""
     sources = _sources(args)
     chosen = choose(args)
     if chosen is None:
         return 2
     instances, truth = chosen
     args.out = args.out or default_out(args.benchmark)
-    args.out.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
+    args.out.mkdir(parents=True, exist_ok=True)  # fail now, before the work
     stop_on_termination()
     console = Terminal()
     try:
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Sources:
-    """Where results come from."""
+    """The sources of results: tools to run, and published tables."""
 
     tools: Sequence[Tool]
     tables: Mapping[str, Path]  # published results, by the name of the tool
@@ -148,8 +148,8 @@ def _run_all(
 def _timings(
     sources: _Sources, tables: Mapping[str, Sequence[Record]], out: Path, here: str
 ) -> dict[str, Timing]:
-    """Return how the times of each tool were measured, by its name: as its earlier results or its
-    published table say, else on the machine `here`."""
+    """Return how the times of each tool were measured, by name. A tool whose earlier results name
+    no machine gets `here`; for a published table, --about precedes what its folder says."""
     from fgp_vnn.bench.compare import read_startup
     from fgp_vnn.bench.comparison import run_timing
 
@@ -196,7 +196,7 @@ def _report(args: argparse.Namespace, instances: Sequence[Instance], console: Te
 
 
 def _pairs(option: str, values: Sequence[str]) -> dict[str, str]:
-    """Read NAME=PATH options; return paths by names, which are names of folders."""
+    """Read NAME=PATH options; return paths by name. Names must be usable as folder names."""
     pairs: dict[str, str] = {}
     for value in values:
         name, separator, path = value.partition("=")

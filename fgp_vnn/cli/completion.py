@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script; the exit code."""
+    """Print the script and return the exit code."""
     from fgp_vnn.cli.main import whole_parser
 
     print(script(args.shell, options_of(whole_parser())))
@@ -30,7 +30,8 @@ def options_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
 
 
 def script(shell: str, options: dict[str, list[str]]) -> str:
-    """The script for a shell: commands first, then the options of the command, or files."""
+    """The script for a shell. The first word is completed to a command, later words to options of
+    that command or to files."""
     names = " ".join(options)
     if shell == "fish":
         lines = [f"complete -c fgp-vnn -n __fish_use_subcommand -f -a '{names}'"]

@@ -1,4 +1,4 @@
-"""Files to try the commands with: a classifier, a controller, their properties, and a folder."""
+"""Example files for the commands: a classifier, a controller, properties, a benchmark folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fgp_vnn.base.files import write_bytes, writing
 
 CLASSIFIER = "dense_24x3_pgd"
 SAFE, BROKEN = f"{CLASSIFIER}_untargeted_0.02", f"{CLASSIFIER}_untargeted_0.15"
-NETWORKS = (CLASSIFIER, "conv_small_standard")  # whose instances are in the small folder
+NETWORKS = (CLASSIFIER, "conv_small_standard")  # of the example benchmark folder
 CONTROLLER = """<ir_version: 8, opset_import: ["": 13]>
 controller (float[1, 2] state) => (float[1, 1] force) <
   float[2, 2] w = {1.2, -1.2, 0.8, -0.8}, float[2] b = {0.0, 0.0},
@@ -34,8 +34,8 @@ PUSHES_BACK = """; while the angle is positive, the force must be negative
 
 
 def write_examples(folder: Path, benchmark: Path) -> list[str]:
-    """Write the files into a folder, made if need be; their names. Files that are there already
-    stay as they are, and others of these names are refused."""
+    """Write the files into a folder, which is created if needed, and return the names of its
+    entries. Raises InputError if a file of the same name has other content."""
     import onnx.parser
 
     wanted = {
@@ -59,8 +59,8 @@ def write_examples(folder: Path, benchmark: Path) -> list[str]:
 
 
 def _small(benchmark: Path) -> dict[str, bytes]:
-    """The instances of two networks, with their known answers, as a folder of its own: the content
-    of each file."""
+    """A benchmark folder with the instances of `NETWORKS` and their known answers: the content of
+    each file by name."""
     networks, made = {f"onnx/{name}.onnx" for name in NETWORKS}, dict[str, bytes]()
     for name, head in (("instances.csv", 0), ("ground_truth.csv", 1)):
         lines = (benchmark / name).read_text().splitlines()

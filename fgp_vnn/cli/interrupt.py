@@ -1,4 +1,4 @@
-"""Ctrl-C while libraries are being imported or are computing."""
+"""Handling of Ctrl-C while libraries are being imported or are computing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MESSAGE = "interrupted"
 def leave_on_interrupt() -> Iterator[None]:
     """End the process at the first Ctrl-C.
 
-    An exception would do in code of our own. But one that is raised while a library is imported
-    is swallowed there, or comes out as another.
+    A KeyboardInterrupt is not enough: one raised while a library is imported is swallowed there or
+    turned into another exception.
     """
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual or threading.current_thread() is not threading.main_thread():
-        yield  # Ctrl-C is ignored, or somebody else's
+        yield  # Ctrl-C is ignored, or another handler is installed
         return
     signal.signal(signal.SIGINT, _leave)
     try:

@@ -1,4 +1,4 @@
-"""The command line: one module of `fgp_vnn.cli` per command, loaded when it is asked for."""
+"""The command line: one module of `fgp_vnn.cli` per command, loaded when it is used."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Return 0 for every verdict, 2 for bad input or an unwritable output, 130 for
-    Ctrl-C, and 141 if the reader of the output has gone."""
+    Ctrl-C, and 141 if the reader of the output has closed it."""
     if argv is None:
         _prepare_output()
     try:
@@ -72,27 +72,27 @@ def _prepare_output() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the command line in one line."""
+    """A parser that reports errors as an InputError of one line."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Write the message; unlike argparse's own method, let errors of writing through."""
+        """Write the message; unlike argparse's own method, do not ignore write errors."""
         (file or sys.stderr).write(message)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments of the command that is named."""
+    """Parse the command line; only the modules of commands named in it are loaded."""
     asked = list(sys.argv[1:] if argv is None else argv)
     parser = whole_parser([name for name in COMMANDS if name in asked])
-    own = argv is None  # or a call from somebody else's process
+    own = argv is None  # False: called as a function by another program
     parser.set_defaults(own_process=own, command_line=["fgp-vnn", *asked])
     args, unknown = parser.parse_known_args(argv)
     if unknown:
         from fgp_vnn.cli.completion import options_of
 
-        # Without their dashes, which make all options look alike.
+        # Compare without the dashes, which make all options look similar.
         known = [o[2:] for o in options_of(parser)[args.command] if o.startswith("--")]
         hint = suggestion(unknown[0].partition("=")[0].lstrip("-"), known)
         hint = hint.replace("mean '", "mean '--")
@@ -102,7 +102,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def whole_parser(full: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The parser of all commands, with the options of those in `full`."""
+    """The parser of all commands; only the commands in `full` get their options."""
     parser = _Parser(
         prog="fgp-vnn",
         description="Verify neural networks by Fast Geometric Projections.",

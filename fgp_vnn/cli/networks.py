@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 if all networks can be read, 2 if some cannot."""
+    """Return 0 if all networks can be read, 2 if some cannot."""
     from rich.console import Console
     from rich.progress import track
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_one(path: Path) -> dict[str, Any]:
-    """The sizes of a network, or why it is refused."""
+    """The sizes of a network, or the reason why it is refused."""
     from fgp_vnn.network import load_network
 
     try:
@@ -62,7 +62,7 @@ def read_one(path: Path) -> dict[str, Any]:
 
 
 def find_networks(path: Path) -> list[Path]:
-    """A file by itself, or all networks in a folder and below."""
+    """The given file, or all networks in a folder and its subfolders."""
     if not path.is_dir():
         return [path]
     found = sorted(p for p in path.rglob("*") if p.name.endswith(SUFFIXES) and p.is_file())

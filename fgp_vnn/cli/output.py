@@ -1,4 +1,4 @@
-"""Output of the commands, also when the disk is full or the reader of a pipe has gone."""
+"""Output of the commands, even if the disk is full or the reader of a pipe has closed it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from fgp_vnn.base.errors import os_reason
 
 WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-NOBODY_READS = 141  # the exit code of a program that SIGPIPE ends
+NOBODY_READS = 141  # exit code of a program terminated by SIGPIPE
 
 
 def complain(text: str) -> None:
@@ -34,8 +34,8 @@ def reader_has_gone() -> bool:
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return a one-line description of an OSError; a full disk without a file name is reported as
-    that of the output."""
+    """Return a one-line description of an OSError; a write error without a file name, such as a
+    full disk, is attributed to the output."""
     reason = os_reason(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"

@@ -1,4 +1,4 @@
-"""What the pages of `certify` and `radius` share: network facts, pictures, and --report."""
+"""Common parts of the pages of `certify` and `radius`: network facts, pictures, and --report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fgp_vnn.report.pictures import Picture
     from fgp_vnn.report.point_page import AboutPoints
 
-# The suffixes of what is drawn, and how a message calls it, by option.
+# By option: the suffixes of its files, and the beginning of an error message.
 DRAWN = {
     "report": ((".html", ".htm"), "a page is"),
     "plot": ((".png", ".svg", ".pdf"), "pictures are"),
@@ -26,12 +26,12 @@ DRAWN = {
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the page."""
+    """Add --report."""
     parser.add_argument("--report", type=Path, help="everything on one HTML page (default: none)")
 
 
 def check_drawn(option: str, path: Path | None) -> None:
-    """Refuse a page or a picture that could not be written, before the work."""
+    """Refuse, before the work begins, a page or a picture that could not be written."""
     if path is None:
         return
     suffixes, what = DRAWN[option]
@@ -50,8 +50,8 @@ def about_points(
     names: Iterable[str],
     found: Iterable[tuple[dict[str, Any], str]],
 ) -> AboutPoints:
-    """Return what a page says of the network and of the settings that are named, and pictures of
-    the counterexamples in `found`, rows with their captions."""
+    """Return the page's facts about the network, the settings in `names`, and pictures of the
+    counterexamples in `found`, which are pairs (row, caption)."""
     from fgp_vnn.report.point_page import AboutPoints
 
     network = run.certifier.network

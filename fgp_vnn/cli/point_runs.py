@@ -1,4 +1,4 @@
-"""What `certify` and `radius` share: points taken one by one, and a growing table."""
+"""Common parts of `certify` and `radius`: a loop over points, and a table that grows by rows."""
 
 from __future__ import annotations
 
@@ -74,35 +74,35 @@ def _fingerprint(content: bytes) -> str:
 
 
 class Point(NamedTuple):
-    """A point that waits for its row."""
+    """A point to process."""
 
     number: int
     x: Doubles  # [inputs]
-    y: int | None  # its true class, where that is known
-    note: Callable[[str], None]  # shows what is known of it beside the progress bar
-    begun: float  # by the monotonic clock
+    y: int | None  # its true class, if known
+    note: Callable[[str], None]  # shows a text beside the progress bar
+    begun: float  # start time on the monotonic clock
 
 
 @dataclass(eq=False)
 class PointRun:
-    """A command at work: the network made ready, the points asked for, the table of results."""
+    """The state of a command: the prepared network, the points, and the table of results."""
 
     certifier: Certifier
     points: Points
     table: PointTable | None = None
-    rows: list[PointRow] = field(init=False)  # those of the table first
-    at_work: int | None = None  # the number of the point whose row is being made
+    rows: list[PointRow] = field(init=False)  # begins with the rows read from the table
+    at_work: int | None = None  # number of the current point
 
     def __post_init__(self) -> None:
         self.rows = [] if self.table is None else list(self.table.done)
 
     @classmethod
     def of(cls, args: argparse.Namespace, settings: dict[str, Any], radius: float) -> PointRun:
-        """The network and the points that the arguments name, around which balls may have up to
-        this radius."""
+        """Load the network and the points of the arguments; refuse points whose balls of this
+        radius are not valid."""
         check_model(args.model)
         check_readable(args.points, "points file")
-        with collector_paused():  # while torch is loaded
+        with collector_paused():  # importing torch is faster without it
             from fgp_vnn.api.certify import Certifier
             from fgp_vnn.api.points import read_points
             from fgp_vnn.attack.ball_judge import check_ball
@@ -120,14 +120,14 @@ class PointRun:
         return cls(certifier, points)
 
     def open(self, args: argparse.Namespace, columns: tuple[str, ...], fixed: PointRow) -> None:
-        """Open the output file, if one is asked for, and read the rows that it has already."""
+        """Open the output file, if there is one, and read its rows."""
         if args.output is not None:
             self.table = PointTable(args.output, columns, resume=args.resume, fixed=fixed)
             self.rows = list(self.table.done)
 
     def waiting(self) -> Iterator[Point]:
-        """The points that have no row yet; each gets one before the next. A progress bar is shown
-        on the error stream if that is a terminal; lines of the output go above it."""
+        """Yield the points that have no row yet; the caller adds the row of each before the next. A
+        progress bar is shown on standard error if that is a terminal; output goes above it."""
         from rich.console import Console
         from rich.progress import Progress, TextColumn
 
@@ -143,7 +143,7 @@ class PointRun:
             console=console,
             transient=True,
             disable=not console.is_terminal,
-            redirect_stdout=sys.stdout.isatty(),  # output into a pipe stays as it is
+            redirect_stdout=sys.stdout.isatty(),  # do not change output to a pipe
         ) as bar:
             task = bar.add_task("", total=count, completed=count - len(numbers))
 
@@ -158,7 +158,7 @@ class PointRun:
                 bar.advance(task)
 
     def add(self, row: PointRow) -> None:
-        """Add the row of the point at work, in the file first, if there is one."""
+        """Add the row of the current point; it is written to the output file first."""
         self.at_work = None
         if self.table:
             self.table.add(row)
@@ -174,7 +174,7 @@ class PointRun:
         try:
             yield
         except (KeyboardInterrupt, InputError) as error:
-            stopped = error  # what is done is shown all the same
+            stopped = error  # show the results so far first
             if isinstance(error, InputError) and self.at_work is not None:
                 stopped = InputError(f"point {self.at_work}: {error}")
         self.rows.sort(key=lambda row: int(row["point"]))

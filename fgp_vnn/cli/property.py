@@ -80,7 +80,7 @@ def _add_monotone(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write onnx/, vnnlib/ and instances.csv; the exit code."""
+    """Write onnx/, vnnlib/ and instances.csv, and return the exit code."""
     write = _write_points if args.monotone is None else _write_monotone
     _check(args)
     with leave_on_interrupt(), writing(), _folder(args.out):
@@ -98,20 +98,21 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[None]:
-    """Make a folder, or say now that it cannot be; one that stays empty is taken away again."""
+    """Create a folder before the work begins; if the work fails, remove a new folder that is still
+    empty."""
     made = not path.exists()
     path.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except InputError:
         if made:
-            with suppress(OSError):  # something is in it
+            with suppress(OSError):  # it is not empty
                 path.rmdir()
         raise
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse options of one kind of property that are given with the other, and missing files."""
+    """Refuse options that belong to the other kind of property, and missing files."""
     near = (args.epsilon, args.clip, args.first, args.target, args.all_points or None)
     if args.monotone is None:
         if args.decreasing or args.output is not None or args.tolerance is not None:
@@ -130,7 +131,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
-    """Write robustness at points; how many instances, and how many points are left out."""
+    """Write robustness properties; return the numbers of instances and of skipped points."""
     from fgp_vnn.api.folders import write_folder
     from fgp_vnn.api.points import read_points
 
@@ -145,7 +146,7 @@ def _write_points(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
 
 
 def _write_monotone(args: argparse.Namespace, folder: Folder) -> tuple[int, int]:
-    """Write the network at two inputs at once, and what is asked of it."""
+    """Write the paired network and its monotonicity property; return values as `_write_points`."""
     from fgp_vnn.api.folders import write_monotone
 
     how = {"outputs": args.output, "decreasing": args.decreasing, "tolerance": args.tolerance}

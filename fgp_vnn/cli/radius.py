@@ -1,4 +1,4 @@
-"""fgp-vnn radius: how far the points of a file are from another class, between two bounds."""
+"""fgp-vnn radius: bound the distance from the points of a file to the nearest other class."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Bound the radius at every point and print the summary; the exit code."""
+    """Bound the radius at every point, print the summary and return the exit code."""
     check_arguments(args)
     with leave_on_interrupt():
         chosen = {name: getattr(args, name) for name in ("device", "memory", "seed", "engine")}
@@ -99,7 +99,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def run_settings(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
-    """The columns RUN."""
+    """Return the columns RUN."""
     return fixed_columns(
         args.model,
         args.points,
@@ -159,7 +159,7 @@ def _upper(upper: float) -> str:
 def finish(
     args: argparse.Namespace, rows: list[dict[str, Any]], run: PointRun, settings: dict[str, Any]
 ) -> None:
-    """Print the summary and write the files about all points."""
+    """Print the summary, and write the plot and the report."""
     from fgp_vnn.report.radius_set import describe_radii, read_row, summarise_radii
 
     radii = [read_row(row) for row in rows]

@@ -13,7 +13,7 @@ from fgp_vnn.bench.score import SCORE_TITLES, Disagreement, Score, score_texts
 
 
 def score_lines(table: Sequence[Score]) -> list[Text]:
-    """Return the scores as lines of a table, as wide as it has to be: no number is cut."""
+    """Return the scores as lines of a table, wide enough that no number is truncated."""
     rows = [["tool", *SCORE_TITLES.values()]]
     rows += [[score.tool, *score_texts(score).values()] for score in table]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -35,7 +35,7 @@ def score_csv(table: Sequence[Score]) -> str:
 
 
 def disagreement_line(conflict: Disagreement) -> Text:
-    """Return who says what about an instance, and who is wrong if that is known."""
+    """Return a line with each tool's verdict on an instance, and the wrong tools if known."""
     claims = ", ".join(
         f"{tool} says {claim}{', late' if tool in conflict.late else ''}"
         for tool, claim in conflict.claims.items()

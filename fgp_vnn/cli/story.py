@@ -26,7 +26,8 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def told(verbose: int) -> Iterator[None]:
-    """Tell the steps in lines, or show the current one where standard error is a terminal."""
+    """Print each step as a line if `verbose`; otherwise show the current step if standard error is
+    a terminal."""
     if verbose:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(relativeCreated)7d ms  %(message)s"))
@@ -41,7 +42,7 @@ def told(verbose: int) -> Iterator[None]:
 
 
 def _show(stage: Stage | str) -> None:
-    """Write over the progress line."""
+    """Overwrite the progress line."""
     with suppress(OSError):
         sys.stderr.write(f"{_CLEAR}{stage}")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""fgp-vnn supports: whether a network and a property can be read, or at least run."""
+"""fgp-vnn supports: whether a property of a network can be verified, or at least attacked."""
 
 from __future__ import annotations
 

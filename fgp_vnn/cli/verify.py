@@ -74,15 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify one property, write and print the verdict; the exit code."""
+    """Verify one property, write and print the verdict, and return the exit code."""
     begin = time.monotonic()
     _check_files(args)
-    # A cluster inside this machine is to be taken down.
+    # With a cluster, Ctrl-C has to raise, so that a local one is shut down.
     with leave_on_interrupt() if args.cluster is None else nullcontext():
         finish, give_up = _ways_to_end(args, begin)
         ends = math.inf if args.timeout is None else begin + args.timeout
         with watched(ends, give_up, own_process=args.own_process) as conclude:
-            with collector_paused():  # which would take a fifth of a second while torch is loaded
+            with collector_paused():  # saves a fifth of a second while torch is imported
                 from fgp_vnn.api.verify import verify
                 from fgp_vnn.base.verdict import Verdict
 
@@ -98,28 +98,29 @@ def run(args: argparse.Namespace) -> int:
                     verdict = verify(args.model, args.property, **settings)
             except OutOfMemoryError as error:
                 verdict = Verdict("unknown", reason=str(error))
-            # From the start of the command, as the limit counts.
+            # The times count from the start of the command, like the timeout.
             whole = {"start": ready - begin, "total": time.monotonic() - begin}
             verdict = replace(verdict, seconds=verdict.seconds | whole)
             conclude()
             finish(verdict)
     code = 0 if args.certificate is None else _report_certificate(verdict)
     if args.own_process:
-        os._exit(code)  # half a second sooner than by unloading the libraries one by one
+        os._exit(code)  # half a second faster than unloading the libraries
     return code
 
 
 def _ways_to_end(
     args: argparse.Namespace, begin: float
 ) -> tuple[Callable[[Verdict], None], Callable[[str, int], int]]:
-    """Return what writes and prints a verdict, and what does so with a `timeout` for a reason and
-    returns the exit code; what they import is imported here, before anything can end the run."""
+    """Return two functions: one writes and prints a verdict, the other does so with a `timeout` for
+    a given reason and returns the exit code. Their imports are here, since `give_up` may be called
+    at any time."""
     from fgp_vnn.base.verdict import Verdict
     from fgp_vnn.property import load_property
     from fgp_vnn.property.results import write_results
 
     def finish(verdict: Verdict) -> None:
-        try:  # what cannot be written is printed all the same
+        try:  # print the verdict even if the results file cannot be written
             if args.results is not None:
                 sat = verdict.status == "sat"
                 prop = load_property(args.property, joint=True) if sat else None
@@ -145,7 +146,8 @@ def _ways_to_end(
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    """Refuse what cannot be read or written, or would be written over another file of this run."""
+    """Refuse files that cannot be read or written, and outputs that would overwrite another file of
+    this run."""
     read = check_question(args.model, args.property)
     results, certificate = args.results, args.certificate
     if results is not None:
@@ -157,7 +159,7 @@ def _check_files(args: argparse.Namespace) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line and flush it, so that a full disk is reported here, in one line."""
+    """Print a line and flush it, so that a full disk is reported here as an InputError."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -168,14 +170,14 @@ def say(text: str) -> None:
 
 
 def _where_found(results: Path | None) -> str:
-    """Where the counterexample is, for a person at a terminal."""
+    """A hint where to find the counterexample, for a user at a terminal."""
     if results is not None:
         return f"; the counterexample is in {results}"
     return "; --results FILE writes the counterexample, --json prints it"
 
 
 def _report_certificate(verdict: Verdict) -> int:
-    """1, and a line, for an `unsat` without the certificate that was asked for."""
+    """Print a line if there is no certificate; return 1 if the verdict is `unsat`, else 0."""
     if verdict.certificate:
         return 0
     missing = verdict.status == "unsat"

@@ -1,8 +1,8 @@
-"""The end of a run from outside: SIGTERM, or a deadline that the search has missed.
+"""Termination of a run from outside: by SIGTERM, or because the search has missed its deadline.
 
-Python handles a signal between two instructions of its own, and inside a kernel the next one may be
-seconds away. But the signal's number is in a pipe at once, and a thread that waits there can end
-the process: torch's kernels let other threads run.
+Python runs a signal handler only between two of its own instructions, which may be seconds away
+while a kernel of torch runs. But the number of the signal is written to a pipe at once, and a
+thread that waits for the pipe can end the process, since torch's kernels let other threads run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from contextlib import contextmanager
 
 from fgp_vnn.base.threads import start_watching
 
-GRACE = 0.1  # seconds past the deadline in which the search may still end by itself
+GRACE = 0.1  # seconds after the deadline in which the search may still end by itself
 STOPPED = 143  # exit code after SIGTERM
 
 
 class Watch:
-    """Ends the process by `give_up(reason, exit code)`, unless its own end has begun."""
+    """A thread that ends the process by `give_up(reason, exit code)` at the deadline or on SIGTERM,
+    unless `conclude` was called before."""
 
     def __init__(self, moment: float, give_up: Callable[[str, int], int]) -> None:
         self._moment, self._give_up = moment, give_up
@@ -34,9 +35,9 @@ class Watch:
         start_watching("deadline", self._wait)
 
     def conclude(self) -> None:
-        """Mark that the verdict is being printed: from now on the process ends by itself."""
+        """Mark that a verdict is about to be printed: from now on the thread does nothing."""
         if not self._concluded:
-            self._ending.acquire()  # for ever, if the thread was first: it ends the process
+            self._ending.acquire()  # blocks for ever if the thread has it: it ends the process
             self._concluded = True
 
     def _wait(self) -> None:
@@ -46,7 +47,7 @@ class Watch:
             if select.select([self.wake], [], [], wait)[0]:
                 numbers = os.read(self.wake, 64)
                 if signal.SIGINT in numbers:
-                    return  # its own handler ends the process
+                    return  # the handler of SIGINT ends the process
                 if signal.SIGTERM in numbers:
                     self._end("stopped by SIGTERM", STOPPED)
                     return
@@ -65,12 +66,12 @@ class Watch:
 def watched(
     moment: float, give_up: Callable[[str, int], int], *, own_process: bool
 ) -> Iterator[Callable[[], None]]:
-    """Let `give_up` have the last word at a moment of the monotonic clock, or when SIGTERM comes.
+    """End the process by `give_up` at a moment of the monotonic clock, or on SIGTERM.
 
-    It gets a reason and an exit code, and gives the exit code. What is yielded is to be called when
-    the verdict is there. A process that is not our own is not watched, and never ended.
+    `give_up` takes a reason and an exit code, and returns the exit code. Yields a function to call
+    when there is a verdict. If this is not our own process, nothing is watched.
     """
-    # On Windows no pipe can be waited for.
+    # Windows cannot wait for a pipe.
     main = threading.current_thread() is threading.main_thread() and sys.platform != "win32"
     if not own_process or not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield lambda: None
