@@ -90,7 +90,7 @@ class Case:
         return bool(inside.all())
 
     def without_single(self) -> NDArray[np.bool_]:
-        """Mask [inputs] of inputs with no float32 between their bounds, such as one fixed at 0.1."""
+        """Mask [inputs] of inputs without a float32 in their bounds, such as one fixed at 0.1."""
         with np.errstate(over="ignore"):
             near = self.lower.astype(np.float32)
         least = np.where(near < self.lower, np.nextafter(near, np.float32(np.inf)), near)
