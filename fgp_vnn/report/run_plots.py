@@ -58,7 +58,7 @@ def cactus(results: RunResults, palette: Palette) -> Plot:
 
 
 def scatter(results: RunResults, mine: str, other: str, palette: Palette) -> Plot:
-    """Plot the seconds of `mine` against those of `other`; unsolved instances are on dashed lines."""
+    """Plot the seconds of `mine` against those of `other`; dashed lines hold unsolved instances."""
     runs = results.runs
     figure, (axes,) = new_figure(palette)
     keys = [key for key in runs[mine] if key in runs[other]]
