@@ -85,5 +85,5 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
 
 
 def default_memory(jobs: int) -> int:
-    """Return the bytes for each of `jobs` workers: together 90 % of the memory we may use."""
+    """Return the bytes for each of `jobs` workers: together 90 % of the usable memory."""
     return int(0.9 * total_memory() / jobs)

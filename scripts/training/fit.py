@@ -54,7 +54,7 @@ def batches(data: Dataset) -> int:
 def train(
     recipe: Recipe, data: Dataset, *, on_batch: Callable[[], None] = lambda: None
 ) -> nn.Sequential:
-    """Train with Adam and a cosine schedule; a recipe always gives the same network on a machine."""
+    """Train with Adam and a cosine schedule; on one machine, a recipe gives the same network."""
     _check(recipe)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
