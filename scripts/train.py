@@ -45,7 +45,7 @@ BUNDLED = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    torch.set_num_threads(1)  # sums in a fixed order, so that a seed gives one network
+    torch.set_num_threads(1)  # sums in a fixed order, so that a seed always gives the same network
     torch.use_deterministic_algorithms(True)
     recipes: Sequence[Recipe] = BUNDLED
     if not args.bundled:
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def train_all(recipes: Sequence[Recipe], data: Dataset, out: Path) -> None:
-    """Train each recipe with a progress bar; write OUT/NAME.onnx and say how good it is."""
+    """Train each recipe with a progress bar, write OUT/NAME.onnx and print its accuracies."""
     console = Console()
     with Progress(console=console) as progress:
         for recipe in recipes:

@@ -1,1 +1,1 @@
-"""Run folders of instances, resume such runs, compare tools."""
+"""Run folders of instances, resume interrupted runs, compare tools."""

@@ -1,4 +1,4 @@
-"""The answer to one instance, and what gives it."""
+"""The answer to one instance, and the interface of solvers that give answers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from fgp_vnn.bench.record import Known, Record
 
 @dataclass(frozen=True)
 class Answer(Known):
-    """A verdict in plain values, as it travels between processes and machines."""
+    """A verdict as plain values, to be sent between processes and machines."""
 
     status: str
-    run_time: float  # seconds of wall clock in the verifier, reading files included
+    run_time: float  # wall-clock seconds in the verifier, reading files included
     counterexample: str = ""  # the text of a results file
-    log: str = ""  # what was printed meanwhile
-    certificate: str = ""  # where its proof is, in the folder of certificates
+    log: str = ""  # output printed meanwhile
+    certificate: str = ""  # file name of its proof in the folder of certificates
 
 
-_APART = ("status", "counterexample", "log")  # a record has another word, and names of files
+_APART = ("status", "counterexample", "log")  # a record has `result`, and names of files
 
 
 class Solver(Protocol):
     """Answers one instance at a time; a failure is the answer `error`, not an exception."""
 
     def run(self, instance: Instance) -> Answer:
-        """Return the answer, at the latest some time after the instance's limit."""
+        """Return the answer, at the latest a while after the instance's time limit."""
 
     def stop(self) -> None:
         """End at once; may be called from another thread while `run` waits."""
@@ -39,7 +39,7 @@ class Solver(Protocol):
 def as_record(instance: Instance, answer: Answer, expected: str = "") -> Record:
     """Return the result of an instance; an answer after its time limit counts as a timeout.
 
-    `expected` is sat or unsat where the true answer is known.
+    `expected` is the true answer, sat or unsat, if it is known.
     """
     known = {name: value for name, value in vars(answer).items() if name not in _APART}
     known |= {"result": answer.status, "late": "", "expected": expected}

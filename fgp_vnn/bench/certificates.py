@@ -1,4 +1,4 @@
-"""The certificates of a run: how many unsats have one, what they took, and what was refused."""
+"""The certificates of a run: how many there are, their sizes and seconds, how many were refused."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fgp_vnn.bench.record import Record
 
 @dataclass(frozen=True)
 class Certificates:
-    """Totals over the results of a run that are unsat, in time or not."""
+    """Totals over the unsat results of a run, including those after the time limit."""
 
     unsat: int
     accepted: int
     refused: int
-    bytes: int  # of those that were accepted, as are the seconds
+    bytes: int  # of accepted certificates only, as are the seconds
     solve: float  # seconds
     write: float
     check: float
 
     @property
     def missing(self) -> int:
-        """How many have none, or one that could not be checked."""
+        """The number of unsats without a certificate, or with one that could not be checked."""
         return self.unsat - self.accepted - self.refused
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Certificates:
 
 
 def certificates_of(records: Iterable[Record]) -> Certificates:
-    """Return the totals of some results."""
+    """Return the totals over results."""
     unsat = [record for record in records if record.claim == "unsat"]
     good = [record for record in unsat if record.certified]
     write = sum(record.seconds.get("certificate", 0.0) for record in good)

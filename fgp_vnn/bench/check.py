@@ -28,10 +28,10 @@ _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdicts on a counterexample: ours, and those of the competition's rules."""
+    """Judgement of a counterexample: with no tolerance, and by the competition's rules."""
 
-    fault: str  # why it is not valid with no tolerance; empty: it is
-    standings: Mapping[str, Standing] = field(default_factory=dict)  # by year; none: invalid
+    fault: str  # why it is not valid with no tolerance; empty: it is valid
+    standings: Mapping[str, Standing] = field(default_factory=dict)  # by year; empty: invalid
 
 
 def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement:
@@ -56,7 +56,7 @@ def judge_results(results: Path, network: OnnxFile, prop: Property) -> Judgement
 
 
 def load_judged(path: Path) -> Property:
-    """Read a property whose counterexamples can be judged: one of one network."""
+    """Read a property whose counterexamples can be judged: it has to be about one network."""
     prop = load_property(path, joint=True)
     if prop.networks > 1:
         raise UnsupportedError(f"property {path}: about {prop.networks} networks, and not one")
@@ -75,7 +75,7 @@ def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> 
     written, read = _shared(x, prop), _shared(point, prop)
     if written is None or read is None:
         return "inputs that have to be equal differ"
-    # A case judges the float32 that the network gets, or what is written where its box holds none.
+    # A case judges the float32 that the network gets, or the written value if its box has none.
     digits = ((case, np.where(case.without_single(), written, read)) for case in prop.cases)
     inside = [(case, values) for case, values in digits if case.contains(values)]
     if not inside:
@@ -92,7 +92,7 @@ def counterexample_fault(x: NDArray[Any], network: OnnxFile, prop: Property) -> 
 
 
 def _shared(x: NDArray[Any], prop: Property) -> NDArray[np.float64] | None:
-    """Return the inputs that the cases speak of [inputs]; None if two that are one differ."""
+    """Return the inputs as the cases number them [inputs]; None if inputs set equal differ."""
     wide = x.astype(np.float64)
     return wide if prop.joint is None else prop.joint.shared(wide)
 
@@ -118,7 +118,7 @@ class OnnxFile:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the input; a dimension without a number counts as 1."""
+        """The shape of the input; a symbolic dimension counts as 1."""
         return tuple(size if isinstance(size, int) else 1 for size in self._input.shape)
 
     def run(self, x: Vector) -> Vector:

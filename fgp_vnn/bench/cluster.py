@@ -22,7 +22,7 @@ _EXTRA_SECONDS = 330.0  # for an actor to start its worker, on top of the limits
 
 
 class NodeWorker:
-    """Runs on a node: keeps a guarded worker, to which files are handed over as bytes."""
+    """Runs on a node: keeps a guarded worker and receives the files of instances as bytes."""
 
     def __init__(self, spec: WorkerSpec, folder: str | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="fgp-vnn-", dir=folder)
@@ -31,18 +31,18 @@ class NodeWorker:
         self._worker = GuardedWorker(spec, Path(self._folder.name) / "worker.log")
 
     def start(self) -> int:
-        """Answers, with its process id, once the worker is warm."""
+        """Start the worker, wait until it is warm, and return this process's id."""
         self._worker.start()
         return os.getpid()
 
     def close(self) -> None:
-        """Also while an instance runs, on another thread; nothing is left behind."""
+        """End the worker and delete its files; may be called while an instance runs."""
         self._worker.stop()
         self._folder.cleanup()
 
     def run(self, instance: Instance, files: list[tuple[str, bytes]]) -> tuple[Answer, bytes]:
-        """Return the answer for networks and a property of these names and contents, and the
-        content of its certificate if it has one."""
+        """Return the answer for the networks and the property in `files` (name, content), and the
+        content of its certificate, if any."""
         with tempfile.TemporaryDirectory(dir=self._folder.name) as folder:
             local = []
             for number, (name, content) in enumerate(files):
@@ -103,12 +103,12 @@ class RayWorker:
         actor, self._actor = self._actor, None
         if actor is None or not ray.is_initialized():
             return
-        with suppress(ray.exceptions.RayError):  # it may be gone, or its node may be
+        with suppress(ray.exceptions.RayError):  # the actor or its node may be gone
             ray.get(actor.close.remote(), timeout=_CLOSE_SECONDS)
         ray.kill(actor)
 
     def _started(self) -> Any:
-        """The actor; a new one waits, however long, until the cluster has room for it."""
+        """Return the actor; wait as long as needed until the cluster has room for a new one."""
         import ray
 
         if self._actor is None:
@@ -119,9 +119,9 @@ class RayWorker:
 
 
 def _network(name: str) -> tuple[str, bytes]:
-    """The name and the content of a network as one file; the file as it is if unreadable."""
+    """Return name and content of a network as one file; an unreadable file is sent as it is."""
     path = Path(name)
     try:
         return path.name.removesuffix(".gz"), read_model(path)
-    except InputError:  # the verifier will say the same
+    except InputError:  # the verifier will report the same error
         return path.name, path.read_bytes()

@@ -1,4 +1,4 @@
-"""Several tools on the same instances, in turn, and published results beside them."""
+"""Run several tools on the same instances, and add published results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CATEGORY = "test"  # of the smallest instance: one that every tool of the compe
 
 @dataclass(frozen=True)
 class ToolResult:
-    """One result of one tool, and how many results of all there are."""
+    """One result of one tool, and the number of results so far and in total."""
 
     tool: str
     record: Record
@@ -46,9 +46,9 @@ def run_tools(
     settings: Mapping[str, Any],
     made: Mapping[str, Any],
 ) -> Iterator[ToolResult]:
-    """Run what has no result yet, all tools on one instance before the next; yield each result.
+    """Run the tools on instances without a result, one instance at a time; yield each result.
 
-    `made` says where, when and how.
+    `made` says where, when and how the results are made.
     """
     facts = machine()
     with ExitStack() as stack:
@@ -80,10 +80,10 @@ def run_tools(
 
 
 def measure_startup(tools: Sequence[Tool], out: Path, times: int) -> None:
-    """Let each tool solve the smallest instance, in turn, and write down the seconds.
+    """Let each tool solve the smallest instance `times` times, and write the seconds to a file.
 
-    The first round only brings files into memory. A tool that does not answer unsat has no
-    seconds; one that was measured before is left alone.
+    An extra first round, not measured, brings files into memory. Only answers of unsat count. A
+    tool that was measured before is skipped.
     """
     waiting = [tool for tool in tools if not (out / tool.name / STARTUP).exists()]
     if not times or not waiting:
@@ -107,7 +107,7 @@ def measure_startup(tools: Sequence[Tool], out: Path, times: int) -> None:
 
 
 def read_startup(folder: Path) -> tuple[float, ...]:
-    """Return the measured seconds of a tool's start-up; none where it was not measured."""
+    """Return the measured seconds of a tool's start-up; empty if it was not measured."""
     path = folder / STARTUP
     return tuple(json.loads(path.read_text())) if path.exists() else ()
 
@@ -149,13 +149,13 @@ def write_published(folder: Path, records: Iterable[Record]) -> None:
 
 
 def _in_turn(tools: Sequence[Tool], turn: int) -> list[Tool]:
-    """Return the tools with another one first each turn: the second finds files in memory."""
+    """Return the tools, rotated by one each turn: the first one has to load files from disk."""
     start = turn % max(1, len(tools))
     return [*tools[start:], *tools[:start]]
 
 
 def _answer(tool: Tool, instance: Instance, files: Files, out: Path) -> Answer:
-    """Run a tool on an instance; return its answer, its counterexample judged, its log kept."""
+    """Run a tool on an instance; return its answer with its log and its judged counterexample."""
     folder = (out / tool.name).absolute()
     log = folder / "log.txt"
     log.unlink(missing_ok=True)
@@ -165,10 +165,10 @@ def _answer(tool: Tool, instance: Instance, files: Files, out: Path) -> Answer:
 
 
 def _checked(answer: Answer, results: Path, instance: Instance) -> Answer:
-    """Return the answer with what onnxruntime says of its counterexample.
+    """Return the answer with the judgement of its counterexample.
 
-    A counterexample that cannot be read is not valid; a network or a property that we cannot read
-    is not the tool's fault.
+    A counterexample that cannot be read is not valid. A network or a property that cannot be read
+    here is not the tool's fault: the counterexample is then not judged.
     """
     if answer.status != "sat":
         return answer

@@ -1,4 +1,4 @@
-"""A comparison on disk: which tools belong to it, how each was timed, and how to repeat it."""
+"""A comparison on disk: its tools, how each was timed, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def write_comparison(
 ) -> None:
     """Write compare.json, and the script that repeats its last run.
 
-    `rules` is a year, `revisions` are those of the tools, where git knows one, and `runs` say
-    where, when and how, the last one last.
+    `rules` is a year, `revisions` the git revisions of the tools, if known, and `runs` says where,
+    when and how each run was made, the latest last.
     """
     out.mkdir(parents=True, exist_ok=True)
     content = {
@@ -50,7 +50,7 @@ def write_comparison(
 
 
 def earlier_runs(out: Path) -> list[Mapping[str, Any]]:
-    """Return where, when and how the comparison of a folder was made so far."""
+    """Return where, when and how the runs of a comparison so far were made."""
     return list(read_settings(out, COMPARISON).get(RUNS, []))
 
 
@@ -84,7 +84,7 @@ def read_timings(folder: Path) -> dict[str, Timing]:
 
 
 def run_timing(folder: Path) -> Timing:
-    """Return how the results of a run's folder were timed; `published` if nothing is known."""
+    """Return how the results in a run's folder were timed; `published` if nothing is known."""
     runs = read_settings(folder).get(RUNS, [])
     if not runs:
         return Timing("published")
@@ -98,18 +98,18 @@ def machine_words(made: Mapping[str, Any]) -> str:
 
 
 def read_rules(folder: Path) -> Rules:
-    """Return the rules that a comparison was scored by; the newest if it does not say."""
+    """Return the rules that a comparison was scored by; the newest if none are recorded."""
     return RULES.get(read_settings(folder, COMPARISON).get("rules", 0), NEWEST)
 
 
 def read_made(folder: Path) -> Mapping[str, Any]:
-    """Return where, when and how a run or a comparison was last made; empty if it does not say."""
+    """Return where, when and how a run or a comparison was last made; empty if not recorded."""
     runs = (read_settings(folder) | read_settings(folder, COMPARISON)).get(RUNS, [])
     return dict(runs[-1]) if runs else {}
 
 
 def tool_folder(folder: Path, tool: str) -> Path:
-    """Return where the results of one tool of a run or a comparison are."""
+    """Return the folder with the results of one tool of a run or a comparison."""
     return folder / tool if (folder / COMPARISON).is_file() else folder
 
 

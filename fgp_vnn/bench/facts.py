@@ -1,4 +1,4 @@
-"""What a result depends on besides its instance: versions, the machine, and the command."""
+"""Facts that a result depends on besides its instance: versions, the machine, the command."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def machine() -> dict[str, Any]:
 
 
 def provenance(command: Sequence[str], timing: str) -> dict[str, Any]:
-    """Return what a reader needs to judge and to repeat a run that begins now.
+    """Return the facts needed to judge and to repeat a run that begins now.
 
     `timing` is one of the kinds of `timing.Timing`.
     """
@@ -64,7 +64,7 @@ def provenance(command: Sequence[str], timing: str) -> dict[str, Any]:
 
 
 def revision(file: Path) -> str:
-    """Return the git revision that holds a file, with a plus sign if anything differs from it.
+    """Return the git revision of the repository of a file, with a plus sign if it has changes.
 
     Empty if git does not know the file.
     """

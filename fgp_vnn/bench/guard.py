@@ -1,4 +1,4 @@
-"""A worker process with limits: it is killed when it exceeds them, and replaced."""
+"""A worker process with limits on time and memory: past them it is killed and replaced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fgp_vnn.bench.printed import last_line, printed
 from fgp_vnn.bench.tables import file_name
 from fgp_vnn.budget.host import held_memory
 
-_START_SECONDS = 300.0  # a cold disk may take long over torch
+_START_SECONDS = 300.0  # loading torch from a cold disk may take long
 _POLL_SECONDS = 0.05
 
 
@@ -37,7 +37,7 @@ class WorkerSpec:
     grace: float  # seconds past the limit of an instance after which a worker is killed
     memory: int  # bytes that a worker may hold
     certificates: str = ""  # folder for the proofs of unsats; empty: none are written
-    threads: int = 0  # of one worker; 0: whatever the environment says
+    threads: int = 0  # of one worker; 0: as set in the environment
 
 
 class WorkerDied(Exception):
@@ -66,7 +66,7 @@ class GuardedWorker:
         return replace(answer, log=printed(self._log, begin)) if self._log else answer
 
     def _solved(self, instance: Instance) -> Answer:
-        """Return the answer of the worker, or why there is none."""
+        """Return the worker's answer, or an error that says why there is none."""
         start = time.perf_counter()
         job = {
             "networks": list(instance.network_files),
@@ -85,19 +85,19 @@ class GuardedWorker:
             answer = self._checked(answer, job)
         half = self._spec.memory // 2
         if answer.reason.startswith("out of memory") or self._resident() > half:
-            self._end()  # memory that is fragmented or never given back: start a new one
+            self._end()  # memory is fragmented or not returned to the system: start a new one
         return answer
 
     def _ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Return the worker's answer to a job, for which it has the instance's time and a grace."""
+        """Return the worker's answer to a job; its limit is the instance's time plus the grace."""
         grace = self._spec.grace
         self._say(job)
         return self._hear(job["timeout"] + grace, f"no answer {grace:g} s after its limit")
 
     def _checked(self, answer: Answer, job: dict[str, Any]) -> Answer:
-        """Return the answer with what the checker says of its certificate.
+        """Return the answer with the result of checking its certificate.
 
-        That may take as long again as the instance's limit; an answer that is there stays.
+        The check has its own time, as long as the instance's limit; if it fails, the answer stays.
         """
         try:
             found = self._ask({**job, "check": True})
@@ -113,7 +113,7 @@ class GuardedWorker:
         )
 
     def start(self) -> None:
-        """Start a process if none runs, wait until it is warm; InputError if it fails twice."""
+        """Start a process if none runs and wait until it is warm; InputError if it fails twice."""
         for last_try in (False, True):
             if self._process is not None and self._process.poll() is None:
                 return
@@ -212,11 +212,11 @@ class GuardedWorker:
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # the rest of a message to a dead worker
+                with suppress(OSError):  # an unsent rest of a message to a dead worker
                     pipe.close()
 
 
 def _kill(process: subprocess.Popen[bytes] | None) -> None:
-    """Kill the worker and all that it started, unless it was waited for: its id may be reused."""
+    """Kill the worker and its child processes, unless it was waited for: its id may be reused."""
     if process is not None and process.returncode is None:
         kill_group(process.pid)

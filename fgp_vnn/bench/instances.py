@@ -24,13 +24,13 @@ class Instance(Keyed):
     onnx: str  # as the CSV file names it
     vnnlib: str
     timeout: float
-    network_files: tuple[str, ...]  # files that exist; one, but for some queries of VNN-LIB 2.0
-    property_file: str  # a file that exists
+    network_files: tuple[str, ...]  # existing files; several only with VNN-LIB 2.0
+    property_file: str  # an existing file
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The instances that can run, what is wrong with other rows, and the folders of all."""
+    """The instances that can run, the problems of other rows, and the folders of all."""
 
     instances: tuple[Instance, ...]
     problems: tuple[str, ...]
@@ -40,7 +40,7 @@ class Benchmark:
 def read_benchmark(source: Path, *, timeout: float | None = None) -> Benchmark:
     """Return the instances of a folder, a tree of folders or a CSV file.
 
-    `timeout` (seconds) replaces the limits of the rows; without it, a row must have one.
+    `timeout` (seconds) replaces the limits of the rows; without it, each row must have a limit.
     """
     instances: list[Instance] = []
     problems: list[str] = []
@@ -97,7 +97,7 @@ def _tables(source: Path) -> list[tuple[str, Path, Path]]:
     if not folders:
         raise InputError(f"{source}: no instances.csv in this folder or below it")
     names = [_category(folder.resolve()) for folder in folders]
-    return [  # folders of one name are told apart by their path
+    return [  # folders of the same name are called by their path
         (
             name if names.count(name) == 1 else folder.relative_to(source).as_posix(),
             folder / "instances.csv",
@@ -154,7 +154,7 @@ def _instance(category: str, cells: list[str], folder: Path, timeout: float | No
 
 
 def _find(folder: Path, name: str) -> str:
-    """Return the path of a file of that name, or with .gz added or taken away; else nothing."""
+    """Return the path of a file, if needed with .gz added or removed; empty if there is none."""
     path = os.path.join(folder, name)  # noqa: PTH118  (pathlib is slow over many thousand rows)
     for candidate in (path, f"{path}.gz", path.removesuffix(".gz")):
         if os.path.isfile(candidate):  # noqa: PTH113

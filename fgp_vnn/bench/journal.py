@@ -27,14 +27,14 @@ CERTIFICATES = "certificates"
 LOGS = "logs"
 RUNS = "runs"  # in SETTINGS: where, when and how each part of the results was made
 
-_SYNC_SECONDS = 1.0  # a power cut loses at most the results of so many seconds; a kill loses none
+_SYNC_SECONDS = 1.0  # a power cut loses the results of at most these seconds; a kill loses none
 
 
 class Journal:
     """The open results of one run.
 
     A result counts once its line in results.jsonl is complete. results.csv has the same results
-    in the competition's format; it is written anew whenever a run is resumed.
+    in the competition's format; it is rewritten whenever a run is resumed.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Journal:
             return self._append(record, counterexample, log)
 
     def _append(self, record: Record, counterexample: str, log: str) -> Record:
-        """Write the texts first, so that no line names a missing file."""
+        """Write one result, its texts first so that no line names a missing file."""
         if self._made is not None:
             content = read_settings(self.folder)
             content[RUNS] = [*content.get(RUNS, []), dict(self._made)]
@@ -66,7 +66,7 @@ class Journal:
             record = replace(record, counterexample=name)
         if log.strip():
             record = replace(record, log=self._keep(LOGS, record.key, log))
-        if record.certificate:  # its file is there: the worker has written it
+        if record.certificate:  # the worker has already written the file
             record = replace(record, certificate=f"{CERTIFICATES}/{record.certificate}")
             self._unsynced.append(self.folder / record.certificate)
         self._lines.write(_line(record))
@@ -88,7 +88,7 @@ class Journal:
         return name
 
     def close(self) -> None:
-        """Bring everything to the disk."""
+        """Flush everything to disk."""
         with _writing(self.folder), self._lines, self._table:
             self._sync()
 
@@ -109,10 +109,11 @@ def open_journal(
     retry_errors: bool = False,
     made: Mapping[str, Any] | None = None,
 ) -> Iterator[Journal]:
-    """Open a new or an interrupted run for writing; `settings` must be those it began with.
+    """Open a new or an interrupted run for writing; `settings` must equal those it began with.
 
-    With `retry_errors`, results that are errors are forgotten, so that they run again. `made` says
-    where, when and how results are made; with the first of them it joins the settings.
+    With `retry_errors`, results that are errors are removed, so that these instances run again.
+    `made` says where, when and how results are made; it is added to the settings with the first
+    new result.
     """
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -147,7 +148,7 @@ def read_records(folder: Path) -> list[Record]:
 
 
 def write_records(folder: Path, records: Iterable[Record]) -> None:
-    """Replace the results of a run by others."""
+    """Replace the results of a run."""
     _write(folder / JSON_LINES, map(_line, records))
 
 
@@ -163,7 +164,7 @@ def read_settings(folder: Path, name: str = SETTINGS) -> dict[str, Any]:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Say in one line that a folder, or something in it, cannot be written."""
+    """Turn an OSError into an InputError: the folder, or a file in it, cannot be written."""
     try:
         yield
     except OSError as error:
@@ -172,7 +173,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out; the kernel drops this lock however the process ends."""
+    """Lock a folder against other processes; the kernel drops the lock when the process ends."""
     with _writing(folder):
         opened = (folder / "lock").open("a+")
     with opened as file:
@@ -191,7 +192,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse to mix results of different settings in one table."""
+    """Raise InputError if the folder's results were made with other settings."""
     if not (folder / SETTINGS).exists():
         if (folder / JSON_LINES).exists():
             raise InputError(f"{folder}: has results but no {SETTINGS}; give another --out")

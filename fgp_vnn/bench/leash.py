@@ -1,4 +1,4 @@
-"""Run a command for at most some seconds, and no longer than the process that asked for it.
+"""Run a command for a limited time, and no longer than the process that started it lives.
 
 This is a script: python -I leash.py SECONDS COMMAND... When its standard input ends, the command
 and all processes that it started are killed. It prints one line of JSON: the exit code (null if
@@ -41,7 +41,7 @@ def _hold(group: int) -> None:
 
 
 def kill_group(group: int) -> None:
-    """Kill all processes of a group, also those that have outlived its first one."""
+    """Kill all processes of a group, also those that have outlived its leader."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""Several solvers at once, each with a thread that waits for its answers."""
+"""Run several solvers at once, each with a thread that waits for its answers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fgp_vnn.bench.instances import Instance
 
 
 class Event(NamedTuple):
-    """Solver number `slot` begins with an instance, or has its answer."""
+    """Solver number `slot` starts an instance, or has its answer."""
 
     slot: int
     instance: Instance
-    answer: Answer | None = None  # None: it begins
+    answer: Answer | None = None  # None: it starts
 
 
 def run_all(
     instances: Sequence[Instance], solvers: Sequence[Solver]
 ) -> Generator[Event, None, None]:
-    """Solve every instance on the first free solver; yield what happens, in order.
+    """Solve every instance on the first free solver; yield the events in order.
 
     Closing the generator stops and closes all solvers.
     """
@@ -73,7 +73,7 @@ def _work(
                 break
             events.put(Event(slot, instance))
             answer = solver.run(instance)
-            if not stop.is_set():  # else it was stopped by us, and has no answer
+            if not stop.is_set():  # otherwise it was stopped, and has no answer
                 events.put(Event(slot, instance, answer))
         events.put(None)
     except BaseException as error:

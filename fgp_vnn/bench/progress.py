@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live view on a terminal, plain lines elsewhere, or little."""
+"""Progress display of a run: a live view on a terminal, plain lines elsewhere, or only errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def bar_columns() -> list[ProgressColumn]:
 
 
 class View(AbstractContextManager["View"]):
-    """Receives all events of a run in order; shows only errors, which every view does."""
+    """Receives all events of a run in order; shows only errors, as every other view does, too."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -55,7 +55,7 @@ class View(AbstractContextManager["View"]):
     def __exit__(self, *error: object) -> None: ...
 
     def started(self, slot: int, instance: Instance) -> None:
-        """Worker number `slot` begins with an instance."""
+        """Worker number `slot` has started an instance."""
 
     def finished(self, slot: int, record: Record) -> None:
         """Worker number `slot` has a result."""
@@ -83,7 +83,7 @@ class PlainLines(View):
 
 
 class LiveView(View):
-    """A bar with elapsed and estimated time, counts of results, and what each worker does."""
+    """A bar with elapsed and estimated time, counts of results, and each worker's instance."""
 
     def __init__(self, console: Console, total: int, slots: int) -> None:
         from rich.live import Live
@@ -129,7 +129,7 @@ class LiveView(View):
 
 
 class Terminal(Console):
-    """A console on standard output that leaves it to the caller when nobody reads any longer."""
+    """A console on standard output that raises BrokenPipeError when its reader is gone."""
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError

@@ -1,4 +1,4 @@
-"""One result: all that is known of one run of one instance."""
+"""One result: all data about one run of one instance."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fgp_vnn.bench.tables import Keyed
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of an answer besides the answer itself."""
+    """Data about an answer besides the answer itself."""
 
     prepare_time: float = 0.0  # seconds before the time limit begins to count
     decided_by: str = ""
-    reason: str = ""  # why it is not decided, or what is wrong with its evidence
+    reason: str = ""  # why it is not decided, or the fault of its evidence
     confirmed: bool | None = None  # by onnxruntime; None: there was nothing to check
     standings: Mapping[str, Standing] = field(default_factory=dict)  # of a counterexample, by year
     certified: bool | None = None  # by the checker; None: there was nothing to check
@@ -28,8 +28,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Record(Keyed, Known):
-    """A row of results.csv, and the values that only results.jsonl has; files are relative to the
-    run's folder."""
+    """A row of results.csv, with further values that only results.jsonl has. File names are
+    relative to the run's folder."""
 
     category: str
     onnx: str
@@ -38,9 +38,9 @@ class Record(Keyed, Known):
     result: str  # one of STATUSES
     run_time: float  # seconds
     late: str = ""  # sat or unsat, if that was the answer but came after the time limit
-    expected: str = ""  # sat or unsat, where that is known
+    expected: str = ""  # sat or unsat, if the true answer is known
     counterexample: str = ""  # a results file
-    log: str = ""  # the file with what was printed meanwhile
+    log: str = ""  # the file with the output printed meanwhile
     certificate: str = ""  # the file with the proof of an unsat
 
     @property
@@ -54,7 +54,7 @@ class Record(Keyed, Known):
         return self.late or (self.result if self.solved else "")
 
     def standing(self, rules: Rules) -> Standing | None:
-        """How its counterexample stands under the rules; None: there was nothing to check."""
+        """Standing of its counterexample under the rules; None: there was nothing to check."""
         if self.confirmed is None:
             return None
         strictly: Standing = "valid" if self.confirmed else "invalid"
@@ -62,7 +62,7 @@ class Record(Keyed, Known):
 
     @property
     def contradiction(self) -> str:
-        """How this result contradicts what is known, in words; empty if it does not."""
+        """Why this result is wrong: its counterexample or the known answer; empty if it is not."""
         if self.confirmed is False:
             return f"sat, but its counterexample is not valid: {self.reason}"
         if self.claim and self.expected and self.claim != self.expected:

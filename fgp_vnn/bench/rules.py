@@ -1,7 +1,7 @@
-"""The competition's rules by year: which counterexamples count, what they prove, and the points.
+"""The competition's rules by year: which counterexamples count, which prove sat, and the points.
 
-Each year's scorer runs the ONNX file by onnxruntime on the processor. Up to 2025 it judges the
-outputs that the tool has written, if they agree with its own; since 2026 it judges its own.
+Each year's scorer runs the ONNX file with onnxruntime on the CPU. Up to 2025 it judges the outputs
+that the tool has written, if they agree with its own; since 2026 it judges its own outputs.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from fgp_vnn.property.model import Case, Property
 
 Array = NDArray[np.float64]
 
-# Of a counterexample: it counts and proves sat; it counts within tolerance; it does not count.
+# A counterexample counts and proves sat, or counts within tolerance, or does not count.
 Standing = Literal["valid", "tolerated", "invalid"]
 
-_LEAST_OUTPUT = 1e-6  # where all written outputs are smaller, they are not compared
+_LEAST_OUTPUT = 1e-6  # if all written outputs are smaller, they are not compared
 
 
 @dataclass(frozen=True)
 class Rules:
-    """One year's rules; tolerances are absolute unless they say otherwise."""
+    """One year's rules; tolerances are absolute unless noted otherwise."""
 
     year: int
     input_tolerance: float  # how far an input may lie outside of its box
@@ -53,7 +53,7 @@ NEWEST = RULES[max(RULES)]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A counterexample as it is written, and the outputs that onnxruntime gives for it."""
+    """A counterexample as written by a tool, and onnxruntime's outputs for it."""
 
     x: Array  # [inputs]
     written: Array | None  # [outputs], None: the tool wrote none
@@ -61,12 +61,12 @@ class Evidence:
 
 
 def standings(evidence: Evidence, prop: Property) -> dict[str, Standing]:
-    """Return how a counterexample stands under the rules of each year."""
+    """Return the standing of a counterexample under the rules of each year."""
     return {str(year): standing(evidence, prop, rules) for year, rules in RULES.items()}
 
 
 def standing(evidence: Evidence, prop: Property, rules: Rules) -> Standing:
-    """Return how a counterexample stands under the rules of one year."""
+    """Return the standing of a counterexample under the rules of one year."""
     error, outputs = 0.0, evidence.replayed
     if rules.agreement is not None:
         if evidence.written is None or evidence.written.shape != evidence.replayed.shape:

@@ -24,16 +24,16 @@ from fgp_vnn.budget.host import total_memory
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run and where to write it."""
+    """The instances to run, and where to write the results."""
 
     instances: tuple[Instance, ...]
     truth: Truth
     out: Path
-    settings: Mapping[str, Any]  # what every result of the folder has in common
+    settings: Mapping[str, Any]  # shared by all results of the folder
     retry_errors: bool = False
     quiet: bool = False
-    certificates: bool = False  # every unsat is to have one
-    made: Mapping[str, Any] | None = None  # where, when and how
+    certificates: bool = False  # write one for every unsat
+    made: Mapping[str, Any] | None = None  # where, when and how the run is made
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Summary:
     tally: Mapping[str, int]
     contradictions: tuple[Record, ...]
     total: int
-    certificates: Certificates | None = None  # where they were asked for
+    certificates: Certificates | None = None  # if they were asked for
 
     def __str__(self) -> str:
         solved = self.tally.get("sat", 0) + self.tally.get("unsat", 0)
@@ -52,9 +52,9 @@ class Summary:
 
 
 def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Console) -> Summary:
-    """Run the instances without a result; return how all of them ended.
+    """Run the instances without a result; return the summary over all instances.
 
-    `make_solvers` gets the number of instances that wait.
+    `make_solvers` gets the number of instances to run.
     """
     wanted = {instance.key for instance in plan.instances}
     retry = plan.retry_errors
@@ -85,5 +85,5 @@ def run(plan: Plan, make_solvers: Callable[[int], Sequence[Solver]], console: Co
 
 
 def default_memory(jobs: int) -> int:
-    """Return the bytes for each of `jobs` workers: together 90 % of what this machine allows us."""
+    """Return the bytes for each of `jobs` workers: together 90 % of the usable memory."""
     return int(0.9 * total_memory() / jobs)

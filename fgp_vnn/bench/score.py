@@ -1,7 +1,7 @@
-"""Wrong verdicts, disagreements between tools, and the numbers that sum up a tool.
+"""Wrong verdicts, disagreements between tools, and the score of each tool.
 
-What is wrong, and the points, follow the competition's rules of one year. A late answer is a
-timeout: neither right nor wrong.
+The competition's rules of one year decide which verdicts are wrong, and the points. A late answer
+is a timeout: neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Runs = Mapping[str, Mapping[Key, Record]]  # tool -> instance -> result
 
 @dataclass(frozen=True)
 class Score:
-    """The numbers that sum up one tool; `score_texts` gives them as text."""
+    """Summary numbers of one tool; `score_texts` returns them as text."""
 
     tool: str
     instances: int
@@ -29,8 +29,8 @@ class Score:
     unique: int  # solved by no other tool
     late: int  # sat or unsat after the time limit
     wrong: int
-    not_strict: int  # counterexamples that are not valid with no tolerance
-    median: float | None  # seconds of a solved instance
+    not_strict: int  # counterexamples that are valid only with a tolerance, or not at all
+    median: float | None  # of the seconds of solved instances
     par2: float  # mean seconds, an unsolved instance counting twice its limit
     points: int  # of VNN-COMP
 
@@ -56,7 +56,7 @@ class Disagreement:
 
     key: Key
     claims: Mapping[str, str]  # tool -> sat or unsat
-    truth: str  # sat or unsat; empty if nothing here decides it
+    truth: str  # sat or unsat; empty if unknown
     evidence: str
     wrong: tuple[str, ...]  # tools
     reasons: Mapping[str, str]  # tool -> why its counterexample is not valid
@@ -66,8 +66,8 @@ class Disagreement:
 def truth_of(records: Iterable[Record], rules: Rules = NEWEST) -> tuple[str, str]:
     """Return the true answer (sat, unsat or empty) and the evidence for it.
 
-    A valid counterexample overrules every table of known answers; one that is only tolerated does
-    so if the rules say that it proves sat.
+    A valid counterexample overrules every table of known answers. A tolerated one does so only if
+    the rules say that it proves sat.
     """
     records = list(records)
     proofs = ("valid", "tolerated") if rules.tolerated_proves else ("valid",)
@@ -105,7 +105,7 @@ def disagreements(runs: Runs, rules: Rules = NEWEST) -> list[Disagreement]:
 
 
 def known_answers(runs: Runs, rules: Rules = NEWEST) -> int:
-    """Return for how many instances the true answer is known: the others cannot be wrong."""
+    """Return the number of instances whose true answer is known; on others, no unsat is wrong."""
     return sum(bool(truth) for _, truth, _ in _truths(runs, rules))
 
 
@@ -130,7 +130,7 @@ def category_scores(runs: Runs, rules: Rules = NEWEST) -> dict[str, list[Score]]
 
 
 def right_answers(runs: Runs, rules: Rules = NEWEST) -> dict[str, set[Key]]:
-    """Return the instances that each tool solved: in time, and not wrong by what is known."""
+    """Return the instances that each tool solved: in time, and not known to be wrong."""
     truths = {key: truth for key, truth, _ in _truths(runs, rules)}
     return {
         tool: {

@@ -23,12 +23,12 @@ _WORDS = {"sat": "sat", "violated": "sat", "unsat": "unsat", "holds": "unsat", "
 
 
 def instance_key(category: str, onnx: str, vnnlib: str) -> Key:
-    """Return what names an instance: rows that spell its paths differently have the same key."""
+    """Return the key of an instance, the same however a row spells its paths."""
     return category, _spelling(category, onnx), _spelling(category, vnnlib)
 
 
 class Keyed:
-    """What is about one instance."""
+    """Base of classes about one instance."""
 
     category: str
     onnx: str
@@ -36,7 +36,7 @@ class Keyed:
 
     @property
     def key(self) -> Key:
-        """What names the instance."""
+        """The key of the instance."""
         return instance_key(self.category, self.onnx, self.vnnlib)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Keyed:
 
 
 def file_name(key: Key) -> str:
-    """Return a name for files about an instance, without a suffix: readable, and its own."""
+    """Return a readable and unique name, without a suffix, for files about an instance."""
     words = [Path(part).stem for part in key[1:]]
     readable = re.sub(r"[^\w.-]+", "_", "-".join([key[0], *words]))
     return f"{readable[:150]}-{hashlib.sha256(chr(0).join(key).encode()).hexdigest()[:8]}"
@@ -117,7 +117,7 @@ def read_result_rows(path: Path) -> list[tuple[str, dict[str, str]]]:
 def read_truth(folders: Iterable[tuple[str, Path]], other: Path | None = None) -> Truth:
     """Return the known answers to the instances of folders (category, path).
 
-    Where the table `other` knows an instance, too, it overrules the folder's own.
+    The table `other` takes precedence over the folders' own tables.
     """
     known: dict[Key, str] = {}
     folders = list(folders)
@@ -130,7 +130,7 @@ def read_truth(folders: Iterable[tuple[str, Path]], other: Path | None = None) -
 
 
 def _read_truth(path: Path, categories: list[str]) -> dict[Key, str]:
-    """Return the known answers of a table; a row without a category counts for all of them."""
+    """Return the known answers of a table; without a column of categories, rows count for all."""
     known: dict[Key, str] = {}
     for _, row in read_result_rows(path):
         word = result_word(row["result"])

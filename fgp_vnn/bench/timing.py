@@ -1,4 +1,4 @@
-"""Times compared only if measured in the same way, and only beyond noise."""
+"""Compare times, only if measured in the same way, and only beyond noise."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fgp_vnn.base.words import plural
 from fgp_vnn.bench.rules import NEWEST, Rules
 from fgp_vnn.bench.score import Runs, right_answers
 
-# What the kinds of times are: how a process meets an instance.
+# Kinds of times, by the process that solves an instance.
 KINDS = {
     "cold": "a process of its own for each instance, start-up included",
     "warm": "one process for many instances, start-up left out",
     "published": "a published table",
 }
-LEAST_NOISE = 0.1  # relative; a few measurements of start-up may agree by chance
-_LEAST_PAIRS = 6  # fewer do not give an interval of 95 % for a median
+LEAST_NOISE = 0.1  # relative; few measurements of start-up may agree by chance
+_LEAST_PAIRS = 6  # fewer do not give a 95 % interval of the median
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Timing:
     """How the times of a tool were measured."""
 
     kind: str  # one of KINDS
-    machine: str = ""  # in words; empty: not known
+    machine: str = ""  # description; empty: not known
     startup: tuple[float, ...] = ()  # seconds for the smallest instance, each measurement
-    limit: str = ""  # of a published table, in words
+    limit: str = ""  # of a published table, as text
     rows: int = 0  # of a published table, on our instances
     cut: int = 0  # published answers that came after our limit
 
@@ -48,7 +48,7 @@ class Timing:
 
     @property
     def noise(self) -> float:
-        """The relative difference that runs of the same instance show."""
+        """Relative spread of the start-up seconds, which are runs of the same instance."""
         if len(self.startup) < 2:
             return 0.0
         return (max(self.startup) - min(self.startup)) / min(self.startup)
@@ -88,7 +88,7 @@ class Speed:
 
     @property
     def winner(self) -> str:
-        """The tool that is faster by more than the noise, by the whole interval; else empty."""
+        """The tool that is faster by more than the noise over the whole interval; else empty."""
         if self.unlike:
             return ""
         if self.low > 1 + self.noise:
@@ -139,10 +139,10 @@ def _seconds(runs: Runs, tool: str, key: Any) -> float:
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return bounds on the median of sorted values, right in at least 95 of 100 samples.
+    """Return the 95 % confidence interval of the median of sorted values.
 
-    Between the k-th value from below and from above, with k the largest number for which a fair
-    coin shows fewer than k heads in n throws with a chance of at most 2.5 %.
+    It goes from the k-th smallest to the k-th largest value, with k the largest number for which
+    fewer than k heads in n tosses of a fair coin have a probability of at most 2.5 %.
     """
     count = len(values)
     if count < _LEAST_PAIRS:

@@ -1,4 +1,4 @@
-"""Any verifier with the three scripts of VNN-COMP, run as the competition runs it."""
+"""Run any verifier that has the scripts of VNN-COMP, as the competition does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fgp_vnn.bench.instances import Instance
 from fgp_vnn.bench.printed import last_line
 
 PREPARE_SECONDS = 600.0
-EXTRA_SECONDS = 60.0  # a tool is killed so long after its time limit
+EXTRA_SECONDS = 60.0  # past its time limit, after which a tool is killed
 
 _PLACES = ("", "vnncomp", "vnncomp_scripts", "../vnncomp_scripts")
 _SCRIPTS = ("prepare_instance.sh", "run_instance.sh")
@@ -31,7 +31,7 @@ _SCRIPTS = ("prepare_instance.sh", "run_instance.sh")
 
 @dataclass(frozen=True)
 class Tool:
-    """A name, and the folder of its scripts."""
+    """A tool's name and the folder of its scripts."""
 
     name: str
     scripts: Path
@@ -39,14 +39,14 @@ class Tool:
 
 @dataclass(frozen=True)
 class Files:
-    """An instance as the competition passes it to a tool: unpacked."""
+    """The unpacked files of an instance, as the competition passes them to a tool."""
 
     onnx: str
     vnnlib: Path
 
 
 def find_tool(name: str, folder: Path) -> Tool:
-    """Return the tool whose scripts are in a folder or in one of the usual places beside it."""
+    """Return the tool whose scripts are in a folder, or in one of the usual places near it."""
     for place in _PLACES if folder.is_dir() else ():
         scripts = (folder / place).resolve()
         if all((scripts / script).is_file() for script in _SCRIPTS):
@@ -78,7 +78,7 @@ def run_tool(tool: Tool, instance: Instance, files: Files, results: Path, log: P
 
 @contextmanager
 def unpacked_files(instance: Instance, folder: Path) -> Iterator[Files]:
-    """Give the files of an instance; those that are .gz are unpacked in `folder` meanwhile."""
+    """Yield the files of an instance; .gz files are unpacked in `folder` for that time."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         vnnlib = _unpack(Path(instance.property_file), folder, "property")
@@ -90,7 +90,7 @@ def unpacked_files(instance: Instance, folder: Path) -> Iterator[Files]:
 
 
 def _unpack(path: Path, folder: Path, what: str) -> Path:
-    """The file itself, or what is in it; a network with the weights that lie beside it."""
+    """Return the path of a file, unpacked if it is .gz; a network includes external weights."""
     if path.suffix != ".gz":
         return path.absolute()
     target = folder.absolute() / path.stem
@@ -99,7 +99,7 @@ def _unpack(path: Path, folder: Path, what: str) -> Path:
 
 
 def _named(column: str, networks: list[Path]) -> str:
-    """Return the network column of a property of several networks, with paths that exist."""
+    """Return the network column for several networks, with the paths of the unpacked files."""
     names = named_networks(column) or {}
     return str([(name, str(path)) for name, path in zip(names, networks, strict=True)])
 
@@ -107,7 +107,7 @@ def _named(column: str, networks: list[Path]) -> str:
 def _call(
     tool: Tool, script: str, arguments: list[str], limit: float, output: IO[bytes]
 ) -> tuple[int | None, float]:
-    """Run a script; return its exit code, None if it was killed, and its seconds."""
+    """Run a script; return its exit code (None if it was killed) and its seconds."""
     command = ["bash", str(tool.scripts / script), *arguments]
     with subprocess.Popen(
         [sys.executable, "-I", leash.__file__, str(limit), *command],

@@ -1,4 +1,4 @@
-"""The smallest instance: solved before the first real one, so that none waits for late imports."""
+"""The smallest instance, solved before the first real one so that imports are not timed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROPERTY = """(declare-const X_0 Real)
 
 
 def warm_up(verify: Callable[..., Any], settings: dict[str, Any]) -> None:
-    """Solve y = relu(x) <= 1 < 5 on [0, 1]; an error here shows again in the first real answer."""
+    """Solve y = relu(x) <= 1 < 5 on [0, 1]; an error here will recur in the first real answer."""
     with tempfile.TemporaryDirectory(prefix="fgp-vnn-") as folder, suppress(Exception):
         network, prop = write_smallest(Path(folder))
         verify(str(network), str(prop), timeout=10.0, **settings)

@@ -1,4 +1,4 @@
-"""The process that solves: it loads torch once and takes one instance after another.
+"""The worker process: it loads torch once and solves one instance after another.
 
 It reads one JSON line per instance from its standard input and writes one JSON line per answer to
 its standard output. It ends when its input does, so it cannot outlive the process that started it.
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
     """
     function, settings, memory = arguments[0], json.loads(arguments[1]), int(arguments[2])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print must not mix with answers
+    os.dup2(2, 1)  # output of libraries must not mix with answers
 
     def say(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> None:
 def _listen(jobs: queue.SimpleQueue[str]) -> None:
     for line in sys.stdin:
         jobs.put(line)
-    os._exit(0)  # the coordinator is gone, and a computation cannot be asked to stop
+    os._exit(0)  # the coordinator is gone, and a computation cannot be interrupted
 
 
 def _find(function: str) -> Verify:
@@ -88,9 +88,9 @@ def _find(function: str) -> Verify:
 
 
 def _limit_memory(memory: int, device: str) -> None:
-    """Let an allocation beyond the limit (bytes) raise MemoryError instead of ending the process.
+    """Make an allocation beyond the limit (bytes) raise MemoryError instead of ending the process.
 
-    Not on a GPU, whose driver maps far more memory than it uses; there the guard alone watches.
+    Not with a GPU, whose driver maps far more memory than it uses; there only the guard watches.
     """
     torch = sys.modules.get("torch")
     if device != "cpu" and torch is not None and torch.cuda.is_available():
@@ -133,7 +133,7 @@ def _solve(verify: Verify, job: dict[str, Any], settings: dict[str, Any]) -> Ans
 
 
 def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Answer:
-    """Return the answer with the text of its counterexample and what onnxruntime says of it."""
+    """Return the answer with the text of its counterexample and its judgement by onnxruntime."""
     from fgp_vnn.bench.check import OnnxFile, judge_results
     from fgp_vnn.property import load_property
     from fgp_vnn.property.results import format_results
@@ -158,7 +158,7 @@ def _with_evidence(answer: Answer, verdict: Any, network: str, prop: str) -> Ans
 
 
 def _check_certificate(job: dict[str, Any]) -> dict[str, Any]:
-    """Return why the checker refuses a certificate (or nothing), seconds, its size and leaves."""
+    """Return why the checker refuses a certificate (empty: it accepts), seconds, size, leaves."""
     from fgp_vnn.certificate.checker.check import check_files
 
     start = time.perf_counter()

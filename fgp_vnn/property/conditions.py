@@ -1,4 +1,4 @@
-"""Conditions on the variables of a network, and the property that two of them make."""
+"""Conditions on a network's variables, and the property made of an input and an output one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Space:
 
     @property
     def names(self) -> Names:
-        """How many variables there are, and what each is called in a message."""
+        """The number of inputs and outputs, and the name of each in messages."""
         inputs, outputs = math.prod(self.input_shape), math.prod(self.output_shape)
 
         def name(variable: int) -> str:
@@ -50,7 +50,7 @@ class Condition:
         return self.parts[0] if len(self.parts) == 1 else And(self.parts)
 
     def any(self) -> Condition:
-        """At least one of the compared entries meets the comparison."""
+        """The condition that at least one of the comparisons holds."""
         return Condition(self.space, (Or(self.parts),))
 
     def all(self) -> Condition:
@@ -84,7 +84,7 @@ class Condition:
 
 
 def property_of(inputs: Condition, unsafe: Condition) -> Property:
-    """The property that is broken by the inputs of a set whose outputs are unsafe."""
+    """The property that an input breaks if it meets `inputs` and its output meets `unsafe`."""
     for what, given in (("inputs", inputs), ("unsafe", unsafe)):
         if not isinstance(given, Condition):
             pair = ", a pair (lower, upper) or a Ball" if what == "inputs" else ""
@@ -99,7 +99,7 @@ def property_of(inputs: Condition, unsafe: Condition) -> Property:
 
 
 def any_of(conditions: Sequence[Condition]) -> Condition:
-    """At least one of the conditions."""
+    """The disjunction of the conditions."""
     first, *rest = conditions
     for other in rest:
         first._checked(other)

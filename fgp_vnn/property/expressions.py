@@ -1,11 +1,11 @@
-"""Properties in Python: variables, linear expressions of them, and conditions on these.
+"""Properties in Python: variables, linear expressions of them, and conditions.
 
-    x, y = variables(Space((1, 784), (1, 10)))
+    x, y = space_variables(Space((1, 784), (1, 10)))
     inside = (lower <= x) & (x <= upper)
     unsafe = (y[0, 1] >= y[0, 0]) | (y[0, 2] > 3.5)
 
-Numbers are exact: floats mean themselves, and what is computed from them is computed in rational
-numbers. A comparison of arrays is a condition on all of their entries; `.any()` asks for one.
+Arithmetic is exact: a float stands for its exact value, and results are rational numbers.
+Comparing arrays gives a condition on all of their entries; `.any()` requires only one to meet it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fgp_vnn.property.shown import show_sum
 
 
 def space_variables(space: Space) -> tuple[Expression, Expression]:
-    """The inputs and the outputs of a network, as arrays of its own shapes."""
+    """The inputs and outputs of a network, as arrays in the network's shapes."""
     x = np.arange(math.prod(space.input_shape)).reshape(space.input_shape)
     y = x.size + np.arange(math.prod(space.output_shape)).reshape(space.output_shape)
     return Expression(space, numbers=x), Expression(space, numbers=y)
@@ -46,8 +46,8 @@ class Expression:
         entries: NDArray[np.object_] | None = None,
     ) -> None:
         self.space = space
-        self._numbers = numbers  # of variables, where each entry is one
-        self._entries = entries  # Linear each
+        self._numbers = numbers  # of the variables, if every entry is a single variable
+        self._entries = entries  # a `Linear` each; None until needed if `numbers` is given
 
     @property
     def entries(self) -> NDArray[np.object_]:
@@ -176,7 +176,7 @@ class Expression:
         return Expression(self.space, entries=objects(made, left.shape))
 
     def _entries_of(self, other: Any) -> NDArray[np.object_]:
-        """The entries of another expression of the same space, or of numbers."""
+        """Entries of another expression about the same network, or of numbers as constants."""
         if isinstance(other, Expression):
             if other.space != self.space:
                 raise InputError("the two expressions are about different networks")
@@ -195,7 +195,8 @@ class Expression:
         return Condition(self.space, tuple(comparison(sign, a, b, names, 0) for a, b in pairs))
 
     def _bounds(self, sign: str, other: Any, names: Names) -> tuple[Formula, ...] | None:
-        """Bounds for inputs compared with floats, the most common case, without fractions."""
+        """Fast path for inputs compared with floats, the most common case: bounds without
+        fractions. None if it does not apply."""
         if self._numbers is None or sign in ("==", "!=") or isinstance(other, Expression):
             return None
         try:

@@ -1,12 +1,12 @@
 """Formulas: and/or over bounds on one input and rows over the outputs.
 
 Numbers. A literal stands for the float64 nearest to it, as the competition's scorer and every
-tool read it. Rounding is monotone, so each float32 or float64 point that meets a bound as written
-meets it as read: no counterexample that a network can be given is lost. Constants that a file
-computes (sums, products) are folded exactly; where the result is no float64 it is rounded away
-from the feasible side and made strict, which is a superset for a proof. For an input, which is a
-float64, it is the same set. A sum of outputs may lie between what is written and what it is rounded
-to, so a row keeps the limit as written for judging counterexamples.
+tool read it. Rounding is monotone, so every float32 or float64 point that meets a bound as written
+also meets the rounded bound: no counterexample that can be fed to a network is lost. Constant
+expressions (sums, products) are folded exactly. If the result is not a float64, it is rounded
+outwards, so that the set grows, and the comparison becomes strict: a proof then covers a superset.
+For an input, which is a float64, the set stays the same. A sum of outputs may lie between the
+written limit and the rounded one, so a row keeps the written limit for judging counterexamples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fgp_vnn.base.errors import InputError, UnsupportedError, plain
 from fgp_vnn.property.model import Declared, Limit, Variable
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_MAX_BITS = 10_000  # of a folded constant: the widest float64 product of four has 8,400
+_MAX_BITS = 10_000  # per folded constant: a product of four float64 numbers has at most 8,400
 
 
 class Bound(NamedTuple):
@@ -36,27 +36,27 @@ class Bound(NamedTuple):
 
 
 class Row(NamedTuple):
-    """sum of coefficient * y[output] <= limit, or < where strict; inputs may follow the outputs."""
+    """sum of coefficient * y[output] <= limit, or < if strict; inputs may follow the outputs."""
 
     terms: tuple[tuple[int, float], ...]
     limit: float
     strict: bool
-    written: Limit | None = None  # where the limit is no float64
+    written: Limit | None = None  # the exact limit, if it is not a float64
 
     @property
     def as_written(self) -> Limit:
-        """What the sum is compared with, exactly."""
+        """The exact limit, as written in the file."""
         return self.written or Limit(Fraction(self.limit), self.strict)
 
 
 class And(NamedTuple):
-    """True where all of the formulas are."""
+    """Conjunction: true where all parts are true."""
 
     parts: tuple[Formula, ...]
 
 
 class Or(NamedTuple):
-    """True where one of the formulas is."""
+    """Disjunction: true where at least one part is true."""
 
     parts: tuple[Formula, ...]
 
@@ -93,39 +93,39 @@ class Linear:
 
 @dataclass(frozen=True)
 class Names:
-    """How many variables there are, and what the file calls each."""
+    """The number of inputs and outputs, and the name of each in the file."""
 
     inputs: int
     outputs: int
     name: Callable[[int], str]
-    # Inputs that rows speak of, each with its place behind the outputs; None: rows may not.
+    # Inputs that occur in rows -> position after the outputs, from 0; None: no inputs in rows.
     passed: dict[int, int] | None = None
 
     @property
     def width(self) -> int:
-        """How many numbers a row speaks of: the outputs, and the inputs behind them."""
+        """Length of a row: the outputs, then the inputs that occur in rows."""
         return self.outputs + len(self.passed or ())
 
     def place(self, variable: int) -> int:
-        """The place of a variable in a row; an input is given one when it is first asked for."""
+        """Index of a variable in a row; an input gets the next free index on first use."""
         if variable >= self.inputs or self.passed is None:
             return variable - self.inputs
         return self.outputs + self.passed.setdefault(variable, len(self.passed))
 
 
 class Read(NamedTuple):
-    """What a file of VNN-LIB says."""
+    """The content of a VNN-LIB file."""
 
     names: Names
     formulas: list[Formula]
-    places: tuple[int, ...]  # of each declared input among those that differ
+    places: tuple[int, ...]  # index of each declared input among the distinct inputs
     networks: tuple[Declared, ...] = ()  # none in VNN-LIB 1.0
     inputs: tuple[Variable, ...] = ()  # of all networks
     outputs: tuple[Variable, ...] = ()
 
 
 def number(literal: str) -> float | None:
-    """The float64 nearest to a literal, or None for what is not one."""
+    """The float64 nearest to a literal, or None if it is not a number."""
     return float(literal) if _NUMBER.fullmatch(literal) else None
 
 
@@ -137,7 +137,7 @@ def finite_literal(value: float, literal: str) -> float:
 
 
 def product(factors: list[Linear]) -> Linear:
-    """The product of expressions of which at most one has a variable."""
+    """The product of expressions, at most one of which may contain variables."""
     scale, rest = Fraction(1), None
     for factor in factors:
         if not factor.without_zeros():
@@ -178,7 +178,7 @@ def comparison(operator: str, left: Linear, right: Linear, names: Names, line: i
 
 
 def negated(formula: Formula, names: Names) -> Formula:
-    """What holds exactly where the formula does not."""
+    """The negation of the formula."""
     if isinstance(formula, And | Or):
         other = Or if isinstance(formula, And) else And
         return other(tuple(negated(part, names) for part in formula.parts))
@@ -192,7 +192,7 @@ def negated(formula: Formula, names: Names) -> Formula:
 def _at_most(
     terms: dict[int, Fraction], limit: Fraction, strict: bool, names: Names, line: int
 ) -> Formula:
-    """terms <= limit (or < where strict) as a bound, a row, or its truth value."""
+    """terms <= limit (or < if strict) as a bound, a row, or TRUE or FALSE if there are no terms."""
     if not terms:
         return TRUE if limit > 0 or (limit == 0 and not strict) else FALSE
     inputs = [variable for variable in terms if variable < names.inputs]
@@ -224,7 +224,7 @@ def _at_most(
 
 
 def outward(value: Fraction, *, up: bool) -> tuple[float, bool]:
-    """The float64 next to a fraction on one side, and whether it is the fraction itself."""
+    """A fraction rounded to float64, up or down, and whether the result is exact."""
     try:
         nearest = float(value)
     except OverflowError:
@@ -238,7 +238,7 @@ def outward(value: Fraction, *, up: bool) -> tuple[float, bool]:
 
 
 def _checked(value: Fraction) -> Fraction:
-    """Refuse constants whose exact value grows without end."""
+    """Refuse constants whose exact value needs too many bits."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
         raise UnsupportedError("a constant is too large or too fine for a float64")
     return value

@@ -1,4 +1,4 @@
-"""A VNN-LIB file, 1.0 or 2.0, plain or gzip, as a property."""
+"""Read a VNN-LIB file (1.0 or 2.0, plain or gzip) into a property."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fgp_vnn.property.normal import to_cases
 from fgp_vnn.property.sexpr import MEMORY, TEXT_BYTES, read_expressions, text_lines
 from fgp_vnn.property.vnnlib1 import read_vnnlib1
 
-LEAST = 512 << 20  # bytes of memory that reading may take, however little there is for a search
+LEAST = 512 << 20  # bytes of memory that reading may always use, however small the budget
 
 
 def load_property(path: str | Path, memory: int = MEMORY, *, joint: bool = False) -> Property:
-    """Read a property, within so many bytes of memory; whatever is wrong with the file is an
+    """Read a property, using at most `memory` bytes; any problem with the file raises an
     InputError of one line.
 
-    Only with `joint` may it be about several networks, or relate inputs to each other and to
-    outputs: it is then about their joint network.
+    Several networks, and constraints that relate inputs to each other or to outputs, are allowed
+    only with `joint`: the property is then about the joint network.
     """
     memory = max(memory, LEAST)
     data = read_bytes(Path(path), "property", most=memory // TEXT_BYTES)
@@ -36,7 +36,7 @@ def load_property(path: str | Path, memory: int = MEMORY, *, joint: bool = False
 
 
 def parse_property(data: bytes, memory: int = MEMORY, *, joint: bool = False) -> Property:
-    """The property of a file's content, read within so many bytes of memory."""
+    """Parse the content of a property file, using at most `memory` bytes."""
     lines = text_lines(data, memory)
     expressions = read_expressions(lines)
     if not expressions:

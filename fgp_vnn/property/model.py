@@ -1,4 +1,4 @@
-"""A property: a union of input boxes, each with the set of outputs that is unsafe in it."""
+"""A property: a union of input boxes, each with its set of unsafe outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class Limit(NamedTuple):
-    """What a row is compared with, exactly as written."""
+    """The right-hand side of a row, exactly as written."""
 
     value: Fraction
     strict: bool
@@ -26,24 +26,24 @@ class Limit(NamedTuple):
 class Conjunction:
     """Outputs y that meet every row: rows @ y <= limits, or < where the row is strict.
 
-    Where a limit as written is no float64, the float64 above it stands in `limits`, with a strict
-    row: a proof may cover that, a counterexample has to meet what is written.
+    If a written limit is not a float64, `limits` holds the next float64 above it and the row is
+    strict. A proof may cover this superset; a counterexample has to meet the written limit.
     """
 
     rows: Array  # [rows, outputs]
     limits: Array  # [rows]
     strict: NDArray[np.bool_]  # [rows]
-    written: Mapping[int, Limit] = field(default_factory=dict)  # by row, where no float64 is it
+    written: Mapping[int, Limit] = field(default_factory=dict)  # by row, if not a float64
 
     def meets(self, y: Array) -> bool:
-        """Whether y [outputs] meets every row, by exact arithmetic; a y that is not finite never.
+        """Whether y [outputs] meets every row, in exact arithmetic; False if y is not finite.
 
-        Float64 decides unless a row is within rounding of its limit.
+        Float64 decides unless rounding could change the answer for a row.
         """
         if not np.isfinite(y).all():
             return False
         wide = y.astype(np.float64)
-        with np.errstate(all="ignore"):  # what overflows is not clear, and so decided exactly
+        with np.errstate(all="ignore"):  # an overflow is not clear: it is decided exactly
             excess = self.rows @ wide - self.limits
             sizes = np.abs(self.rows) @ np.abs(wide) + np.abs(self.limits)
             slack = 4 * (y.size + 4) * np.finfo(np.float64).eps * sizes + 1e-290
@@ -53,7 +53,7 @@ class Conjunction:
         return all(self._meets(int(row), wide) for row in np.flatnonzero(~clear))
 
     def limit(self, row: int) -> Limit:
-        """What a row is compared with, exactly as written."""
+        """The limit of a row, exactly as written."""
         given = Limit(Fraction(float(self.limits[row])), bool(self.strict[row]))
         return self.written.get(row, given)
 
@@ -90,7 +90,7 @@ class Case:
         return bool(inside.all())
 
     def without_single(self) -> NDArray[np.bool_]:
-        """Which inputs [inputs] have bounds with no float32 between them, as one fixed at 0.1."""
+        """Mask [inputs] of inputs without a float32 in their bounds, such as one fixed at 0.1."""
         with np.errstate(over="ignore"):
             near = self.lower.astype(np.float32)
         least = np.where(near < self.lower, np.nextafter(near, np.float32(np.inf)), near)
@@ -103,7 +103,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Variable:
-    """A declared input or output, as a witness in VNN-LIB 2.0 has to name it."""
+    """A declared input or output; counterexamples in VNN-LIB 2.0 repeat its declaration."""
 
     name: str
     type: str
@@ -117,20 +117,21 @@ class Declared:
     name: str
     inputs: tuple[Variable, ...]
     outputs: tuple[Variable, ...]
-    equal_to: str = ""  # the network that it is a copy of, if it is one
+    equal_to: str = ""  # the name of the network that this one is a copy of
 
 
 @dataclass(frozen=True)
 class Joint:
-    """How a property of several networks, or of inputs and outputs together, is one of one network:
-    its inputs are shared by all, and its outputs are those of all, with some inputs behind them."""
+    """Turns a property of several networks, or one that relates inputs to other variables, into a
+    property of one joint network. Its inputs are shared by all networks; its outputs are the
+    outputs of all networks, followed by some of the inputs."""
 
-    places: tuple[int, ...]  # of each declared input, network by network, among the shared ones
-    passed: tuple[int, ...]  # shared inputs that stand behind the outputs
+    places: tuple[int, ...]  # shared input of each declared input, network by network
+    passed: tuple[int, ...]  # shared inputs that follow the outputs
     networks: tuple[Declared, ...] = ()  # none in VNN-LIB 1.0
 
     def shared(self, x: Array) -> Array | None:
-        """The shared inputs for declared ones x; None if two that have to be equal differ."""
+        """Shared inputs for declared inputs x; None if two inputs that have to be equal differ."""
         places = np.asarray(self.places)
         found = np.zeros(places.max(initial=-1) + 1)
         found[places] = x
@@ -159,12 +160,12 @@ class Property:
 
     @property
     def networks(self) -> int:
-        """How many networks it is about."""
+        """The number of networks that the property is about."""
         return 1 if self.joint is None else max(len(self.joint.networks), 1)
 
     def all_outputs(self, y: Array, x: Array) -> Array:
-        """What cases call outputs [outputs]: the declared ones y, and inputs of x [inputs] behind
-        them."""
+        """Outputs as the cases number them [outputs]: the declared outputs y, then the inputs of
+        x [inputs] that follow them in a joint network."""
         return y if self.joint is None else np.concatenate([y, x[list(self.joint.passed)]])
 
     def __repr__(self) -> str:
@@ -173,7 +174,7 @@ class Property:
 
     def broken_by(self, x: Array, y: Array) -> bool:
         """Whether the input x [inputs] with the output y [outputs] is a counterexample; inputs
-        behind the outputs count as they are in x."""
+        that follow the outputs are taken from x."""
         if self.joint is not None:
             y = self.all_outputs(y[: self.declared[1]], x)
         return any(case.contains(x) and case.unsafe_at(y) for case in self.cases)

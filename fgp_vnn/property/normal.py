@@ -1,4 +1,4 @@
-"""From formulas to a property: disjunctive form, boxes apart from output constraints."""
+"""From formulas to cases: disjunctive normal form, with boxes apart from output constraints."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fgp_vnn.property.formula import And, Bound, Formula, Names, Or, Row
 from fgp_vnn.property.model import Case, Conjunction
 from fgp_vnn.property.relations import Interval, implied
 
-# A file may list any number of alternatives; these limit what comes of multiplying them out.
+# A file may list any number of alternatives; these limits apply to multiplying them out.
 MAX_CLAUSES = 50_000
-MAX_STEPS = 10_000_000  # constraints looked at: some ten seconds
-_STEPS_EACH = 10  # for a constraint that is written out, at least
+MAX_STEPS = 10_000_000  # constraints visited: about ten seconds
+_STEPS_EACH = 10  # always allowed for each constraint in the file
 MAX_NUMBERS = 50_000_000  # in the boxes and rows of the result: 400 MB
 
 
@@ -26,7 +26,7 @@ Box = dict[int, Interval]  # per input; never changed once it is part of a claus
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """A conjunction: what differs from the common box, and the output rows without repeats."""
+    """A conjunction: the intervals that differ from the common box, and distinct output rows."""
 
     box: Box
     rows: tuple[Row, ...]
@@ -37,13 +37,13 @@ class Expansion:
 
     def __init__(self, names: Names) -> None:
         self.names = names
-        self.common: Box = {}  # what every clause has to meet
+        self.common: Box = {}  # the box that every clause has to meet
         self.steps, self.most_steps, self.most_clauses = 0, MAX_STEPS, MAX_CLAUSES
         self.dropped = 0  # alternatives that are empty by themselves
-        self.contradiction = ""  # the first one met
+        self.contradiction = ""  # the first one found
 
     def clauses(self, formulas: Iterable[Formula]) -> list[Clause]:
-        """The disjunction of clauses that is equivalent to all the formulas together."""
+        """Clauses whose disjunction is equivalent to the conjunction of the formulas."""
         whole = And(tuple(formulas))
         constraints, alternatives = _written(whole)
         self.most_steps = max(MAX_STEPS, _STEPS_EACH * constraints)
@@ -63,7 +63,7 @@ class Expansion:
         return clauses
 
     def _distribute(self, clauses: list[Clause], choice: Or) -> list[Clause]:
-        """The clauses that meet one of the alternatives, each once."""
+        """The distinct conjunctions of a clause with one of the alternatives."""
         found: dict[tuple[frozenset[tuple[int, Interval]], frozenset[Row]], Clause] = {}
         for alternative in choice.parts:
             leaves, inner = _flatten(alternative)
@@ -80,7 +80,7 @@ class Expansion:
         return list(found.values())
 
     def _conjoin(self, clause: Clause, leaves: Sequence[Bound | Row]) -> Clause | None:
-        """The clause with more constraints, or None where no input is left."""
+        """The clause with more constraints, or None if its box becomes empty."""
         self._spend(1 + len(leaves) + len(clause.rows))
         rows = dict.fromkeys(clause.rows)
         box = clause.box
@@ -94,8 +94,8 @@ class Expansion:
                 continue
             if new.empty:
                 self._note_contradiction(leaf, old)
-                # Alternatives of different asserts exclude each other as a matter of course;
-                # one that is empty by itself deserves a warning.
+                # Alternatives of different asserts often exclude each other;
+                # an alternative that is empty by itself deserves a warning.
                 self.dropped += leaf.input not in clause.box
                 return None
             if box is clause.box:
@@ -111,7 +111,7 @@ class Expansion:
         low = f"{'(' if old.open_lower else '['}{old.lower!r}"
         high = f"{old.upper!r}{')' if old.open_upper else ']'}"
         name = self.names.name(bound.input)
-        where = f"line {bound.line}: " if bound.line else ""  # what is implied has none
+        where = f"line {bound.line}: " if bound.line else ""  # an implied bound has no line
         self.contradiction = (
             f"{where}{name} {sign} {bound.value!r} contradicts {name} in {low}, {high}"
         )
@@ -183,8 +183,8 @@ def _conjunction(rows: tuple[Row, ...], names: Names) -> Conjunction:
 
 
 def _opposed(rows: tuple[Row, ...]) -> bool:
-    """Whether two rows exclude each other, whatever the outputs are: r <= a and -r <= b with
-    a + b < 0."""
+    """Whether two rows contradict each other for all outputs: r <= a and -r <= b with a + b < 0,
+    or a + b = 0 if one of them is strict."""
     least: dict[frozenset[tuple[int, float]], tuple[Fraction, bool]] = {}
     for row in rows if len(rows) > 1 else ():
         limit, strict = row.as_written
@@ -201,7 +201,7 @@ def _opposed(rows: tuple[Row, ...]) -> bool:
 
 
 def _written(formula: Formula) -> tuple[int, int]:
-    """The number of constraints in a formula, and the number of its disjunctions."""
+    """The number of constraints in a formula, and of alternatives in its disjunctions."""
     if isinstance(formula, (Bound, Row)):
         return 1, 0
     inside = [_written(part) for part in formula.parts]
@@ -210,7 +210,7 @@ def _written(formula: Formula) -> tuple[int, int]:
 
 
 def _flatten(formula: Formula) -> tuple[list[Bound | Row], list[Or]]:
-    """The constraints and the choices that a formula conjoins."""
+    """The constraints and the disjunctions whose conjunction is the formula."""
     if isinstance(formula, Or):
         return [], [formula]
     if not isinstance(formula, And):

@@ -19,7 +19,7 @@ def to_numpy(values: Any) -> Any:
     """A torch tensor as an array on the host; anything else as it is."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
-        if str(values.dtype) == "torch.bfloat16":  # numpy has none
+        if str(values.dtype) == "torch.bfloat16":  # numpy has no such type
             values = values.float()
         return values.numpy()
     return values
@@ -37,7 +37,7 @@ def exact_numbers(values: Any) -> Numbers:
 
 
 def objects(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[np.object_]:
-    """An array of objects that numpy does not look into."""
+    """An object array; numpy does not unpack its elements."""
     flat = np.empty(len(values), dtype=object)
     flat[:] = values
     return flat.reshape(shape)
@@ -46,10 +46,10 @@ def objects(values: Sequence[Any], shape: tuple[int, ...]) -> NDArray[np.object_
 def snap(
     point: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The float32 nearest to each coordinate, moved inside [lower, upper] where it rounded out.
+    """Round each coordinate to the nearest float32 inside [lower, upper].
 
-    Where no float32 lies in between, as for an input that is fixed at 0.1, the float64 itself is
-    what is written, and the float32 that it is read as is what the network gets.
+    If there is none, as for an input fixed at 0.1, the float64 itself is returned: the results file
+    holds this value, and the network gets it rounded to float32.
     """
     inside = np.clip(point, lower, upper)
     with np.errstate(over="ignore", under="ignore"):  # past the largest float32 lies infinity

@@ -1,4 +1,4 @@
-"""Constraints between inputs: which of these are the same, and what bounds constraints imply."""
+"""Constraints between inputs: which inputs are equal, and which bounds the constraints imply."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from fgp_vnn.property.formula import Bound, Names, Row, outward
 
-_ROUNDS = 8  # a chain of so many constraints between inputs without bounds is followed
+_ROUNDS = 8  # longest chain of constraints followed to bound an input that has no bounds
 _LARGEST = Fraction(sys.float_info.max)
 _NO_ENDS = (-math.inf, math.inf)
 
 
 class Interval(NamedTuple):
-    """The values allowed for one variable; an open end is not allowed itself."""
+    """The interval of values allowed for one variable; an open end is excluded."""
 
     lower: float = -math.inf
     open_lower: bool = False
@@ -45,8 +45,8 @@ class Interval(NamedTuple):
 
 
 def shared(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Number so many inputs from 0 on, in their order; those that a pair says to be equal get the
-    same number."""
+    """Number `count` inputs from 0 in their order, with the same number for inputs that `pairs`
+    make equal."""
     first = list(range(count))
 
     def root(i: int) -> int:
@@ -64,10 +64,10 @@ def shared(count: int, pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def implied(box: Mapping[int, Interval], rows: Iterable[Row], names: Names) -> list[Bound]:
-    """Bounds on single inputs that follow from rows about inputs alone and the others' bounds.
+    """Bounds on single inputs implied by the rows that contain only inputs, and by the box.
 
-    In sum c_j x_j <= limit, c_i x_i is at most the limit less the least that the others can be;
-    computed exactly, and rounded outwards. What is beyond every float64 is left out.
+    In sum c_j x_j <= limit, c_i x_i is at most the limit minus the minimum of the other terms. This
+    is computed exactly and rounded outwards; a bound beyond the largest float64 is left out.
     """
     inputs = list(names.passed or ())
     about = [
@@ -98,7 +98,7 @@ def implied(box: Mapping[int, Interval], rows: Iterable[Row], names: Names) -> l
 def _rooms(
     terms: Mapping[int, Fraction], limit: float, ends: Mapping[int, tuple[float, float]]
 ) -> Iterator[tuple[int, Fraction]]:
-    """Each input with the limit less the least value of the other terms, where these have one."""
+    """Each input with the limit minus the minimum of the other terms, if they have a minimum."""
     least: dict[int, Fraction] = {}
     for i, factor in terms.items():
         end = ends.get(i, _NO_ENDS)[0 if factor > 0 else 1]

@@ -25,7 +25,7 @@ _HEADER = re.compile(r"([A-Za-z_][^\s\[\]()]*)\s+([A-Za-z][^\s\[\]()]*)\s*\[([0-
 
 @dataclass(frozen=True, eq=False)
 class ResultsFile:
-    """What a results file says; x and y are None where it has no values."""
+    """The content of a results file; x and y are None if it has no values."""
 
     status: Status
     x: Array | None = None  # [inputs]
@@ -47,15 +47,15 @@ def format_results(verdict: Verdict, prop: Property | None = None) -> str:
 
 
 def write_results(path: str | Path, verdict: Verdict, prop: Property | None = None) -> None:
-    """Write the results file in one step: a reader finds the old content or all of the new."""
+    """Write the results file atomically: a reader sees either the old or the new content."""
     write_bytes(path, format_results(verdict, prop).encode("ascii"), "results file")
 
 
 def read_results(path: str | Path, prop: Property | None = None) -> ResultsFile:
-    """Parse a results file of any tool, in either form.
+    """Parse a results file of any tool, in the form of VNN-LIB 1.0 or 2.0.
 
-    A 2.0 witness does not say which variables are inputs: the property does, and without it names
-    that start with X and Y do.
+    The 2.0 form does not say which variables are inputs; the property does. Without a property,
+    names that start with X are inputs and names that start with Y are outputs.
     """
     text = read_bytes(Path(path), "results file").decode("utf-8", errors="replace")
     first, _, rest = text.strip().partition("\n")
@@ -83,7 +83,7 @@ def _assignment(example: Counterexample) -> str:
 
 
 def _witness(example: Counterexample, prop: Property) -> str:
-    """NAME TYPE [shape] and a value per line; the grammar of 2.0 has no exponents."""
+    """NAME TYPE [shape], then one value per line; the grammar of 2.0 has no exponents."""
     found: dict[str, list[str]] = {}
     sides = ((example.x, prop.input_variables), (example.y, prop.output_variables))
     for values, variables in sides:
@@ -139,7 +139,7 @@ def _read_assignment(text: str) -> tuple[Array, Array | None]:
 
 
 def _read_witness(lines: list[str], prop: Property | None) -> tuple[Array, Array | None]:
-    """Blocks of a header and values."""
+    """Parse blocks of a header line and its values."""
     blocks: list[tuple[Variable, list[float]]] = []
     for line in lines:
         if header := _HEADER.fullmatch(line):

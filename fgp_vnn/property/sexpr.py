@@ -1,9 +1,9 @@
-"""S-expressions with the line of each, read without recursion.
+"""S-expressions with their line numbers, read without recursion.
 
-A comment goes from a semicolon to the end of its line. Readers differ on what ends a line: the
-standard's own parser takes a line feed only, Python's files also a lone carriage return, and its
-`splitlines` some more. What follows such a character in a comment is text to the one and nothing
-to the other, so it is refused.
+A comment goes from a semicolon to the end of its line. Parsers differ on what ends a line: the
+standard's own parser accepts only a line feed, Python's files also a lone carriage return, and
+`splitlines` several more characters. Text after such a character in a comment is code for one
+parser and comment for another, so it is refused.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import TypeAlias, Union
 
 from fgp_vnn.base.errors import InputError, UnsupportedError
 
-MAX_DEPTH = 100  # what follows a tree may recurse: this keeps it far from Python's own limit
-MEMORY = 8 << 30  # bytes that reading may take, where nothing else is said
-TEXT_BYTES = 4  # of memory for each byte of the text
-LIST_BYTES = 700  # and for each list; measured: 2.7 GB for 4.1 million lists in 61 MB of text
+MAX_DEPTH = 100  # keeps recursion over the tree far from Python's own limit
+MEMORY = 8 << 30  # bytes that reading may use by default
+TEXT_BYTES = 4  # of memory per byte of text
+LIST_BYTES = 700  # of memory per list; measured: 2.7 GB for 4.1 million lists in 61 MB of text
 
-# A symbol is a str; a list has its line in front: [line, element, ...].
+# A symbol is a str; a list starts with its line number: [line, element, ...].
 Expression: TypeAlias = Union[str, "ListExpression"]
 ListExpression: TypeAlias = list[int | Expression]
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
-_CONTROL = re.compile(r"[^\t\f\r\x20-\x7e]")  # what is neither text nor space
+_CONTROL = re.compile(r"[^\t\f\r\x20-\x7e]")  # neither printable ASCII nor white space
 # The line ends of Python's splitlines, in UTF-8 read byte by byte: the last are NEL, LS and PS.
 _LINE_END = re.compile(r"[\r\v\f\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 
 
 def text_lines(data: bytes, memory: int = MEMORY) -> list[str]:
-    """The lines of a VNN-LIB file without comments; what is left of them is ASCII.
+    """The lines of a VNN-LIB file without comments; the rest has to be ASCII.
 
-    A file that takes more bytes of memory to be read is refused before that is begun.
+    A file that would take more than `memory` bytes to read is refused before it is parsed.
     """
     needed = TEXT_BYTES * len(data) + LIST_BYTES * data.count(b"(")
     if needed > memory:
@@ -101,7 +101,7 @@ def quoted(expression: object) -> str:
 
 
 def located(error: InputError, line: int) -> InputError:
-    """The error with its line in front, unless an inner expression has given its own."""
+    """The error with its line in front, unless an inner expression already added one."""
     return error if str(error).startswith("line ") else type(error)(f"line {line}: {error}")
 
 
@@ -117,7 +117,7 @@ def _render(expression: object) -> str:
 
 
 def _where(number: int, line: str, position: int) -> str:
-    """Line and column of a token, found again since the reader only counts tokens."""
+    """Line and column of a token, found by its position among the tokens of the line."""
     for index, match in enumerate(_TOKEN.finditer(line)):
         if index == position:
             return f"line {number}, column {match.start() + 1}"

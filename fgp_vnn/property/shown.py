@@ -1,4 +1,4 @@
-"""Conditions and expressions as a reader writes them, short whatever their size."""
+"""Conditions and expressions as readable text, short whatever their size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def show_formula(formula: Formula, names: Names) -> str:
 
 
 def show_sum(terms: Terms, constant: float = 0.0) -> str:
-    """A sum such as y[0] - 2 y[1] + 0.5, of which the first terms are shown."""
+    """A sum as text, such as y[0] - 2 y[1] + 0.5; only the first terms are shown."""
     parts = [_term(name, factor) for name, factor in terms[:_SHOWN] if factor]
     parts += ["+ ..."] if len(terms) > _SHOWN else []
     if constant or not parts:
@@ -55,7 +55,7 @@ def _flattened(parts: Iterable[Formula], kind: type[Formula]) -> Iterator[Formul
 
 
 def _row(row: Row, names: Names) -> str:
-    """A comparison with no minus sign on the side of the variables, where that can be."""
+    """A comparison as text; negative terms move to the other side, where they are positive."""
     sign = "<" if row.as_written.strict else "<="
     named = [(_name(names, place), factor) for place, factor in row.terms]
     less = [(name, factor) for name, factor in named if factor > 0]
@@ -66,7 +66,7 @@ def _row(row: Row, names: Names) -> str:
 
 
 def _name(names: Names, place: int) -> str:
-    """What is called by its place in a row: an output, or an input behind the outputs."""
+    """The name of the variable at a place in a row: an output, or an input after the outputs."""
     if place < names.outputs:
         return names.name(names.inputs + place)
     inputs = {behind: variable for variable, behind in (names.passed or {}).items()}

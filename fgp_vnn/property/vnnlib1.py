@@ -27,7 +27,7 @@ _COMPARISONS = frozenset(("<=", "<", ">=", ">", "=", "=="))
 
 
 class Vnnlib1Reader:
-    """Formulas from expressions, given the declared variables."""
+    """Turns S-expressions into formulas, given the declared variables."""
 
     def __init__(
         self, variables: dict[str, int], inputs: int, passed: dict[int, int] | None = None
@@ -37,7 +37,7 @@ class Vnnlib1Reader:
         self.names = Names(inputs, len(variables) - inputs, spelled.__getitem__, passed)
 
     def formula(self, expression: Expression, line: int) -> Formula:
-        """The formula of an expression that stands in a list of the given line."""
+        """The formula of an expression; `line` is the line of the list around it."""
         if not isinstance(expression, list):
             raise InputError(f"line {line}: expected a formula, found {quoted(expression)}")
         line, head, arguments = _parts(expression)
@@ -64,7 +64,7 @@ class Vnnlib1Reader:
             raise located(error, line) from None
 
     def _simple(self, line: int, operator: str, left: str, right: str) -> Formula | None:
-        """The bound of `variable <= literal` and its like, the usual case, without fractions."""
+        """Fast path for `variable <= literal` and the like, the usual case, without fractions."""
         variable, value = self.variables.get(left), number(right)
         if variable is None or value is None or operator in ("=", "=="):
             return None
@@ -104,8 +104,8 @@ class Vnnlib1Reader:
 
 
 def read_vnnlib1(expressions: list[ListExpression], passed: dict[int, int] | None = None) -> Read:
-    """The variables and the asserts of a file; `passed` is where inputs are noted that constraints
-    relate to others or to outputs, which is refused without it."""
+    """Read the variables and asserts of a file. `passed` collects the inputs that constraints
+    relate to other inputs or to outputs; if it is None, such constraints are refused."""
     asserts: list[tuple[Expression, int]] = []
     declared: dict[str, dict[int, int]] = {"X": {}, "Y": {}}  # index -> line
     for expression in expressions:
@@ -144,7 +144,7 @@ def _parts(expression: ListExpression) -> tuple[int, str, Sequence[Expression]]:
 def _declare(
     line: int, head: str, arguments: Sequence[Expression], declared: dict[str, dict[int, int]]
 ) -> None:
-    """Note one (declare-const X_0 Real) or (declare-fun X_0 () Real)."""
+    """Record one (declare-const X_0 Real) or (declare-fun X_0 () Real)."""
     arguments = list(arguments)
     if head == "declare-fun" and len(arguments) == 3 and isinstance(arguments[1], list):
         if len(arguments[1]) > 1:

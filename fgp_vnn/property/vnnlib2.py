@@ -26,10 +26,10 @@ from fgp_vnn.property.model import Declared, Variable
 from fgp_vnn.property.relations import shared
 from fgp_vnn.property.sexpr import ListExpression, located, quoted
 
-MAX_ELEMENTS = 10_000_000  # of all inputs, or of all outputs
+MAX_ELEMENTS = 10_000_000  # of all inputs together, or of all outputs
 _TYPES = frozenset(("Real", "real", "float32", "float64"))
-# The standard writes the type Real, its parser knows it as real: the same length, so that
-# positions in messages stay right.
+# The standard writes the type as Real, but its parser only knows real. Both have the same length,
+# so positions in messages stay right.
 _REAL = re.compile(r"(\(\s*declare-(?:input|output|hidden)\s+[^\s()]+\s+)Real(?=[\s\[])")
 _OPERATORS = {
     "LessEqual": "<=",
@@ -43,8 +43,8 @@ _SYNTAX_ERROR = re.compile(r"syntax error at line (\d+), column (\d+): '(.*)'", 
 
 
 class Vnnlib2Reader:
-    """Formulas from syntax trees, given the declared variables; with `related`, also those that
-    relate inputs to each other and to outputs."""
+    """Turns syntax trees into formulas, given the declared variables. With `related`, the
+    assertions of the file, inputs may be related to each other and to outputs."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Vnnlib2Reader:
         self._declared = {v.name: v for v in (*inputs, *outputs)}
         self._inputs = {v.name for v in inputs}
         equal = (pair for node in related or () for pair in self._equal(node))
-        self.places = shared(count, equal)  # of each declared input
+        self.places = shared(count, equal)  # shared input of each declared input
         self._count, least = count, max(self.places, default=-1) + 1
         passed: dict[int, int] | None = None if related is None else {}
         self.names = Names(least, position - count, self._name, passed)
 
     def formula(self, node: Any) -> Formula:
-        """The formula of a node of the parsed file."""
+        """The formula of a node of the syntax tree."""
         kind = type(node).__name__
         if kind in ("And", "Or"):
             parts = tuple(self.formula(part) for part in node.args)
@@ -86,7 +86,7 @@ class Vnnlib2Reader:
             raise located(error, line) from None
 
     def _simple(self, kind: str, left: Any, right: Any, line: int) -> Formula | None:
-        """The bound of `variable <= literal` and its like, the usual case, without fractions."""
+        """Fast path for `variable <= literal` and the like, the usual case, without fractions."""
         if type(left).__name__ != "Var" or type(right).__name__ not in ("Float", "Int"):
             return None
         operator = _OPERATORS[kind]
@@ -113,7 +113,7 @@ class Vnnlib2Reader:
         raise UnsupportedError(f"{quoted(node)} is not supported in a term")
 
     def _equal(self, node: Any) -> Iterator[tuple[int, int]]:
-        """The pairs of inputs that a formula says to be equal, whatever else it says."""
+        """The pairs of inputs that a formula, or a part of its conjunction, sets equal."""
         if type(node).__name__ == "And":
             for part in node.args:
                 yield from self._equal(part)
@@ -123,14 +123,14 @@ class Vnnlib2Reader:
                 yield self._declared_index(node.lhs), self._declared_index(node.rhs)
 
     def _index(self, node: Any) -> int:
-        """The number of X[i,j,...] among the shared inputs and then the outputs."""
+        """Index of X[i,j,...]: the shared inputs come first, then the outputs."""
         index = self._declared_index(node)
         if index < self._count:
             return self.places[index]
         return index - self._count + self.names.inputs
 
     def _declared_index(self, node: Any) -> int:
-        """The number of X[i,j,...] among what is declared, elements in C order."""
+        """Index of X[i,j,...] among all declared elements, in C order."""
         index = 0
         for position, size in zip(node.indices, node.shape, strict=True):
             index = index * size + position
@@ -152,8 +152,9 @@ class Vnnlib2Reader:
 def read_vnnlib2(
     lines: list[str], expressions: list[ListExpression], *, joint: bool = False
 ) -> Read:
-    """The variables and the assertions of a file; `expressions` are the same text, unparsed. Only
-    with `joint` may there be several networks, and constraints that relate inputs to others."""
+    """Read the variables and assertions of a file; `expressions` is the same text as
+    S-expressions. Several networks, and constraints that relate inputs to other variables, are
+    allowed only with `joint`."""
     _check_version(expressions)
     query = _parse("\n".join(lines))
     _check_networks(query, expressions, joint=joint)
@@ -188,7 +189,7 @@ def _check_version(expressions: list[ListExpression]) -> None:
 
 
 def _check_networks(query: Any, expressions: list[ListExpression], *, joint: bool) -> None:
-    """Refuse hidden layers, and several networks, with the line where the second one starts."""
+    """Refuse hidden layers, and several networks unless `joint`; the message names the line."""
     declared = _declarations(expressions)
     if len(query.networks) != 1 and not joint:
         second = [part for part in declared if part[1] == "declare-network"][1:]
@@ -207,13 +208,13 @@ def _parse(text: str) -> Any:
         return vnnlib.parse_query_string(_REAL.sub(r"\1real", text))
     except vnnlib.VNNLibException as error:
         raise InputError(_explained(str(error))) from None
-    except Exception as error:  # whatever a foreign parser lets out; known: numbers that overflow
+    except Exception as error:  # any third-party error; known: numbers that overflow
         what = one_line(error)
         raise InputError(f"a number or an index is out of range ({what})") from None
 
 
 def _explained(message: str) -> str:
-    """One line from what the parser reports: a syntax error, or JSON with a list of errors."""
+    """One line from the parser's message: a syntax error, or JSON with a list of errors."""
     if match := _SYNTAX_ERROR.search(message):
         line, column, token = match.groups()
         if not token:
@@ -228,14 +229,14 @@ def _explained(message: str) -> str:
 
 
 def _declarations(expressions: list[ListExpression]) -> list[ListExpression]:
-    """The networks and what is declared in them, as they are written."""
+    """The declarations of networks and of their variables, as written in the file."""
     networks = [part for part in expressions if len(part) > 1 and part[1] == "declare-network"]
     inner = [part for network in networks for part in network if isinstance(part, list)]
     return networks + [part for part in inner if len(part) > 1]
 
 
 def _variable(definition: Any, declared: list[ListExpression]) -> Variable:
-    """A declared variable, its type spelled as in the file: a witness repeats it."""
+    """A declared variable, its type spelled as in the file: counterexamples repeat it."""
     kind = str(definition).split()[2].partition("[")[0]
     if kind == "real" and any(part[2:4] == [definition.name, "Real"] for part in declared):
         kind = "Real"

@@ -1,4 +1,4 @@
-"""A property as VNN-LIB text, 1.0 or 2.0, that reads back as the same set."""
+"""Write a property as VNN-LIB text, 1.0 or 2.0, that reads back as the same set."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from fgp_vnn.base.words import VERSIONS, Version
 from fgp_vnn.property.model import Array, Case, Conjunction, Property, Variable
 
 _TINY = float(np.finfo(np.float64).tiny)
-_SHIFT = 2.0**600  # brings what is below the normal numbers among them
+_SHIFT = 2.0**600  # scales subnormal numbers to normal ones
 
 
 def write_property(
     path: str | Path, prop: Property, *, version: Version = "1.0", title: str = ""
 ) -> None:
-    """Write the file in one step; `title` becomes a comment."""
+    """Write the file atomically; `title` becomes a comment."""
     text = format_property(prop, version=version, title=title)
     write_bytes(path, text.encode("ascii"), "property")
 
 
 def format_property(prop: Property, *, version: Version = "1.0", title: str = "") -> str:
-    """The text of the file.
+    """The property as VNN-LIB text.
 
-    In 1.0 the variables are X_i and Y_i. In 2.0 they are those of the property, or X and Y.
+    In 1.0 the variables are X_i and Y_i. In 2.0 they are the property's own, or else X and Y.
     """
     if version not in VERSIONS:
         raise InputError(f"version is {version!r}; it must be one of {', '.join(VERSIONS)}")
@@ -67,7 +67,7 @@ class _Writer:
         return f"(vnnlib-version <2.0>)\n{comment}\n{declared}\n"
 
     def body(self) -> str:
-        """The asserts: boxes and unsafe sets apart where that is the same."""
+        """The asserts: boxes and unsafe set separately if all cases have the same unsafe set."""
         cases = [case for case in self.prop.cases if case.unsafe]
         if not cases:
             return self._nothing()
@@ -83,7 +83,7 @@ class _Writer:
         return f"{inputs}\n{_all(parts[0]) if len(parts) == 1 else _either(parts)}"
 
     def _nothing(self) -> str:
-        """No input at all."""
+        """Asserts that no input meets."""
         bounds = [f"({sign} {name} {_number(0.0)})" for name in self.x for sign in (">=", "<=")]
         return _all([*bounds, f"(>= {self.x[0]} {_number(1.0)})"])
 
@@ -103,12 +103,12 @@ class _Writer:
             yield self._row(row, limit, "<" if strict else "<=")
 
     def _row(self, row: Array, limit: Fraction, sign: str) -> str:
-        """sum of terms <= limit; y_i <= y_j where that is all it says."""
+        """sum of terms <= limit, or the short form y_j >= y_i if the row says just that."""
         places = np.flatnonzero(row).tolist()
         if not limit and sorted(row[places].tolist()) == [-1.0, 1.0]:
             less, more = sorted(places, key=lambda i: -row[i])
             return f"({sign.replace('<', '>')} {self.y[more]} {self.y[less]})"
-        # A limit such as 1/3 is no sum of floats: all is multiplied by what makes it one.
+        # A limit such as 1/3 is no finite sum of floats: scale the row so that it becomes one.
         scale = _odd_part(limit.denominator)
         terms = [self._term(float(row[i]), i, scale) for i in places]
         left = terms[0] if len(terms) == 1 else f"(+ {' '.join(terms)})"
@@ -147,9 +147,9 @@ def _either(alternatives: Iterable[list[str]]) -> str:
 
 
 def _number(value: float) -> str:
-    """Digits, without an exponent, whose nearest float64 is the value.
+    """Digits without an exponent whose nearest float64 is the value.
 
-    The standard's package refuses what is below the normal numbers, so that it is a product.
+    The standard's package refuses subnormal numbers, so they are written as products.
     """
     if 0 < abs(value) < _TINY:
         return f"(* {_number(value * _SHIFT)} {_number(1 / _SHIFT)})"
@@ -157,7 +157,7 @@ def _number(value: float) -> str:
 
 
 def _constant(value: Fraction) -> str:
-    """A fraction with a power of two below it, as a sum of floats."""
+    """A fraction whose denominator is a power of two, as a sum of floats."""
     parts = []
     try:
         while value:

@@ -11,15 +11,14 @@ from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, decided_
 from fgp_vnn.report.point_page import POINT_TITLES, AboutPoints, point_cells, point_page
 
 TITLES = (*POINT_TITLES, "status", "decided by", "attack", "seconds")
-# The statuses of a point, and the verdicts whose colours they have.
+# The statuses of a point, each with the verdict whose colour it takes.
 COLOURS = {"robust": "unsat", "not_robust": "sat", "unknown": "unknown", "timeout": "timeout"}
 
 
 def certify_page(
     about: AboutPoints, rows: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]
 ) -> str:
-    """Return the HTML text of the page of these rows, which are those of the output file, and of
-    their summary."""
+    """Return the HTML text of the page for the rows of an output file and their summary."""
     found = plural(sum(bool(row.get("counterexample")) for row in rows), "counterexample")
     note = f"{len(about.pictures)} of {found}."
     status = Filter("result", "Status", sorted({str(row["status"]) for row in rows}))

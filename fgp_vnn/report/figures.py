@@ -1,4 +1,4 @@
-"""Figures by matplotlib: as files for a paper, and as SVG that takes its colours from a page."""
+"""Figures by matplotlib: as files for a paper, and as SVG in the colours of a page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAPER = Palette(
     "#bbbbbb",
     ("#0b62a4", "#d1570f", "#1d8649", "#a3318f", "#8a6d00", "#008c95", "#b3263a", "#5b5b5b"),
 )
-# Stand-ins that become CSS variables in `inline_svg`.
+# Placeholders that `inline_svg` replaces by CSS variables.
 PAGE = Palette("#010101", "#020202", tuple(f"#0300{n:02d}" for n in range(1, 9)))
 _VARIABLES = {
     PAGE.ink: "var(--ink)",
@@ -83,20 +83,20 @@ def add_legend(axes: Axes, palette: Palette) -> None:
 
 
 def save(plot: Plot, folder: Path) -> None:
-    """Write NAME.png and NAME.svg, and the caption that belongs under them as NAME.txt."""
+    """Write NAME.png and NAME.svg, and their caption as NAME.txt."""
     for suffix in ("png", "svg"):
         plot.figure.savefig(folder / f"{plot.name}.{suffix}", dpi=160, facecolor="white")
     (folder / f"{plot.name}.txt").write_text(f"{plot.title}. {plot.description}\n")
 
 
 def plots_section(plots: Iterable[Plot]) -> Section:
-    """Return the section that shows plots side by side, if they were made with the palette PAGE."""
+    """Return the section that shows plots side by side; they must use the palette PAGE."""
     drawn = [(plot, inline_svg(plot)) for plot in plots]
     return Section("plots", "Plots", "plots.html", {"plots": drawn})
 
 
 def inline_svg(plot: Plot) -> str:
-    """Return a plot as an SVG element for the middle of a page.
+    """Return a plot as an SVG element to embed in a page.
 
     Colours and fonts are those of the page, ids are unique in it, and each named point has a
     tooltip.
@@ -123,7 +123,7 @@ def inline_svg(plot: Plot) -> str:
 
 
 def _for_page(prefix: str, name: str, value: str) -> str:
-    """Return an attribute's value with ids of its own, the page's font and the page's colours."""
+    """Return an attribute's value with prefixed ids, the page's font and the page's colours."""
     if name == "id":
         return f"{prefix}-{value}"
     if name == "href":

@@ -1,4 +1,4 @@
-"""Third-party packages of the extra `report`: imported when needed, named where missing."""
+"""Third-party packages of the extra `report`, imported when needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEEDED = ("jinja2", "matplotlib.figure")
 
 
 def library(module: str) -> Any:
-    """Return an imported module; raise InputError with the command that installs it."""
+    """Import a module; if it is missing, raise InputError with the command that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

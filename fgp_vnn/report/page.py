@@ -1,4 +1,4 @@
-"""One HTML file that needs no other: the templates of page/, filled in by Jinja2."""
+"""A self-contained HTML file: the templates of page/, filled in by Jinja2."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOLDER = Path(__file__).parent / "page"
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: `name` is its id, `values` are what its template shows."""
+    """A part of a page: `name` is its id, `values` are the variables of its template."""
 
     name: str
     title: str
@@ -27,7 +27,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A title, a line below it, sections in order, and lines at the foot."""
+    """A title, a line below it, sections in order, and the lines of the footer."""
 
     title: str
     lead: Sequence[str]
@@ -37,15 +37,15 @@ class Page:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table that readers sort: by `value` if there is one, else by its text."""
+    """One cell of a sortable table, sorted by `value` if it has one, else by its text."""
 
     text: str
     value: float | None = None
     kind: str = ""  # CSS class
-    measure: str = ""  # a number with its unit, behind the text
-    mark: str = ""  # what is wrong, behind the text
-    warn: str = ""  # what a reader should know, though it is not wrong
-    detail: str = ""  # small print behind it
+    measure: str = ""  # a number with its unit, after the text
+    mark: str = ""  # an error, after the text
+    warn: str = ""  # a warning, not an error
+    detail: str = ""  # small print after it
     links: Mapping[str, str] = field(default_factory=dict)  # name -> file, relative to the page
 
 
@@ -59,7 +59,7 @@ Bar = tuple[str, list[tuple[str, int, str]]]
 
 
 def decided_bar(title: str, deciders: Iterable[str | None]) -> list[Bar]:
-    """Return the bar of what decided how often, the most frequent first; none if nothing did."""
+    """Return a bar with how often each method decided, the most frequent first; [] if none did."""
     counts = Counter(str(name) for name in deciders if name).most_common()
     pieces = [(*counted, f"s-{number % 8 + 1}") for number, counted in enumerate(counts)]
     return [(title, pieces)] if pieces else []
@@ -67,7 +67,7 @@ def decided_bar(title: str, deciders: Iterable[str | None]) -> list[Bar]:
 
 @dataclass(frozen=True)
 class TableRow:
-    """Cells in the order of the table's titles, and what the filters look at."""
+    """Cells in the order of the table's titles, and the values used by the filters."""
 
     cells: Sequence[Cell]
     results: Sequence[str]
@@ -77,7 +77,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Filter:
-    """Keeps the rows with one of the values; `name` is what page.js knows it by."""
+    """Keeps the rows with the selected value; page.js refers to it by `name`."""
 
     name: str
     title: str
@@ -86,7 +86,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Table:
-    """The table of a page that readers search, filter and sort."""
+    """The table of a page, which readers can search, filter and sort."""
 
     unit: str  # what one row is, in the plural
     titles: Sequence[str]
@@ -107,7 +107,7 @@ def render(page: Page) -> str:
 
 
 def facts_line(facts: Mapping[str, object]) -> str:
-    """Return names and values in one line, without those that have no value."""
+    """Return names and values in one line, leaving out empty values."""
     return " · ".join(f"{name} {value}" for name, value in facts.items() if value != "")
 
 

@@ -26,7 +26,7 @@ MAX_PICTURES = 24  # on one page
 
 @dataclass(frozen=True)
 class Picture:
-    """Three images as `data:` URLs, a name, and what changed in words."""
+    """Three images as `data:` URLs, a name, and a caption that describes the change."""
 
     name: str
     caption: str
@@ -74,10 +74,10 @@ def draw(
 
 
 def nominal_input(case: Case) -> Array:
-    """Return the middle [inputs] of a box.
+    """Return the centre [inputs] of a box.
 
-    Where a box of equal widths was cut off at the range of the data, this is the middle before
-    the cut.
+    If a box of equal widths was clipped to the range of the data, this is the centre before
+    clipping.
     """
     half = (case.upper - case.lower) / 2
     radius = half.max()

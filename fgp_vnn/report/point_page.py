@@ -1,4 +1,4 @@
-"""What the pages of `certify` and `radius` share: the network, settings, pictures, all points."""
+"""Shared parts of the pages of `certify` and `radius`: network, settings, pictures, points."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ POINT_TITLES = ("point", "class", "true")
 
 @dataclass(frozen=True)
 class AboutPoints:
-    """What a page about the points of a file shows besides their results."""
+    """The content of a page about points besides their results."""
 
-    network: Mapping[str, object]  # facts of the network, "file" among them
+    network: Mapping[str, object]  # facts about the network, including "file"
     settings: Mapping[str, object]
     pictures: Sequence[Picture]
 
@@ -30,8 +30,8 @@ def point_page(
     summary: Sequence[Section],
     points: Table,
 ) -> str:
-    """Return the HTML text of a page: `title` comes before the network's name, `lead` after the
-    number of points, `note` above the pictures, and the sections of the summary come first."""
+    """Return the HTML text of a page. `title` comes before the network's name, `lead` after the
+    number of points, `note` above the pictures, and `summary` before the other sections."""
     facts = {"Network": about.network, "Settings": about.settings}
     sections = (
         *summary,

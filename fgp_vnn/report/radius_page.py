@@ -15,7 +15,7 @@ TITLES = (*POINT_TITLES, "lower", "upper", "gap", "ended", "engine", "seconds")
 
 
 def radius_page(about: AboutPoints, radii: Radii) -> str:
-    """Return the HTML text of the page of these radii."""
+    """Return the HTML text of the page for these radii."""
     plots = plots_section([histogram(radii, PAGE), curve(radii, PAGE)])
     found = plural(sum(math.isfinite(row.upper) for row in radii.rows), "counterexample")
     note = f"{len(about.pictures)} of {found}, the nearest ones first."
@@ -47,7 +47,7 @@ def _summary(radii: Radii) -> Section:
 
 
 def _cells(row: PointRadius) -> list[Cell]:
-    """Return the cells under TITLES; what is not known sorts first or last."""
+    """Return the cells under TITLES; an unknown value sorts first or last."""
     upper = "-" if math.isinf(row.upper) else f"{row.upper:.6g}"
     return [
         *point_cells(row.point, row.label, row.y),

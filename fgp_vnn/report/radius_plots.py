@@ -20,7 +20,7 @@ _MARGIN = 1.05  # the axis ends at this multiple of the largest bound
 
 @dataclass(frozen=True)
 class Radii:
-    """The radii of a data set, in one norm, up to the largest radius that was asked for."""
+    """The radii of a data set in one norm, up to the largest requested radius."""
 
     rows: Sequence[PointRadius]
     norm: str
@@ -40,7 +40,7 @@ class Radii:
 
 
 def histogram(radii: Radii, palette: Palette) -> Plot:
-    """Plot how many points have their lower and upper bounds in each interval of radii."""
+    """Plot histograms of the points' lower and upper bounds."""
     figure, (axes,) = new_figure(palette)
     _draw_histogram(axes, radii, palette)
     tight = sum(row.tight for row in radii.rows)
@@ -49,7 +49,7 @@ def histogram(radii: Radii, palette: Palette) -> Plot:
 
 
 def curve(radii: Radii, palette: Palette) -> Plot:
-    """Plot certified accuracy and an upper bound on it, the gap between them shaded."""
+    """Plot certified accuracy and its upper bound against the radius, with the gap shaded."""
     figure, (axes,) = new_figure(palette)
     _draw_curve(axes, radii, palette)
     correct = "are classified correctly and " if radii.labelled else ""

@@ -22,8 +22,8 @@ class PointRadius:
     """Bounds on the distance R from one point to the nearest other class: lower <= R <= upper."""
 
     point: int
-    y: int | None  # the true class, where it is known
-    label: int  # the class that the network gives
+    y: int | None  # the true class, if known
+    label: int  # the network's class
     lower: float
     upper: float  # infinite if no counterexample was found
     tight: bool
@@ -33,7 +33,7 @@ class PointRadius:
 
     @property
     def right(self) -> bool:
-        """Whether the network's class is the true one; True where that is not known."""
+        """Whether the network's class is the true class; True if the true class is unknown."""
         return self.y is None or self.y == self.label
 
     @property
@@ -45,7 +45,7 @@ class PointRadius:
 
 
 def read_row(row: Mapping[str, Any]) -> PointRadius:
-    """Return one row of an output file, CSV or JSON; raise InputError if it is not a radius."""
+    """Parse one row of an output file, CSV or JSON; raise InputError if it is not a radius."""
 
     def blank(name: str) -> bool:
         return row.get(name) in (None, "")
@@ -74,7 +74,7 @@ class CertifiedShare:
     at r.
     """
 
-    radius: Shares  # [steps], ascending from 0 to the largest radius asked for
+    radius: Shares  # [steps], ascending from 0 to the largest requested radius
     lower: Shares  # [steps], share of points with lower >= r: certified
     upper: Shares  # [steps], share of points with upper >= r: possible
 
@@ -111,7 +111,7 @@ def round_radii(rows: Iterable[PointRadius], maximum: float) -> list[float]:
 def summarise_radii(rows: Sequence[PointRadius], maximum: float) -> dict[str, Any]:
     """Return counts, means and medians; with true classes also accuracy at a few radii.
 
-    Gaps are relative to the upper bound, times in seconds; None where there is no value.
+    Gaps are relative to the upper bound, times in seconds; None if there is no value.
     """
     gaps = [row.gap for row in rows if math.isfinite(row.gap)]
     lowers = [row.lower for row in rows]
@@ -159,5 +159,5 @@ def describe_radii(summary: Mapping[str, Any]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share of 1 as per cent with two digits; `-` where there is none."""
+    """Return a fraction as a percentage with two digits; `-` if it is None or infinite."""
     return "-" if share is None or math.isinf(share) else f"{100 * share:.2g} %"

@@ -86,13 +86,13 @@ def run_page(results: RunResults, mine: str) -> str:
 
 
 def disagreements_section(conflicts: Sequence[Disagreement], instances: int) -> Section:
-    """Return the section that says which verdicts are wrong, those first."""
+    """Return the section about wrong and contradicting verdicts."""
     values = {"conflicts": conflicts, "instances": instances, "shown": SHOWN_CONFLICTS}
     return Section("disagreements", "Disagreements", "disagreements.html", values)
 
 
 def _breakdown(runs: Runs) -> Section:
-    """The verdicts of every tool, and what decided them where that is known."""
+    """Return the section with the verdicts of every tool and, if known, the deciding method."""
     bars = list[Bar]()
     for tool, results in runs.items():
         counts = Counter(record.result for record in results.values())
@@ -102,7 +102,7 @@ def _breakdown(runs: Runs) -> Section:
 
 
 def _counterexamples(runs: Runs, folder: Path, first: set[Key]) -> Iterator[Section]:
-    """The section of pictures, disagreements first; none where there is no counterexample."""
+    """Yield the section of pictures, disagreements first, if there is any counterexample."""
     waiting = [
         (tool, record)
         for tool, results in runs.items()
@@ -125,7 +125,7 @@ def _counterexamples(runs: Runs, folder: Path, first: set[Key]) -> Iterator[Sect
 
 
 def _pictures(found: Sequence[tuple[str, Record]], folder: Path) -> list[Picture]:
-    """Draw the first few counterexamples of (tool, record) that are images."""
+    """Draw the first counterexamples of (tool, record) that are images, at most MAX_PICTURES."""
     benchmark = read_benchmark(benchmark_of(folder), timeout=1.0)
     instances = {instance.key: instance for instance in benchmark.instances}
     made: list[Picture] = []
@@ -145,7 +145,7 @@ def _pictures(found: Sequence[tuple[str, Record]], folder: Path) -> list[Picture
 
 
 def _footer(runs: Runs) -> list[str]:
-    """Versions and machine, as the results have them."""
+    """Return versions and machine from the first result that has them."""
     for results in runs.values():
         for record in results.values():
             if record.machine:

@@ -15,7 +15,7 @@ from fgp_vnn.report.run_tables import RunResults
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FLOOR = 0.01  # seconds; faster than this is drawn as this
+_FLOOR = 0.01  # seconds; shorter times are drawn as this
 _MARKERS = "osD^vPX*"
 
 
@@ -58,7 +58,7 @@ def cactus(results: RunResults, palette: Palette) -> Plot:
 
 
 def scatter(results: RunResults, mine: str, other: str, palette: Palette) -> Plot:
-    """Plot the seconds of `mine` over those of `other`; unsolved instances lie on dashed lines."""
+    """Plot the seconds of `mine` against those of `other`; dashed lines hold unsolved instances."""
     runs = results.runs
     figure, (axes,) = new_figure(palette)
     keys = [key for key in runs[mine] if key in runs[other]]
@@ -97,7 +97,7 @@ def scatter(results: RunResults, mine: str, other: str, palette: Palette) -> Plo
 
 
 def _measured(results: RunResults, tools: Sequence[str]) -> str:
-    """Say how the times of tools were measured: once, if it is the same for all."""
+    """Return how the times of tools were measured; once, if it is the same for all."""
     texts = {tool: str(results.timings[tool]) for tool in tools}
     if len(set(texts.values())) == 1:
         return f"Times: {texts[tools[0]]}."
@@ -118,11 +118,11 @@ def _rim_and_diagonal(axes: Axes, low: float, rim: float, palette: Palette) -> N
 
 
 def _seconds_axis(axis: Any) -> None:
-    """Write plain numbers at an axis of seconds, not powers of ten."""
+    """Label an axis of seconds with plain numbers, not powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    if high < 100 * low:  # too few powers of ten to read a scale by
+    if high < 100 * low:  # powers of ten alone would give too few labels
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
@@ -133,5 +133,5 @@ def _seconds(record: Record) -> float:
 
 
 def _verdict(runs: Runs, tools: Sequence[str], right: dict[str, set[Key]], key: Key) -> str:
-    """Return sat or unsat, as the first of the tools that solves the instance says."""
+    """Return sat or unsat, the verdict of the first tool that solves the instance; else empty."""
     return next((runs[tool][key].result for tool in tools if key in right[tool]), "")

@@ -28,12 +28,12 @@ from fgp_vnn.bench.tables import Key
 from fgp_vnn.bench.timing import Timings, unlike
 from fgp_vnn.report.page import Cell, Filter, Section, Table, TableRow, facts_line
 
-_BEHIND = 1e9  # seconds added to what is not solved: it sorts behind all that is
+_BEHIND = 1e9  # seconds added to unsolved instances, which sort after all solved ones
 
 
 @dataclass(frozen=True)
 class RunResults:
-    """What a page is about: results, the rules they are scored by, and how they were timed."""
+    """The data of a page: results, the rules they are scored by, and how they were timed."""
 
     runs: Runs
     rules: Rules
@@ -42,12 +42,15 @@ class RunResults:
 
     @property
     def comparable(self) -> bool:
-        """Whether the times of all tools were measured alike."""
+        """Whether the times of all tools were measured in the same way."""
         return not any(unlike(a, b) for a, b in pairwise(self.timings.values()))
 
 
 def summary_section(results: RunResults) -> Section:
-    """Return one line per tool, the best value of a column in bold; times only where alike."""
+    """Return one line per tool, with the best value of each column in bold.
+
+    The best times are marked only if they are comparable.
+    """
     table = scores(results.runs, results.rules)
     best: dict[str, float] = {
         "solved": max(score.solved for score in table),
@@ -115,7 +118,7 @@ def origin_section(results: RunResults, made: Mapping[str, Any]) -> Section:
 
 
 def instances_section(results: RunResults, conflicting: set[Key]) -> Section:
-    """Return every instance, with a column for a tool's verdict and one for its certificates."""
+    """Return every instance, with columns for each tool's verdict and, if any, certificate."""
     runs = results.runs
     folders = {
         tool: tool_folder(results.folder, tool).relative_to(results.folder).as_posix() + "/"
@@ -148,7 +151,7 @@ def _row(key: Key, known: Sequence[Record], found: Sequence[Cell], conflict: boo
 
 
 def _result_cell(record: Record | None, folder: str, rules: Rules) -> Cell:
-    """A verdict with its seconds, its reason and its files; what is not solved sorts last."""
+    """Return a verdict with its seconds, reason and files; unsolved instances sort last."""
     if record is None:
         return Cell("-", 2 * _BEHIND, "result")
     standing = record.standing(rules) or "valid"
@@ -171,20 +174,20 @@ def _result_cell(record: Record | None, folder: str, rules: Rules) -> Cell:
 
 
 def has_certificates(results: Mapping[Key, Record]) -> bool:
-    """Whether proofs were asked for: then an unsat has one, or a reason why it has none."""
+    """Whether certificates were requested: then each unsat has one, or a reason for having none."""
     unsat = [record for record in results.values() if record.claim == "unsat" and not record.late]
     return any(record.certificate or record.reason for record in unsat)
 
 
 def certificates_section(runs: Runs) -> Iterator[Section]:
-    """The section of totals, a line per tool; none where no certificate was written."""
+    """Yield the section of totals, a line per tool, if certificates were requested."""
     totals = {t: certificates_of(r.values()) for t, r in runs.items() if has_certificates(r)}
     if totals:
         yield Section("certificates", "Certificates", "certificates.html", {"totals": totals})
 
 
 def certificate_cell(record: Record | None, folder: str) -> Cell:
-    """What the checker said, with the size and the seconds; `folder` is the run's, with a slash."""
+    """Return the checker's answer, with size and seconds; `folder` is the run's, with a slash."""
     if record is None or record.claim != "unsat":
         return Cell("-", -1.0)
     links = {"certificate": folder + record.certificate} if record.certificate else {}

@@ -1,9 +1,9 @@
-"""Measure what `fgp-vnn bench` costs on top of solving.
+"""Measure the overhead of `fgp-vnn bench` over solving.
 
     python scripts/benchmarks/bench_overhead.py
 
-Three measurements: the overhead with one worker on easy instances, the gain of two workers, and
-the start of a folder of ten thousand instances.
+Three measurements: the overhead with one worker on easy instances, the speed-up by two workers, and
+the start-up time with a folder of ten thousand instances.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml"
 
 @dataclass(frozen=True)
 class Timing:
-    """One run of the command: seconds until it had started, until it ended, and in the verifier."""
+    """One run of the command: seconds until it had started, until it ended, and of solving."""
 
     started: float
     ended: float
     solving: float
     instances: int
-    checking: float  # seconds in which counterexamples were checked once more, outside of solving
-    megabytes: float  # at most, in the coordinator or in a worker
+    checking: float  # seconds of checking counterexamples again, not part of solving
+    megabytes: float  # peak memory of the coordinator or a worker, whichever is larger
 
     @property
     def overhead(self) -> float:
-        """The share of the command's time that is not solving, from start to end."""
+        """Time of the command that is not solving, from start to end, relative to solving."""
         return self.ended / self.solving - 1
 
     @property
     def steady_overhead(self) -> float:
-        """The same from the moment the first worker is warm."""
+        """The same, counted from the moment the first worker is warm."""
         return (self.ended - self.started) / self.solving - 1
 
 
 def wait(model: str, prop: str, *, timeout: float, **settings: object) -> Verdict:
-    """Stands for a verifier that takes a tenth of a second of processor time."""
+    """Stand-in for a verifier that takes a tenth of a second of CPU time."""
     end = time.process_time() + 0.1
     while time.process_time() < end:
         sum(range(1000))
@@ -83,7 +83,7 @@ def measure_jobs(verifier: str, easy: Path, out: Path, repeat: int) -> None:
 
 
 def repeated(benchmark: Path, instances: int, folder: Path) -> Path:
-    """A folder with so many instances: the rows of a benchmark, again and again under new names."""
+    """Write a folder of `instances` instances by repeating a benchmark's rows under new names."""
     (folder / "onnx").mkdir(parents=True)
     (folder / "vnnlib").mkdir()
     rows = [line.split(",") for line in (benchmark / "instances.csv").read_text().split()]
@@ -102,13 +102,13 @@ def repeated(benchmark: Path, instances: int, folder: Path) -> Path:
 
 
 def best(folder: Path, out: Path, repeat: int, *arguments: str) -> Timing:
-    """The quickest of several runs: the one that the rest of the machine disturbed least."""
+    """The fastest of several runs, the one least disturbed by the rest of the machine."""
     runs = [timed(folder, out / str(number), *arguments) for number in range(repeat)]
     return min(runs, key=lambda timing: timing.ended)
 
 
 def timed(folder: Path, out: Path, *arguments: str) -> Timing:
-    """Run the command as a user does; its first line comes with the first result."""
+    """Run the command as a user does; it prints its first line with the first result."""
     begin = time.perf_counter()
     process = start(folder, out, *arguments)
     assert process.stdout is not None
@@ -129,7 +129,7 @@ def timed(folder: Path, out: Path, *arguments: str) -> Timing:
 
 
 def measure_start(folder: Path, instances: int = 10_000) -> None:
-    """Ten thousand instances: when the first is handed out, and the coordinator's memory."""
+    """Measure when the first of many instances is handed to a worker, and the peak memory."""
     (folder / "onnx").mkdir(parents=True)
     (folder / "vnnlib").mkdir()
     for number in range(instances):

@@ -1,10 +1,10 @@
-"""How long the walk takes on the paper's convolutional network, region by region.
+"""Time the walk per region on the paper's convolutional network.
 
 python scripts/benchmarks/conv_walk.py             # 3,072 inputs, 6,244 neurons, 100 regions, l2
 python scripts/benchmarks/conv_walk.py --regions 1000 --seed 3
 
-The weights are random: the time of a region depends on the shapes and on how many neurons are
-unstable, and the radius is doubled until there are enough regions to walk through.
+The weights are random, since the time per region depends only on the shapes and on the number of
+unstable neurons. The radius is doubled until there are enough regions to walk through.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def measure(network: Network, center: torch.Tensor, radius: float, regions: int)
 
 
 def ask_all(network: Network, center: torch.Tensor, radius: float) -> Query:
-    """Whether a class other than the centre's can win within the radius."""
+    """The query whether another class than the centre's can win within the radius."""
     label = int(network(center.unsqueeze(0)).argmax())
     others = network.outputs - 1
     rows = Network(network.layers, margins(network.output, label), network.inputs)
@@ -100,7 +100,7 @@ def ask_all(network: Network, center: torch.Tensor, radius: float) -> Query:
 
 
 def walk(query: Query, bounds: LayerBounds, regions: int) -> Outcome:
-    """WalkOptions through so many regions; no candidate is confirmed, so that nothing ends it."""
+    """Walk through `regions` regions; no candidate is confirmed, so the walk does not end early."""
     steps = WalkOptions(regions=regions, alternate=False)
     return walk_regions(query, bounds, lambda points: None, Budget.of(60, None), steps)
 

@@ -1,10 +1,10 @@
-"""The bundled instances on a CPU and on a GPU side by side.
+"""Compare a CPU and a GPU on the bundled instances.
 
     python scripts/benchmarks/device.py [--devices cpu cuda] [--folder FOLDER] [--timeout 20]
 
-Each instance is verified on each device, by turns; a first instance on each is not counted, since a
-device loads its programs then. Prints a table of networks with the instances that are decided and
-the median seconds on each device, and exits with 1 if two devices contradict each other.
+Each instance is verified on each device in turn. A first run on each device is not counted, since
+the device loads its programs then. Prints a table of networks with the number of decided instances
+and the median seconds on each device. Exits with 1 if two devices contradict each other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         benchmark = read_benchmark(args.folder, timeout=args.timeout)
         instances = select(benchmark.instances, pattern=args.filter)
         for device in args.devices:
-            _run(instances[0], device, args)  # not counted, and refused where it is missing
+            _run(instances[0], device, args)  # not counted; InputError if the device is missing
     except InputError as error:
         print(f"device.py: {error}", file=sys.stderr)
         return 2
@@ -67,7 +67,7 @@ def _run(instance: Instance, device: str, args: argparse.Namespace) -> Verdict:
 
 
 def table(found: dict[str, list[dict[str, Verdict]]], devices: Sequence[str]) -> Table:
-    """A row for each network: of each device, what is decided and the median seconds."""
+    """A row per network: the number of decided instances and the median seconds on each device."""
     result = Table("network", "instances", *(f"{d}: decided | seconds" for d in devices))
     for name, runs in found.items():
         cells = []
@@ -81,7 +81,7 @@ def table(found: dict[str, list[dict[str, Verdict]]], devices: Sequence[str]) ->
 
 
 def contradictions(found: dict[str, list[dict[str, Verdict]]]) -> int:
-    """How many instances have different verdicts among those that are decided."""
+    """The number of instances that are sat on one device and unsat on another."""
     decided = (
         {verdict.status for verdict in run.values()} & set(DECIDED)
         for runs in found.values()

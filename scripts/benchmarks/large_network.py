@@ -1,10 +1,10 @@
-"""First bounds and a verdict on a residual network of the size of TinyImageNet's.
+"""Measure first bounds and a verdict on a residual network as large as those for TinyImageNet.
 
     python scripts/benchmarks/large_network.py [--epsilon 0.0005] [--timeout 100] [--memory 8]
 
-The network has 175,744 ReLUs on images of 3 x 56 x 56 and 200 classes. It is made by the training
-script from random images, for one epoch; the property is that the class of one of them stays what
-it is in a box around it. Prints the verdict, the seconds of each stage and the most memory held.
+The network has 175,744 ReLUs on images of 3 x 56 x 56 and 200 classes. The training script trains
+it on random images for one epoch. The property says that the class of one of these images does not
+change in a box around it. Prints the verdict, the seconds of each stage and the peak memory.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make(folder: Path, architecture: str, shape: tuple[int, ...]) -> tuple[Path, NDArray[np.uint8]]:
-    """A network that is trained on random images, one of each class, and one of the images."""
+    """Train a network on random images, one per class; return its file and one of the images."""
     images = np.random.default_rng(0).integers(0, 256, (CLASSES, *shape), dtype=np.uint8)
     np.savez(folder / "random.npz", x=images, y=np.arange(CLASSES))
     recipe = Recipe(architecture, "standard", epochs=1)
@@ -64,7 +64,7 @@ def make(folder: Path, architecture: str, shape: tuple[int, ...]) -> tuple[Path,
 
 
 def robust(path: Path, image: NDArray[np.uint8], epsilon: float) -> Property:
-    """That another class is unsafe, where the pixels move by epsilon in [0, 1]."""
+    """Robustness property: any other class is unsafe where pixels move by epsilon within [0, 1]."""
     x = image.astype(np.float32) / np.float32(255)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     outputs = session.run(None, {"x": x[None]})[0][0]
@@ -77,7 +77,7 @@ def robust(path: Path, image: NDArray[np.uint8], epsilon: float) -> Property:
 
 
 def measure(path: Path, image: NDArray[np.uint8], args: argparse.Namespace) -> str:
-    """The verdict for an image, its seconds and the most memory of the process."""
+    """The verdict for an image, its seconds and the peak memory of the process, as text."""
     settings = {"timeout": args.timeout, "memory": args.memory, "device": args.device}
     verdict = fgp_vnn.verify(path, robust(path, image, args.epsilon), **settings)
     seconds = ", ".join(f"{name} {spent:.1f}" for name, spent in verdict.seconds.items())

@@ -1,8 +1,8 @@
-"""Measure how `fgp-vnn verify` keeps its limits: python scripts/benchmarks/limits.py FOLDER.
+"""Measure how well `fgp-vnn verify` keeps its limits: python scripts/benchmarks/limits.py FOLDER.
 
-For the largest networks of a benchmark folder or tree, an instance each that is not known to be
-easy: the time from the start of the process to its end, how far that is past `--timeout`, and the
-most memory that it held, for every combination of the limits given.
+Runs one instance, if possible not a known easy one, for each of the largest networks of a benchmark
+folder or tree. Prints the time from start to end of the process, how far that is past `--timeout`,
+and the peak memory, for every combination of the given limits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Measured:
 
     status: str
     seconds: float  # from the start of the process to its end
-    megabytes: float  # resident, at most
+    megabytes: float  # peak resident memory
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def hardest(folder: Path, networks: int, pattern: str | None) -> list[Instance]:
-    """An instance of each of the largest networks: not known to be broken if there is one."""
+    """One instance for each of the largest networks, if possible not known to be sat."""
     benchmark = read_benchmark(folder, timeout=1.0)
     truth = read_truth(benchmark.folders)
     chosen: dict[tuple[str, ...], Instance] = {}

@@ -1,12 +1,12 @@
-"""What each number of the strategy is worth: halved, doubled, and as it is, in one run.
+"""Measure the effect of each number of the strategy: halved and doubled against the default.
 
     python scripts/benchmarks/strategy.py [--folder FOLDER] [--route verify] [--fields walk ...]
 
-Takes the instances of a folder that plain bounds and attacks leave open (--all: every one), changes
-one number of fgp_vnn/strategy.py at a time, and prints the ratio of the processor time of solving
-to that with the default, both run in turn, and the verdicts that changed. A number that no instance
-reads is said to be unused and is not run. The routes `certify` (l-infinity balls) and `radius` (l2)
-take the centres of the instances' boxes as points.
+Takes the instances of a folder that need a search (--all: every instance) and changes one number of
+fgp_vnn/strategy.py at a time. Prints the CPU time of solving relative to the default, both run in
+turn, and the verdicts that changed. A number that no instance reads is reported as unused and not
+run. The routes `certify` (l-infinity balls) and `radius` (l2) use the centres of the instances'
+boxes as points.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from fgp_vnn.property import load_property
 from fgp_vnn.strategy import Strategy
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
-EASY = ("attack", "bounds", "property")  # what decides an instance before there is a search
-FARTHEST = 8.0  # the largest radius that is asked about, in half sides of the instance's box
+EASY = ("attack", "bounds", "property")  # these decide an instance without a search
+FARTHEST = 8.0  # the largest radius in question, in half sides of the instance's box
 
-Ask = Callable[[Strategy], str]  # the verdict, and what decided it
+Ask = Callable[[Strategy], str]  # returns the verdict and the method that decided it
 
 
 @dataclass(frozen=True)
 class Change:
-    """One number of the strategy, by its path, and another value of it."""
+    """Another value for one number of the strategy, which is given by its path."""
 
     path: tuple[str, ...]
     word: str  # halved, doubled or flipped
     value: Any
 
     def applied(self, strategy: Strategy) -> Strategy:
-        """Return the strategy with the other value."""
+        """Return the strategy with the new value."""
         changed: Strategy = _with(strategy, self.path, self.value)
         return changed
 
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def changes(strategy: Strategy, names: Sequence[str] = ("",)) -> Iterator[Change]:
-    """Every number halved and doubled, every switch flipped, where a name is part of its path."""
+    """Each number halved and doubled, each switch flipped, if its path contains one of `names`."""
     for path, value in numbers(strategy):
         if not any(name in ".".join(path) for name in names):
             continue
@@ -96,7 +96,7 @@ def changes(strategy: Strategy, names: Sequence[str] = ("",)) -> Iterator[Change
 
 
 def numbers(part: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every number below a dataclass, with its path."""
+    """Every number in a dataclass and the dataclasses inside it, with its path."""
     for field in fields(part):
         value, place = getattr(part, field.name), (*path, field.name)
         if is_dataclass(value):
@@ -106,7 +106,7 @@ def numbers(part: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 def _scaled(value: Any, factor: float) -> Any:
-    """The number, or all of a tuple, times the factor; a count stays a count of at least one."""
+    """A number, or each number of a tuple, times the factor; a positive integer stays positive."""
     if isinstance(value, tuple):
         return tuple(_scaled(entry, factor) for entry in value)
     return max(round(value * factor), min(value, 1)) if isinstance(value, int) else value * factor
@@ -119,7 +119,7 @@ def _with(part: Any, path: Sequence[str], value: Any) -> Any:
 
 
 def reading(part: Any, seen: set[tuple[str, ...]], path: tuple[str, ...] = ()) -> Any:
-    """The same dataclass, which notes in `seen` the paths of the numbers that are read of it."""
+    """A copy of the dataclass that records in `seen` the path of each number that is read."""
     kind = type(part)
     names = {field.name for field in fields(part)}
 
@@ -150,7 +150,7 @@ def _tasks(instances: Sequence[Instance], args: argparse.Namespace) -> Iterator[
 
 @dataclass(frozen=True)
 class Task:
-    """A question, and the paths of the numbers that were read for its answer."""
+    """An instance to solve, and the paths of the numbers that solving it reads."""
 
     ask: Ask
     reads: frozenset[tuple[str, ...]]
@@ -178,7 +178,7 @@ def _line(change: Change, tasks: Sequence[Task], repeat: int) -> str:
 
 
 def _timed(ask: Ask, strategy: Strategy) -> tuple[float, str]:
-    """Processor seconds, and the answer; an error is an answer too."""
+    """CPU seconds and the answer; an error counts as an answer."""
     begin = time.process_time()
     try:
         answer = ask(strategy)
@@ -229,7 +229,7 @@ def _radius(instance: Instance, engine: str) -> Ask:
 
 
 def _opened(instance: Instance, engine: str) -> tuple[Certifier, Any]:
-    """The network of an instance, ready for points, and the first box of its property."""
+    """A certifier for the network of an instance, and the first case of its property."""
     prop = load_property(Path(instance.property_file))
     return Certifier.of(instance.network_files[0], engine=engine), prop.cases[0]
 

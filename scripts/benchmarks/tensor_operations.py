@@ -1,7 +1,7 @@
-"""Counts the tensor operations of a block of code, and how often the host reads a tensor.
+"""Count the tensor operations of a block of code, and how often the host reads a tensor.
 
-On a GPU each operation is a launch and each read a stall: the device is idle until the host has
-seen the number and said what comes next. Counted on a CPU, where both can be seen as well.
+On a GPU each operation is a kernel launch, and each read stalls the device: it is idle until the
+host has the number and launches the next operation. Both can be counted on a CPU as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Operations whose result, or its shape, the host has to see.
+# Operations whose result, or its shape, is read by the host.
 _READ = {
     "_local_scalar_dense",
     "_unique2",
@@ -33,7 +33,7 @@ _FREE = {"_unsafe_view", "alias", "detach", "empty", "empty_like", "empty_stride
 
 
 class TensorOperations:
-    """A context in which tensor operations are counted by name, views and allocations aside."""
+    """A context that counts tensor operations by name, except views and allocations."""
 
     def __init__(self) -> None:
         self.operations: Counter[str] = Counter()

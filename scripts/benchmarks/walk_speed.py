@@ -1,12 +1,12 @@
-"""Regions per second of the walk, beside a plain implementation of the paper's algorithm.
+"""Compare the walk's regions per second with a plain implementation of the paper's algorithm.
 
     python scripts/benchmarks/walk_speed.py FOLDER [--networks mnist20x3 ...] [--points 8]
 
-FOLDER holds the paper's networks (NAME.onnx) and points (mnist100.npz, fmnist100.npz). Both walks
-take the same points in turn in one process. Three rates are given, in regions per second of
-processor time, which a busy machine disturbs least: the reference, the walk with the rules of the
-paper (signed and combined rules off), and the walk as it is; and the regions that the two needed
-where both came to an end.
+FOLDER holds the paper's networks (NAME.onnx) and points (mnist100.npz, fmnist100.npz). All walks
+take the same points in turn in one process. The table has three rates, in regions per second of CPU
+time, which a busy machine disturbs least: the reference, the walk with the paper's rules (signed
+and combined rules off), and the walk as it is. It also has the numbers of regions that the last two
+needed on points where both finished.
 """
 
 from __future__ import annotations

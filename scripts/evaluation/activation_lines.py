@@ -1,8 +1,9 @@
 """Check the lines of every activation in high precision.
 
-On random intervals of all magnitudes, each line below and above, and the range, is compared with
-the function at the ends and where the two are nearest: by long double with its error counted, and
-by mpmath where that does not decide. The exit code is 1 if a line does not hold.
+On random intervals of all magnitudes, each lower and upper line, and the range, is compared with
+the function at the ends of the interval and where the two are closest. This is done in long double
+with its rounding error counted, and in mpmath if that does not decide. The exit code is 1 if a line
+is not a valid bound.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from rich.console import Console
 
 from tests.helpers.activation_cases import Line, curves, intervals, violations
 
-_BATCH = 4096  # intervals at once: more of them leave the cache
-_SHOWN = 5  # lines that do not hold, of each activation
+_BATCH = 4096  # intervals at once; more of them do not fit in the cache
+_SHOWN = 5  # invalid lines printed for each activation
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check(name: str, wanted: int, seed: int) -> int:
-    """Print what was found of one activation; how many of its lines do not hold."""
+    """Check one activation, print the result, and return the number of invalid lines."""
     console, begin = Console(), time.process_time()
     curve, found, undecided = curves()[name], list[tuple[torch.dtype, Line]](), 0
     for part in range(0, wanted, _BATCH):

@@ -1,7 +1,7 @@
 """Known counterexamples, with the attacks off: python scripts/evaluation/attacks_off.py FOLDER.
 
-Every instance of a benchmark folder or tree that is known to have a counterexample, each engine for
-a short time and without attacks, so that a search has to come to the counterexample by itself.
+Runs each engine for a short time and without attacks on every instance of a benchmark folder or
+tree that is known to be sat, so that the search itself has to find the counterexample.
 `sat`, `unknown` and `timeout` are right. The exit code is 1 if any verdict is `unsat`.
 """
 
@@ -28,7 +28,7 @@ STATUSES = ("sat", "unsat", "unknown", "timeout", "unsupported")
 
 
 class Answer(NamedTuple):
-    """What an engine said of an instance."""
+    """The status of an instance by one engine."""
 
     instance: Instance
     engine: str
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def known_broken(folder: Path, pattern: str | None) -> list[Instance]:
-    """The instances that the ground truth beside them calls `sat`."""
+    """The instances that are `sat` in the benchmark's ground truth."""
     benchmark = read_benchmark(folder, timeout=1.0)
     truth = read_truth(benchmark.folders)
     chosen = select(benchmark.instances, pattern=pattern)
@@ -76,7 +76,7 @@ def decide(runs: Iterable[tuple[Instance, str]], limit: float) -> Iterator[Answe
 
 
 def report(console: Console, answers: Sequence[Answer]) -> int:
-    """A table by benchmark and engine, then what was wrong; gives the exit code."""
+    """Print a table by benchmark and engine, then the wrong verdicts; return the exit code."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for answer in answers:
         of_benchmark = counts.setdefault((answer.instance.category, answer.engine), Counter())

@@ -1,8 +1,8 @@
-"""Fast-Lin (Weng et al., ICML 2018) as plainly as it can be written: a yardstick for radii.
+"""A plain implementation of Fast-Lin (Weng et al., ICML 2018), a baseline for radii.
 
-A ReLU whose input lies in [l, u] with l < 0 < u is put between two lines of the same slope
+A ReLU whose input lies in [l, u] with l < 0 < u is bounded by two lines of the same slope
 d = u / (u - l), namely d z and d (z - l), so one matrix per layer serves both sides. NumPy in
-float64, no account of rounding: for comparison, not for proofs. Fully connected networks only.
+float64, rounding ignored: for comparison, not for proofs. Fully connected networks only.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from reference_walk import Array, Layer, forward
 
 DUAL = {"l2": 2, "linf": 1, "l1": np.inf}
-Line = tuple[Array, Array]  # slope and greatest offset of each ReLU of a layer
+Line = tuple[Array, Array]  # slope, and offset of the upper line, of each ReLU of a layer
 
 
 def fastlin_radius(
     layers: Sequence[Layer], x: Array, norm: str, maximum: float, *, steps: int = 20
 ) -> float:
-    """The largest radius up to `maximum`, by bisection, at which Fast-Lin proves the class of x."""
+    """The largest radius up to `maximum` at which Fast-Lin proves the class of x, by bisection."""
     if proves(layers, x, norm, maximum):
         return maximum
     low, high = 0.0, maximum
@@ -34,7 +34,7 @@ def fastlin_radius(
 
 
 def proves(layers: Sequence[Layer], x: Array, norm: str, radius: float) -> bool:
-    """Does no other class reach that of x within the radius?"""
+    """Whether Fast-Lin proves that no other class reaches that of x within the radius."""
     label = int(forward(layers, x)[-1].argmax())
     lines: list[Line] = []
     for k in range(len(layers) - 1):
@@ -55,7 +55,7 @@ def bounds(
     norm: str,
     radius: float,
 ) -> tuple[Array, Array]:
-    """Bounds of an affine map of the last ReLUs over the ball, carried back to the input."""
+    """Bounds over the ball on an affine map of the last ReLUs, propagated back to the input."""
     rows, low = last[0], last[1]
     high = low
     for (weight, bias), (slope, offset) in zip(reversed(before), reversed(lines), strict=True):

@@ -1,10 +1,10 @@
-"""Write a benchmark's ground_truth.csv by an exact oracle.
+"""Write a benchmark's ground_truth.csv with an exact oracle.
 
     python scripts/evaluation/ground_truth.py FOLDER
 
 `sat` needs a float32 point of the box that onnxruntime confirms with no tolerance; `unsat` needs
-a proof that every output constraint stays unmet by a clear margin. Anything else is `unclear`:
-such an instance has no place in the benchmark, and the exit code is 1.
+a proof that the output constraints cannot be met even if relaxed by a clear margin. Anything else
+is `unclear`: such an instance does not belong in the benchmark, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def confirmed(session: onnxruntime.InferenceSession, query: Query, point: Array)
 
 
 def attack(chain: Chain, query: Query) -> Array:
-    """The best of a few signed gradient ascents of the least met constraint."""
+    """The best point of a few signed gradient ascents on the most violated constraint."""
     generator = np.random.default_rng(0)
     width = query.upper - query.lower
     best, best_value = query.lower, -np.inf

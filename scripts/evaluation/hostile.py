@@ -1,6 +1,6 @@
 """Cases made to break the verifier: python scripts/evaluation/hostile.py --cases 20000 --jobs 2.
 
-Each case has an oracle of its own: onnxruntime on the file, and exact rational arithmetic. Every
+Each case has an independent oracle: onnxruntime on the file, and exact rational arithmetic. Every
 failure gets a folder with its files and the command that repeats it. The exit code is 1 if an
 answer is wrong, a certificate of a false claim is accepted, or a process crashes.
 """
@@ -34,13 +34,13 @@ COLUMNS = {
     "refused": ("refused",),
     "crash": ("crash",),
 }
-SHOWN = 40  # failures that are printed; all of them are written
+SHOWN = 40  # failures that are printed; all of them are written to files
 
 Counts = Counter[tuple[str, str, str]]  # kind, engine, status or "wrong"
 
 
 def main(argv: Sequence[str] | None = None, tool: Tool | None = None) -> int:
-    """Run the cases; a tool that is given is tried in this process."""
+    """Run the cases; a given tool runs in this process."""
     chosen = _parser().parse_args(argv)
     kinds = chosen.kind or list(KINDS)
     numbers = range(chosen.first, chosen.first + chosen.cases)
@@ -89,7 +89,7 @@ def _run_here(tasks: Sequence[Task], tool: Tool) -> Iterator[tuple[Task, list[Tr
 
 
 def _write(out: Path, task: Task, trial: Trial) -> Path:
-    """The folder of a failure: its files, what is wrong, and how to see it again."""
+    """Write the folder of a failure: its files, its fault, and the command that repeats it."""
     folder = out / f"{task.kind}_{task.seed}_{task.number}_{trial.engine}"
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in trial.files.items():
@@ -103,7 +103,7 @@ def _write(out: Path, task: Task, trial: Trial) -> Path:
 
 
 def _report(console: Console, counts: Counts, cases: int, bad: Sequence[str], out: Path) -> None:
-    """A table by kind and engine, then what was wrong."""
+    """Print a table by kind and engine, then the failures."""
     table = Table("kind", "engine", "asked", *COLUMNS, "wrong")
     for kind, engine in sorted({(kind, engine) for kind, engine, _ in counts}):
         row = [sum(counts[kind, engine, s] for s in names) for names in COLUMNS.values()]

@@ -1,4 +1,4 @@
-"""See that the tests notice an unsound kernel.
+"""Check that the tests notice an unsound kernel.
 
     python scripts/evaluation/mutate.py [PART OF A NAME ...]
 
@@ -33,7 +33,7 @@ from mutations import MUTATIONS
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").is_file())
 LIMIT = 600.0  # seconds for the tests of one mutation
-PROCESSES = multiprocessing.get_context("forkserver")  # which has all but the package imported
+PROCESSES = multiprocessing.get_context("forkserver")  # with all but the package imported
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def report(wanted: Sequence[Mutation], copy: Path, *, baseline: bool) -> int:
-    """Print what catches each mutation; the exit code."""
+    """Print the test that catches each mutation; return the exit code."""
     console = Console(markup=False)  # names of tests have brackets
     if baseline and (
         noticed := run_tests(copy, None, dict.fromkeys(test for m in wanted for test in m.tests))
@@ -74,7 +74,7 @@ def report(wanted: Sequence[Mutation], copy: Path, *, baseline: bool) -> int:
 
 
 def mutated(mutation: Mutation, text: str) -> str:
-    """The text of the mutation's file with the mutation in it."""
+    """The text of the mutation's file with the mutation applied."""
     if (found := text.count(mutation.old)) != 1:
         raise ValueError(f"{mutation.name}: {mutation.old!r} occurs {found} times, not once")
     return text.replace(mutation.old, mutation.new)
@@ -82,7 +82,7 @@ def mutated(mutation: Mutation, text: str) -> str:
 
 @contextmanager
 def mutable_copy() -> Iterator[Path]:
-    """A copy of what the tests need; its compiled files are checked by content, not by time."""
+    """A copy of the files that the tests need; its bytecode is checked by content, not by time."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for part in ("fgp_vnn", "tests", "scripts", "vnncomp"):
@@ -94,7 +94,7 @@ def mutable_copy() -> Iterator[Path]:
 
 
 def run_tests(copy: Path, mutation: Mutation | None, tests: Iterable[str]) -> str:
-    """The first test that fails with the mutation in the copy; empty if none does."""
+    """The first test that fails with the mutation applied to the copy; empty if none does."""
     file = copy / "fgp_vnn" / (mutation.file if mutation else "__init__.py")
     text = file.read_text(encoding="utf-8")
     if mutation is not None:
@@ -111,7 +111,7 @@ def run_tests(copy: Path, mutation: Mutation | None, tests: Iterable[str]) -> st
         process.kill()
         process.join()
         file.write_text(text, encoding="utf-8")
-    if code and not failed:  # a file that cannot be collected says nothing about the mutation
+    if code and not failed:  # a collection error says nothing about the mutation
         raise RuntimeError(f"no test was run: pytest ended with {code}")
     return str(failed)
 

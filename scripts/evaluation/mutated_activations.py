@@ -1,4 +1,4 @@
-"""The mutations of the lines around smooth activations and products."""
+"""Mutations of the linear bounds on smooth activations and products."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PIECEWISE = tested(
 _MASKS = tested("network/onnx/softmax.py", "network/test_masks")
 _QUANTISED = tested("network/onnx/quantised.py", "network/test_conditions")
 
-# The name, where, the text that is there, and what takes its place.
+# Name, file and tests, original text, replacement.
 ACTIVATIONS: tuple[Change, ...] = (
     ("only the last piece counts", _CURVE, "torch.minimum(result, _least(", "(_least("),
     ("a concave piece by one end", _CURVE, "torch.minimum(*ends)", "ends[0]"),

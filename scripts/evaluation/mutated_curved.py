@@ -1,4 +1,4 @@
-"""The mutations of forms of second order, and of what is closed by them."""
+"""Mutations of second-order forms, and of the code that closes boxes by them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BENDS = tested("network/activations/bends.py", "network/test_bends")
 _BOXES = tested("search/curved_boxes.py", "search/test_curved_boxes")
 _TRIAL = tested("search/trial.py", "search/test_trial")
 
-# The name, where, the text that is there, and what takes its place.
+# Name, file and tests, original text, replacement.
 CURVED: tuple[Change, ...] = (
     (
         "symbols keep their signs",

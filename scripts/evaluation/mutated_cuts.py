@@ -1,4 +1,4 @@
-"""The mutations of caps, of multipliers, and of what is bounded over a part of the domain."""
+"""Mutations of caps, of multipliers, and of bounds over a part of the domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutations of defects and of errors that are carried from map to map."""
+"""Mutations of defects and of errors propagated from map to map."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The mutations of bundles over intervals, of smooth networks that ReLU networks stand for, and of
-functions that are taken off the end of a network."""
+"""Mutations of bundles over intervals, of ReLU networks that replace smooth ones, and of functions
+removed from the end of a network."""
 
 from __future__ import annotations
 

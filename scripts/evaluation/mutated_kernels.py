@@ -1,4 +1,4 @@
-"""The mutations of the kernels: bounds, their slopes, regions, and smaller networks."""
+"""Mutations of the kernels: bounds, their slopes, regions, and reduced networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutations of the checker's lines around smooth activations, and of joint properties."""
+"""Mutations of the checker's linear bounds on smooth activations, and of joint properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutations of what is read and judged: networks, properties, points, certificates."""
+"""Mutations of reading and judging networks, properties, points and certificates."""
 
 from __future__ import annotations
 

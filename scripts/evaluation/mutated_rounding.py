@@ -1,4 +1,4 @@
-"""The mutations of the error terms: what each of them covers goes unnoticed without it."""
+"""Mutations that drop error terms, so that the rounding covered by each is ignored."""
 
 from __future__ import annotations
 

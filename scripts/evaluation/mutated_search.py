@@ -1,4 +1,4 @@
-"""The mutations of the searches, of what settles regions, and of the attacks."""
+"""Mutations of the searches, of the methods that settle regions, and of the attacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutations of single terms of a bound on rounding: each has to be missed by itself."""
+"""Mutations of single terms of a rounding bound: a test has to notice each one alone."""
 
 from __future__ import annotations
 

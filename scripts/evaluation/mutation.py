@@ -1,6 +1,6 @@
-"""What a mutation is: a small change that makes the package unsound, and who has to notice it.
+"""A mutation: a small change that makes the package unsound, and the tests that must notice it.
 
-A change replaces one exact piece of text, which has to occur once in its file.
+A change replaces one exact piece of text, which has to occur exactly once in its file.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 Tested = tuple[str, tuple[str, ...]]  # a file of the package, and tests in tests/
-Change = tuple[str, Tested, str, str]  # its name, where, the text that is there, and the new one
+Change = tuple[str, Tested, str, str]  # name, file and tests, original text, replacement
 
 
 class Mutation(NamedTuple):
@@ -22,7 +22,7 @@ class Mutation(NamedTuple):
 
 
 def tested(file: str, *tests: str) -> Tested:
-    """A file of the package with the tests that notice changes to it, such as
+    """A file of the package with the tests that have to notice changes to it, such as
     `search/test_clipping::limits_are_rounded_outwards`, or all of `search/test_clipping`."""
     pairs = [test.partition("::") for test in tests]
     return file, tuple(f"{path}.py" + (name and f"::test_{name}") for path, _, name in pairs)

@@ -1,9 +1,9 @@
-"""Compare both readers of networks with onnxruntime.
+"""Compare both network readers, the verifier's and the checker's, with onnxruntime.
 
     python scripts/evaluation/operators.py --cases 10000
 
-Random networks of one operator each, with all that its attributes can be. The exit code is 1 if a
-reader disagrees with onnxruntime, or refuses a network without naming the operator.
+Random networks of one operator each, with all possible attributes. The exit code is 1 if a reader
+disagrees with onnxruntime, or refuses a network without naming the operator.
 """
 
 from __future__ import annotations

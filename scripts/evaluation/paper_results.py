@@ -1,4 +1,4 @@
-"""The published results that ours stand beside.
+"""The published results that ours are compared with.
 
 Aymeric Fromherz, Klas Leino, Matt Fredrikson, Bryan Parno, Corina Pasareanu: Fast Geometric
 Projections for Local Robustness Certification. ICLR 2021. Tables 1 (full queue against first
@@ -30,7 +30,7 @@ class Published:
 
 @dataclass(frozen=True)
 class PaperNetwork:
-    """The points a network is measured on, and what was published about it."""
+    """The points that a network is measured on, and the published results."""
 
     data: str
     l2: dict[str, Published]
@@ -135,7 +135,7 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class PublishedBounds:
-    """A row of Table 2b; the median ratio is that of FastLin's bound to FGP's, point by point."""
+    """A row of Table 2b; the median is over points, of the ratio of FastLin's bound to FGP's."""
 
     fgp_mean: float
     fastlin_mean: float

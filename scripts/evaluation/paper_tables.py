@@ -1,10 +1,10 @@
-"""The tables of the paper, ours beside the published figures, and a cactus plot.
+"""The paper's tables with our results beside the published ones, and a cactus plot.
 
     python scripts/evaluation/paper_tables.py FOLDER [--tables l2 linf variants] [--output OUT]
 
 FOLDER holds the paper's networks (NAME.onnx) and points (mnist100.npz, fmnist100.npz). Writes
-tables.md, one CSV per run (points that are done are not run again), and cactus.png if matplotlib is
-there. Our times are this machine's, the published ones are those of `paper_results.py`.
+tables.md, one CSV per run (finished points are not run again), and cactus.png if matplotlib is
+installed. Our times are measured on this machine, the published ones are in `paper_results.py`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _networks(args: argparse.Namespace, table: str) -> list[str]:
-    """The networks of a table: some were published for one norm only."""
+    """The networks of a table: for some, only one norm was published."""
     chosen = [name for name in args.networks if table != "linf" or NETWORKS[name].linf]
     return [name for name in chosen if table != "variants" or NETWORKS[name].first_boundary]
 
@@ -90,7 +90,7 @@ def _networks(args: argparse.Namespace, table: str) -> list[str]:
 def _run(
     args: argparse.Namespace, table: str, name: str, column: str, settings: dict[str, Any]
 ) -> Rows:
-    """All points of one network, from the file as far as they are there."""
+    """Results for all points of one network, from the file if they are there already."""
     norm = "linf" if table == "linf" else "l2"
     slug = column.replace(",", "").replace("'", "").replace(" ", "-")
     model, data = args.folder / f"{name}.onnx", args.folder / f"{NETWORKS[name].data}.npz"
@@ -154,7 +154,7 @@ def _ours(rows: Rows) -> str:
 
 
 def _plot(path: Path, runs: dict[tuple[str, str, str], Rows]) -> None:
-    """How many points each run decides within a given time for each of them."""
+    """Plot how many points each run decides within a given time per point."""
     try:
         import matplotlib
 

@@ -1,10 +1,10 @@
-"""Counterexamples that attacks do not find, given to every engine.
+"""Run every engine on instances with counterexamples that attacks do not find.
 
     python scripts/evaluation/planted.py
 
-Networks with a narrow spike by construction, and networks trained to hide what was planted. Each
-planted point is confirmed by onnxruntime first. Then each engine runs with the attack off: `unsat`
-is wrong, and the exit code is 1. The attack itself runs as well, to see how well they are hidden.
+Networks with a narrow spike by construction, and networks trained to hide a planted point. Each
+planted point is first confirmed by onnxruntime. Then each engine runs with the attack off: `unsat`
+is wrong, and makes the exit code 1. The attack itself also runs, to see how well points are hidden.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def instances(seeds: int, trained: int, epochs: int) -> Iterator[tuple[str, list
 def decide(
     kind: str, planted: Planted, folder: Path, limit: float, counts: Counts
 ) -> Iterator[str]:
-    """Let every engine decide an instance; gives what was wrong."""
+    """Run every engine on an instance; yield the wrong verdicts."""
     files = planted.write(folder)
     for engine in ("attack", *ENGINES):
         status = verify(*files, timeout=limit, engine=engine, attack=engine == "attack").status
@@ -92,7 +92,7 @@ def decide(
 
 
 def report(console: Console, counts: Counts, bad: Sequence[str]) -> int:
-    """A table by kind and engine, then what was wrong; gives the exit code."""
+    """Print a table by kind and engine, then the wrong verdicts; return the exit code."""
     table = Table("planted", "engine", "instances", *STATUSES)
     for (kind, engine), statuses in counts.items():
         row = [sum(statuses.values()), *(statuses[status] for status in STATUSES)]

@@ -1,7 +1,7 @@
 """Compare radii with exact ones: python scripts/evaluation/radius_check.py --networks 1000.
 
-Random small networks, the norms by turns, with and without a clip box, by every engine: the lower
-end may not be above the exact radius, nor the upper end below it. The exit code is 1 if one is.
+Random small networks, the norms in turn, with and without a clip box, with every engine: the lower
+bound may not be above the exact radius, nor the upper bound below it. The exit code is 1 if one is.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ SHAPES = ((2, 4, 2), (3, 5, 4, 3), (4, 6, 3), (5, 5, 4, 3), (3, 3, 3, 3, 2), (6,
 ENGINES = ("walk", "split", "bounds")
 LARGE = "as if large"
 WAYS = (*ENGINES, LARGE)
-LARGER = Strategy(hidden=Hidden(small=0))  # as if a network had more neurons than are few
-# And as if a proof at the goal never looked as if it would end.
+LARGER = Strategy(hidden=Hidden(small=0))  # as if every network were too large to count as small
+# And as if a proof at the goal never looked promising.
 GROWING = replace(LARGER, radius=RadiusSearch(promising=((0.0, 1.0),), close=1.01))
 MAXIMUM = {"l2": 0.8, "linf": 0.4, "l1": 1.2}
 
@@ -67,7 +67,7 @@ def case(number: int, norm: Norm) -> Case:
 def results(
     made: Case, seconds: float | None, *, exact: bool = False
 ) -> Iterator[tuple[str, Radius]]:
-    """What each engine says of a case."""
+    """The radius of a case by each engine."""
     for way in WAYS:
         certifier = Certifier.of(made.network, engine="split" if way == LARGE else way)
         found = (as_if_large(certifier) if way == LARGE else certifier).radius(
@@ -82,15 +82,15 @@ def results(
 
 
 def as_if_large(certifier: Certifier) -> Certifier:
-    """The same, which does what is done for networks that are too large for a proof at once."""
+    """A certifier that treats the network as too large for a proof in one step."""
     return replace(certifier, strategy=GROWING)
 
 
 def wrong(found: Radius, made: Case) -> bool:
-    """Whether an end is on the wrong side of the exact radius, or the ends have crossed."""
+    """Whether a bound is on the wrong side of the exact radius, or the bounds have crossed."""
     slack = TOLERANCE[made.norm] * max(made.exact, 1e-3)
     below = found.lower <= made.exact + (slack if np.isfinite(made.exact) else 0.0)
-    # Past the maximum nothing is known: an upper end there says that the oracle's is there too.
+    # Past the maximum the exact radius is unknown: then any upper bound past it is right.
     above = found.upper >= min(made.exact, MAXIMUM[made.norm]) - slack
     return not (below and above and found.lower <= found.upper)
 

@@ -1,11 +1,11 @@
-"""The paper's Table 2b, certified lower bounds on large networks, with ours beside the published.
+"""The paper's Table 2b (certified lower bounds on large networks) beside our results.
 
     python scripts/evaluation/radius_table.py OUT [--networks 500x4 500x5 1000x3] [--points 10]
 
-The paper's networks of this table are not public, so networks of the same sizes are trained first,
-by PGD as the paper's were, on the bundled digits or on an npz file with x and y (--data). OUT gets
-the networks, the test part as points.npz, a CSV per network and engine (points that are done are
-not run again) and table.md.
+The networks of this table are not public, so networks of the same sizes are trained first, with PGD
+like the paper's, on the bundled digits or on an npz file with x and y (--data). OUT gets the
+networks, the test part as points.npz, a CSV per network and engine (finished points are not run
+again) and table.md.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ class Triple:
 
     @property
     def ratio(self) -> float:
-        """Ours to CROWN's."""
+        """Our lower bound over CROWN's."""
         return _quotient(self.ours.lower, self.crown.lower)
 
     @property
     def ceiling(self) -> float:
-        """What the ratio can be at most, by the nearest adversarial example."""
+        """Upper bound on the ratio, by the nearest counterexample."""
         return _quotient(min(self.ours.upper, self.crown.upper), self.crown.lower)
 
 
 def _quotient(a: float, b: float) -> float:
-    """a / b; two bounds of 0 are equal."""
+    """a / b; 1 if both are 0."""
     if a == b:
         return 1.0
     return a / b if b else math.inf
@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _train(args: argparse.Namespace) -> dict[str, Path]:
-    """The networks, trained where they are not there yet, and OUT/points.npz."""
+    """Train the networks that are missing and write OUT/points.npz; return all networks."""
     data = load_dataset(args.data)
     np.savez(args.out / POINTS, x=data.test_x.flatten(1).numpy(), y=data.test_y.numpy())
     models = {}
@@ -127,7 +127,7 @@ def _train(args: argparse.Namespace) -> dict[str, Path]:
 
 
 def run_network(args: argparse.Namespace, name: str, model: Path) -> list[Triple]:
-    """All bounds of all points of one network, the cheap ones first."""
+    """All bounds for all points of one network, the cheap ones first."""
     certifier = Certifier.of(model)
     points = read_points(args.out / POINTS, certifier.network.inputs)
     found = [_run(args, name, model, points, engine) for engine in (BASELINE, OURS)]
@@ -149,7 +149,7 @@ def _run(
     points: Points,
     engine: str,
 ) -> list[PointRadius]:
-    """One engine, from its file as far as that goes."""
+    """The radii by one engine, from its file if they are there already."""
     certifier = Certifier.of(model, engine=engine)
     shared = {"norm": args.norm, "gap": 0.01, "clip": None, "timeout": args.timeout}
     options: dict[str, Any] = {**shared, "maximum": args.max}
@@ -166,7 +166,7 @@ def _run(
 
 
 def table(rows: dict[str, list[Triple]], norm: str, timeout: float) -> str:
-    """What was published and what was measured, in Markdown."""
+    """The published and the measured tables, in Markdown."""
     points = len(next(iter(rows.values()), []))
     published = []
     for name, row in LOWER_BOUNDS.items():

@@ -1,8 +1,8 @@
-"""The paper's algorithm as plainly as it can be written: the oracle and the yardstick of the walk.
+"""A plain implementation of the paper's algorithm: oracle and baseline for the walk.
 
 One region at a time, distances without their sign, no bounds, no reduction, no batches; NumPy only.
-Fully connected ReLU networks and l2 balls. What it calls robust is so up to rounding; a projection
-counts as adversarial where the network itself gives another class, or a tie.
+Fully connected ReLU networks and l2 balls. `robust` is proved up to rounding; a projection is a
+counterexample if the network itself gives another class, or a tie, at it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIE = 1e-9  # relative difference of two outputs that counts as a tie
 
 @dataclass(frozen=True)
 class Reference:
-    """What the walk says, and how many regions it took."""
+    """The result of the walk, and the number of regions it visited."""
 
     status: str  # robust, not_robust, unknown or timeout
     regions: int
@@ -46,7 +46,7 @@ def forward(layers: Sequence[Layer], x: Array) -> list[Array]:
 
 
 def region_forms(layers: Sequence[Layer], pattern: Sequence[NDArray[np.bool_]]) -> list[Layer]:
-    """z_k = A x + b in a region, for every layer and the outputs."""
+    """The affine forms z_k = A x + b of a region, for every layer and the outputs."""
     forms = [layers[0]]
     for k, (weight, bias) in enumerate(layers[1:]):
         a, b = forms[-1]
@@ -64,7 +64,7 @@ def reference_walk(
     seconds: float = np.inf,
     regions: float = np.inf,
 ) -> Reference:
-    """Is the class of x kept in the l2 ball of radius epsilon around it?"""
+    """Decide whether the class of x is the same in the l2 ball of radius epsilon around it."""
     begin = time.perf_counter()
     values = forward(layers, x)
     label = int(values[-1].argmax())
@@ -96,7 +96,7 @@ def reference_walk(
 
 
 def _near(forms: Sequence[Layer], x: Array, epsilon: float) -> list[int]:
-    """The neurons whose hyperplanes the ball meets."""
+    """The neurons whose hyperplanes intersect the ball."""
     if not forms:
         return []
     distance = [np.abs(a @ x + b) - epsilon * np.linalg.norm(a, axis=1) for a, b in forms]
@@ -107,7 +107,7 @@ def _near(forms: Sequence[Layer], x: Array, epsilon: float) -> list[int]:
 def _decision(
     layers: Sequence[Layer], output: Layer, x: Array, epsilon: float, label: int
 ) -> tuple[bool, Array | None]:
-    """Whether a decision boundary is met, and a projection onto one that is adversarial."""
+    """Whether the ball meets a decision boundary, and a projection that is a counterexample."""
     a, b = output
     met = False
     for j in range(len(b)):

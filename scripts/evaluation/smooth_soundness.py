@@ -1,11 +1,11 @@
 """Random smooth networks against dense sampling: python scripts/evaluation/smooth_soundness.py.
 
-Networks of all activations, products and softmax, with the attack switched off and no point ever
-confirmed, so that a search over a broken property has no way out but a wrong `unsat`. Half of them
-are broken: by a millionth of what the output spreads over, or by a hundredth, at a point that
-gradients have lowered. Three things are wrong: `unsat` where there is a sampled counterexample;
-a bound of the output above a sampled value; an interval of a hidden neuron, over the box or over
-a part of it, without a value that a sampled input of it gives. The exit code is 1 if there is any.
+Networks of all activations, products and softmax, with the attack off and no point ever confirmed,
+so that the search can end on a broken property only with a wrong `unsat`. Half of the properties
+are broken, by a millionth or a hundredth of the output's spread, at a point found by gradient
+descent. Three things count as wrong: `unsat` although there is a sampled counterexample; a lower
+bound of the output above a sampled value; an interval of a hidden neuron, over the box or a part of
+it, that misses the value at a sampled input. The exit code is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from tests.helpers.smooth_networks import SmoothCase, smooth_case
 from tests.helpers.solving import solve
 from tests.helpers.ticking import Ticking
 
-_ROUNDED = 1e-9  # of a sample in float64
-_PLANTED = (0.5, -1e-6, 0.1, -0.01)  # of the spread; below 0: there is a counterexample
+_ROUNDED = 1e-9  # rounding error of a sample in float64
+_PLANTED = (0.5, -1e-6, 0.1, -0.01)  # margins relative to the spread; below 0: broken
 _POINTS = 1000
-_PARTS = 6  # of the box, whose neurons are bounded too
+_PARTS = 6  # of the box, over which neurons are bounded, too
 _WAYS = {
     "auto": Strategy(),
-    "neurons": Strategy(inputs=Inputs(few=-1, some=-1)),  # these are split first
+    "neurons": Strategy(inputs=Inputs(few=-1, some=-1)),  # splits neurons first
     "worthwhile": Strategy(  # as if the network were large
         slopes=Slopes(intervals_first=0), hidden=Hidden(worthwhile=1, worth_gain=-1.0)
     ),
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _loose(case: SmoothCase, number: int) -> list[str]:
-    """What the bounds over the box, and over parts of it, say that a sample contradicts."""
+    """The bounds, over the box and over parts of it, that a sample contradicts, in words."""
     network, points = case.query.network, case.points
     box, wrong = _parts(case, number), list[str]()
     bounds = root_bounds(network, box, budget=UNLIMITED)
@@ -110,8 +110,8 @@ def _values(case: SmoothCase) -> list[Tensor]:
 
 
 def _parts(case: SmoothCase, number: int) -> Box:
-    """The whole box and random parts of it, [boxes, inputs]: half of these around the lowest
-    point."""
+    """The whole box and random parts of it [boxes, inputs], half of them around the sample with the
+    lowest output."""
     random = torch.Generator().manual_seed(number)
     whole = case.query.domain.box()
     count = len(whole.lower)

@@ -1,7 +1,7 @@
 """Compare every engine with exact answers: python scripts/evaluation/soundness.py --cases 10000.
 
-Random tiny networks of many kinds, with the attack switched off, against mixed-integer programming
-and planted counterexamples. A counterexample counts only if rational arithmetic confirms it. The
+Random tiny networks of many kinds, with the attack off, against mixed-integer programming and
+planted counterexamples. A counterexample counts only if rational arithmetic confirms it. The
 exit code is 1 if any verdict is wrong; `unknown` and `timeout` are never wrong.
 """
 
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def verdicts(case: Case, limit: float) -> list[tuple[str, str]]:
-    """What each engine says of a case."""
+    """The status of a case by each engine."""
     box = isinstance(case.query.domain, Box)
     return [
         (name, decide(case.query, Budget.of(limit, None)))
@@ -108,7 +108,7 @@ def report(
     families: Counter[str],
     bad: Sequence[str],
 ) -> None:
-    """A table of cases, verdicts and what was wrong."""
+    """Print a table of verdicts by engine, the number of cases, and the wrong verdicts."""
     table = Table("engine", "cases", "sat", "unsat", "unknown", "timeout", "wrong")
     for engine in ENGINES:
         mine = {key[1:]: count for key, count in seen.items() if key[0] == engine}

@@ -1,8 +1,8 @@
 """Compare bounds and maxima with exact ones: python scripts/evaluation/values_check.py.
 
-Random networks of up to 100 neurons, and boxes of all sizes. No range of `bounds`, by any method,
-may cut into the exact one, and the exact maximum lies between the two ends of `maximise`. The
-exit code is 1 if one is wrong; a gap that is not closed in the time is counted.
+Random networks of up to 100 neurons, and boxes of all sizes. The ranges of `bounds`, by any method,
+have to contain the exact range, and the exact maximum has to lie between the two bounds of
+`maximise`. The exit code is 1 if one is wrong; a gap not closed in time is only counted.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tests.helpers.small_networks import random_network, random_point
 SHAPES = ((2, 4, 2), (3, 8, 8, 2), (5, 20, 20, 3), (8, 16, 16, 16, 2), (4, 50, 50, 2), (6, 100, 3))
 SIZES = (0.05, 0.2, 0.5)
 METHODS = ("plain", "optimised", "split")
-TOLERANCE = 2e-5  # of what HiGHS says
+TOLERANCE = 2e-5  # of HiGHS
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A network, a box, and factors of its outputs."""
+    """A network, a box, and the coefficients of the outputs in the objective."""
 
     network: Network
     lower: Array
@@ -46,7 +46,7 @@ class Case:
     factors: Array
 
     def exact(self, seconds: float) -> float | None:
-        """The greatest value of the objective, or None if HiGHS needs longer."""
+        """The maximum of the objective, or None if HiGHS needs longer."""
         chain = Chain(tuple((w.astype(np.float64), b) for w, b in layers_of(self.network)))
         bounds = layer_bounds(chain, self.lower, self.upper)
         program, last = encode(chain, self.lower, self.upper, bounds)
@@ -72,7 +72,7 @@ def case(number: int) -> Case:
 
 
 def faults(made: Case, exact: float, seconds: float, gap: float) -> tuple[list[str], bool]:
-    """What contradicts the exact maximum, and whether the gap was closed."""
+    """The results that contradict the exact maximum, and whether the gap was closed."""
     slack, box = TOLERANCE * max(1.0, abs(exact)), (made.lower, made.upper)
     found = fgp_vnn.maximise(made.network, box, made.factors, gap=gap, timeout=seconds)
     result = []

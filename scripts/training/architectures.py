@@ -1,4 +1,4 @@
-"""Network shapes by name; every network is a Sequential of Flatten, Linear, Conv2d, ReLU and
+"""Network architectures by name; each is a Sequential of Flatten, Linear, Conv2d, ReLU and
 residual blocks of these."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class Residual(nn.Module):
-    """The sum of two ways through a block; the second may be empty, and then passes its input."""
+    """A residual block: the sum of its body and its shortcut; an empty shortcut is the identity."""
 
     def __init__(self, body: nn.Sequential, shortcut: nn.Sequential) -> None:
         super().__init__()
@@ -64,8 +64,8 @@ def conv_paper(shape: tuple[int, ...], classes: int) -> nn.Sequential:
 def residual(
     shape: tuple[int, ...], classes: int, channels: list[int], width: int
 ) -> nn.Sequential:
-    """A convolution of 3x3 filters, a residual block for each further number of channels, and a
-    dense layer; a block with another number than before it has stride 2."""
+    """A convolution of 3x3 filters, a residual block for each further entry of `channels`, and a
+    dense layer; a block that changes the number of channels has stride 2."""
     stem = nn.Conv2d(shape[0], channels[0], 3, padding=1)
     blocks = [_block(*pair) for pair in pairwise(channels)]
     return _conv(shape, classes, [stem, *blocks], width)
@@ -111,8 +111,8 @@ _WITH_CHANNELS = {"conv": strided, "resnet": residual}
 
 
 def build(name: str, shape: tuple[int, ...], classes: int) -> nn.Sequential:
-    """`24x3` is three dense layers of 24, `conv_16-32-100` the paper's convolutional network and
-    `resnet_16-32-100` one with a residual block; other names are those of CONVOLUTIONAL."""
+    """The network of a name: `24x3` has three dense layers of 24, `conv_16-32-100` is the paper's
+    convolutional network, `resnet_16-32-100` has a residual block; CONVOLUTIONAL has the others."""
     if match := _DENSE.fullmatch(name):
         width, depth = int(match[1]), int(match[2])
         return dense(math.prod(shape), classes, [width] * depth)
@@ -131,5 +131,5 @@ def is_convolutional(name: str) -> bool:
 
 
 def input_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of one input as the network takes it: flat for dense ones."""
+    """The shape of one input as the network takes it: flat for dense networks."""
     return shape if is_convolutional(name) else (math.prod(shape),)

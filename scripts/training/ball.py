@@ -23,22 +23,22 @@ class Ball:
         return (x + self.epsilon * NORMS[self.norm].noise(x)).clamp(self.low, self.high)
 
     def ascend(self, point: Tensor, gradient: Tensor, length: float) -> Tensor:
-        """The steepest step of so many radii."""
+        """Step by `length` radii in the direction of steepest ascent."""
         return point + self.epsilon * length * NORMS[self.norm].direction(gradient)
 
     def project(self, point: Tensor, x: Tensor) -> Tensor:
-        """Back into the ball around x; the range of the data holds x, so clipping stays inside."""
+        """Project into the ball around x; x is in the data range, so clipping stays in the ball."""
         return NORMS[self.norm].project(point, x, self.epsilon).clamp(self.low, self.high)
 
     def distance(self, value: Tensor, rows: Tensor) -> Tensor:
-        """From x to the hyperplane where value + rows.(x' - x) = 0: |value| by the dual norm."""
+        """Distance of x to the hyperplane value + rows.(x' - x) = 0: value over the dual norm."""
         return value / NORMS[self.norm].dual(rows).clamp(min=1e-6)
 
 
 @dataclass(frozen=True)
 class _Norm:
     noise: Callable[[Tensor], Tensor]  # points of the unit ball, shaped like its argument
-    direction: Callable[[Tensor], Tensor]  # the unit step that a gradient gains most by
+    direction: Callable[[Tensor], Tensor]  # the unit step of steepest ascent for a gradient
     project: Callable[[Tensor, Tensor, float], Tensor]
     dual: Callable[[Tensor], Tensor]  # of the last dimension
 

@@ -30,7 +30,7 @@ class Dataset:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Where values lie: in [0, 1] as those of images, or else as far as the data goes."""
+        """The range of values: [0, 1] as for images, extended if the data goes beyond it."""
         return min(0.0, float(self.train_x.min())), max(1.0, float(self.train_x.max()))
 
     @property
@@ -39,9 +39,9 @@ class Dataset:
 
 
 def load_dataset(source: str) -> Dataset:
-    """`digits`, or the path of an npz file with x [samples, ...] and y [samples].
+    """Load `digits`, or an npz file with x [samples, ...] and y [samples].
 
-    Bytes are taken for pixels, 255 for 1.
+    Bytes are read as pixels, with 255 as 1.
     """
     if source == "digits":
         from sklearn.datasets import load_digits
@@ -63,7 +63,7 @@ def load_dataset(source: str) -> Dataset:
 
 
 def split(x: NDArray[np.generic], y: NDArray[np.generic]) -> Dataset:
-    """Check the arrays, give grey images their channel, and cut off the test part."""
+    """Check the arrays, add the channel dimension to grey images, and split off the test part."""
     if x.ndim < 2 or len(x) != len(y) or y.ndim != 1 or len(y) < 5:
         raise ValueError(f"x {x.shape} and y {y.shape} are not samples with one class each")
     if x.dtype.kind not in "fiub" or y.dtype.kind not in "fiu":

@@ -1,4 +1,4 @@
-"""A Sequential as an ONNX model, written node by node."""
+"""Export a Sequential to ONNX, node by node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _write(
     nodes: list[onnx.NodeProto],
     weights: list[onnx.TensorProto],
 ) -> str:
-    """Add the nodes and weights of layers that read a value; the name of what they give."""
+    """Add the nodes and weights of layers applied to a value; return the name of their output."""
     for index, layer in enumerate(model):
         number = f"{prefix}{index}"
         target = f"{type(layer).__name__.lower()}_{number}"

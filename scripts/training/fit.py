@@ -30,7 +30,7 @@ class Recipe:
     norm: str = "linf"
     box: float | None = None  # as in Goal; None: epsilon
     weight: float | None = None  # of the regulariser; None: the method's own
-    l1: float = 0.0  # of all weights' absolute values; falls to a tenth
+    l1: float = 0.0  # weight of the weights' l1 norm; falls to a tenth during training
 
     @property
     def name(self) -> str:
@@ -47,14 +47,14 @@ class Recipe:
 
 
 def batches(data: Dataset) -> int:
-    """How many batches an epoch has."""
+    """The number of batches in an epoch."""
     return -(-len(data.train_x) // BATCH)
 
 
 def train(
     recipe: Recipe, data: Dataset, *, on_batch: Callable[[], None] = lambda: None
 ) -> nn.Sequential:
-    """Adam with a cosine schedule; the same recipe on the same machine gives the same network."""
+    """Train with Adam and a cosine schedule; on one machine, a recipe gives the same network."""
     _check(recipe)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
@@ -92,7 +92,7 @@ def _backward(
     chosen: Tensor,
     progress: float,
 ) -> None:
-    """Add up the gradients of a batch's mean loss, as many samples at once as fit into memory."""
+    """Accumulate the gradients of a batch's mean loss, with as many samples at once as fit."""
     method, goal = METHODS[recipe.method], recipe.goal(data)
     size = samples_at_once(model, inputs[:1]) if method.gradients else len(chosen)
     for part in torch.split(chosen, size):
@@ -105,7 +105,7 @@ def _backward(
 
 
 def accuracies(model: nn.Sequential, recipe: Recipe, data: Dataset) -> tuple[float, float]:
-    """The share of test images that is classified right, plain and under attack."""
+    """The share of test images that are classified correctly, without and under attack."""
     x = data.test_x.reshape(-1, *input_shape(recipe.architecture, data.shape))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)

@@ -1,4 +1,4 @@
-"""What a batch of inputs sees of the network: its affine forms, and interval bounds."""
+"""Affine forms of the network at a batch of inputs, and interval bounds for a batch of boxes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch.nn import functional
 
 from training.architectures import Residual
 
-_ENTRIES = 100_000_000  # of gradients that are held at once, in float32
+_ENTRIES = 100_000_000  # of the gradients held at once, in float32
 
 
 def weighted(layer: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The layer with another weight and bias in place of its own."""
+    """Apply the layer with another weight and bias in place of its own."""
     if isinstance(layer, nn.Linear):
         return functional.linear(x, weight, bias)
     if isinstance(layer, nn.Conv2d):
@@ -23,7 +23,7 @@ def weighted(layer: nn.Module, x: Tensor, weight: Tensor, bias: Tensor | None) -
 
 
 def samples_at_once(model: nn.Sequential, x: Tensor) -> int:
-    """How many samples like x [1, ...] may be given to `affine_forms` at once."""
+    """The number of samples like x [1, ...] that `affine_forms` may take at once."""
     values, size = 0, x.numel()
     with torch.no_grad():
         for layer in model:
@@ -36,7 +36,7 @@ def affine_forms(model: nn.Sequential, x: Tensor) -> Iterator[tuple[Tensor, Tens
     """For each ReLU layer, then the output: value [batch, n] and gradient [batch, n, inputs].
 
     A column of the gradient is the image of a unit vector under the network's linear part in
-    the region of x, so all columns go forward together as one larger batch.
+    the region of x, so all columns are propagated together as one larger batch.
     """
     batch, inputs = len(x), x[0].numel()
     columns = torch.eye(inputs).reshape(inputs, *x.shape[1:])
@@ -76,8 +76,8 @@ def _rows(columns: Tensor, batch: int, inputs: int) -> Tensor:
 def interval_bounds(
     model: nn.Sequential, lower: Tensor, upper: Tensor
 ) -> Generator[tuple[Tensor, Tensor], None, tuple[Tensor, Tensor]]:
-    """Lower and upper bounds [batch, n] of what goes into each ReLU layer, for a batch of boxes;
-    returns those after the last layer."""
+    """Yields lower and upper bounds [batch, n] on the inputs of each ReLU layer, for a batch of
+    boxes; returns the bounds after the last layer."""
     for layer in model:
         if isinstance(layer, nn.ReLU):
             yield lower.flatten(1), upper.flatten(1)

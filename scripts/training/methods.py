@@ -17,10 +17,10 @@ PGD_STEPS = 7
 
 @dataclass(frozen=True)
 class Goal:
-    """What a loss aims at."""
+    """The robustness that a loss trains for."""
 
-    ball: Ball  # in which the class is to stay the same
-    box: float  # the l-infinity radius in which ReLUs are to keep their sign
+    ball: Ball  # in which the class should not change
+    box: float  # l-infinity radius in which ReLUs should keep their sign
     weight: float  # of the regulariser
 
 
@@ -50,13 +50,13 @@ def pgd(model: nn.Sequential, x: Tensor, y: Tensor, goal: Goal, progress: float)
 def mmr(model: nn.Sequential, x: Tensor, y: Tensor, goal: Goal, progress: float) -> Tensor:
     """Cross entropy and the maximum-margin regulariser (Croce et al. 2019).
 
-    The distance of x to a hyperplane w.x = b is |w.x - b| by the dual norm of w. Both the nearest
-    boundaries of its region and the decision boundaries are pushed out to a margin.
+    The distance of x to a hyperplane w.x = b is |w.x - b| over the dual norm of w. The nearest
+    boundaries of its region and the decision boundaries are both pushed out to a margin.
     """
     ball = goal.ball
     *hidden, (logits, gradient) = affine_forms(model, x)
     distances = torch.cat([ball.distance(value.abs(), rows) for value, rows in hidden], 1)
-    # As in the paper, the share of hyperplanes that counts falls during training.
+    # As in the paper, the share of hyperplanes that count decreases during training.
     nearest = max(1, round(distances.shape[1] * (0.2 - 0.15 * progress)))
     region = distances.topk(nearest, 1, largest=False).values
     index = y[:, None]
@@ -105,5 +105,5 @@ def _hinge(distance: Tensor, margin: float) -> Tensor:
 
 
 def _ramp(value: float, progress: float) -> float:
-    """From 0 to the value over the first half of training."""
+    """Increases from 0 to the value over the first half of training."""
     return value * min(1.0, 2 * progress)

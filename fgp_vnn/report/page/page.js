@@ -1,6 +1,6 @@
 "use strict";
 
-// Theme: what the system says, until the reader chooses.
+// Theme: the system's setting, until the reader chooses.
 (() => {
   const button = document.getElementById("theme");
   let choice = "auto";

@@ -1,1 +1,1 @@
-"""Cases made to break a verifier, and an oracle that knows when one of them has."""
+"""Cases made to break a verifier, and an oracle that tells when its answer is wrong."""

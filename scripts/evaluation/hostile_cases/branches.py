@@ -1,4 +1,4 @@
-"""Branches that cancel: the function is tiny against its terms."""
+"""Branches that cancel: the function is tiny compared with its terms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hostile_cases.networks import ask, layer, random_box
 from hostile_cases.numbers import entries, magnitude, single
 from tests.helpers.network_models import Builder
 
-PAIRS = 10  # layers: more than float64 has room for
+PAIRS = 10  # layers: their product of weights overflows float64
 
 
 def make(random: np.random.Generator) -> Case:
@@ -20,7 +20,7 @@ def make(random: np.random.Generator) -> Case:
 
 
 def pairs(random: np.random.Generator, inputs: int, layers: int, rows: int | None = None) -> Case:
-    """Layers of two equal neurons M (h - h) + b: who bounds them apart is off by M each time."""
+    """Layers of two equal neurons M (h - h) + b: separate bounds for the two are off by M each."""
     box = random_box(random, inputs, 1.0)
     builder = Builder([1, inputs])
     column = entries(random, 1.0, inputs, 1)
@@ -36,7 +36,7 @@ def pairs(random: np.random.Generator, inputs: int, layers: int, rows: int | Non
 
 
 def branches(random: np.random.Generator) -> Case:
-    """M h(x) + g(x) - M h(x), with the last M perhaps a little off, by sums or by Concat."""
+    """M h(x) + g(x) - M h(x), with the last M possibly a little off, by sums or by Concat."""
     inputs, width = int(random.choice([1, 2])), int(random.integers(1, 4))
     outputs = int(random.integers(1, 3))
     size = 10.0 ** random.uniform(-6, 6)

@@ -1,4 +1,4 @@
-"""What a verifier is asked: a network, a property or balls, and where the oracle should look."""
+"""A question to a verifier: a network, a property or balls, and points for the oracle to try."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Ball:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A question whose wrong answers can be told; `points` lie in the box, the best ones first."""
+    """A question whose wrong answers can be detected; `points` lie in the box, the best first."""
 
     name: str
     network: bytes
     property: bytes
     points: tuple[tuple[float, ...], ...]
-    planted: str = ""  # an unsafe output that onnxruntime has given, clear of all rounding
+    planted: str = ""  # an unsafe output of onnxruntime, clear of all rounding, as text
     balls: tuple[Ball, ...] = ()
 
 

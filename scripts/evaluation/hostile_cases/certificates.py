@@ -1,4 +1,4 @@
-"""Certificates that are forged, damaged or about something else, for claims that are false."""
+"""Forged, damaged or unrelated certificates for claims that are false."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST = 2 << 20  # kilobytes of memory
 
 
 def attempt(random: np.random.Generator, tool: Tool, folder: Path) -> Iterator[Trial]:
-    """A true certificate, changed and made out to a claim that is false."""
+    """Change a valid certificate, stamp it for a false claim, and let the checker judge it."""
     if random.random() < 0.2:
         name = str(random.choice(BUNDLED))
         true, arrays = bundled(name, tool.prove)
@@ -87,8 +87,8 @@ def _false(random: np.random.Generator, index: int) -> tuple[Claim, str]:
 
 
 def overflowing(random: np.random.Generator) -> Case:
-    """y = relu(b - relu(1 + relu(1 + x))) - c is below 0 at the end of the box, with a factor so
-    large that b times it is infinite, and what is taken away, layer by layer, is not."""
+    """y = relu(b - relu(1 + relu(1 + x))) - c is below 0 at the end of the box. Its factor is so
+    large that the factor times b is infinite, while the terms subtracted layer by layer are not."""
     end, least = float(random.uniform(0.1, 0.3)), float(random.uniform(0.01, 0.1))
     top = 2 + end + least
     below = least + end * 10.0 ** random.uniform(-3, -1)
@@ -106,7 +106,7 @@ def overflowing(random: np.random.Generator) -> Case:
 
 @cache
 def small(index: int, close: bool, prove: Prove) -> tuple[Claim, Arrays]:
-    """A claim about a plain network, with a limit that is far away or close, and its proof."""
+    """A claim about a plain network, with a limit far away or close, and its proof."""
     inputs, widths = SHAPES[index]
     random = np.random.default_rng(index)
     builder, at, before = Builder([1, inputs]), "x", inputs

@@ -1,7 +1,7 @@
-"""A piecewise-linear ONNX file over the rational numbers: at a point, and along a segment.
+"""Evaluate a piecewise-linear ONNX file in rational numbers, at a point and along a segment.
 
-Along a segment every value is a piecewise-linear function of one number t. It is kept as its values
-at the knots, t = 0, 1 and wherever a ReLU changes its sign, so that nothing is lost in between.
+Along a segment every value is a piecewise-linear function of one number t. It is stored as its
+values at the knots: t = 0, t = 1 and wherever a ReLU changes its sign. This is exact in between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ZERO = Fraction(0)
 
 
 class ExactNetwork:
-    """Gemm, MatMul, Add, Sub, Mul, Neg, Concat and Relu of vectors; all else is refused."""
+    """Gemm, MatMul, Add, Sub, Mul, Neg, Concat, Identity, Relu of vectors; others are refused."""
 
     def __init__(self, data: bytes) -> None:
         graph = onnx.load_from_string(data).graph
@@ -41,7 +41,7 @@ class ExactNetwork:
         return self._along([list(x)])[1][0]
 
     def witness(self, formula: Formula, start: Point, end: Point) -> Witness | None:
-        """A point of the segment at which the formula holds; None is a proof that there is none."""
+        """A point of the segment where the formula holds; None proves that there is none."""
         xs, ys = self._along([list(start), list(end)])
         for left, right in pairwise(_pairs(xs, ys)):
             for t in _candidates(formula, left, right):
@@ -117,7 +117,7 @@ _RULES: dict[str, Callable[[list[Any], dict[str, Any]], Vector]] = {
 
 
 def _insert_kinks(values: dict[str, list[Vector]], name: str) -> None:
-    """New knots where an entry of a value changes its sign between two knots."""
+    """Add knots where an entry of the value `name` changes its sign between two knots."""
     z = values[name]
     for at in range(len(z) - 2, -1, -1):
         signs = zip(z[at], z[at + 1], strict=True)
@@ -128,8 +128,8 @@ def _insert_kinks(values: dict[str, list[Vector]], name: str) -> None:
 
 
 def _candidates(formula: Formula, left: Witness, right: Witness) -> list[Fraction]:
-    """Numbers in [0, 1] of which one meets the formula if any does: the ends, where a comparison
-    changes, and one in each gap."""
+    """Numbers in [0, 1], one of which meets the formula if any does: the ends, the points where a
+    comparison changes, and one point in each gap."""
     pairs = zip(formula.gaps(*left), formula.gaps(*right), strict=True)
     crossed = {a / (a - b) for a, b in pairs if (a < 0 < b) or (b < 0 < a)}
     ends = sorted({ZERO, Fraction(1)} | crossed)

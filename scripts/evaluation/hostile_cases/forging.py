@@ -1,4 +1,4 @@
-"""Changes to the file of a certificate: an npz archive of arrays with a header in JSON."""
+"""Changes to a certificate file, an npz archive of arrays with a JSON header."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pack(arrays: Arrays) -> bytes:
 
 
 def stamped(arrays: Arrays, old: tuple[str, str], new: tuple[str, str]) -> Arrays:
-    """The header with the hashes of other files."""
+    """The arrays, with the hashes in the header replaced by those of other files."""
     text = arrays[HEADER].tobytes().decode()
     for before, after in zip(old, new, strict=True):
         text = text.replace(before, after)
@@ -38,7 +38,7 @@ def stamped(arrays: Arrays, old: tuple[str, str], new: tuple[str, str]) -> Array
 
 
 def forged(random: Random, arrays: Arrays) -> bytes:
-    """A few changes to arrays or header, then perhaps some to the bytes of the file."""
+    """Make a few changes to arrays or header, then possibly damage the bytes of the file."""
     arrays = dict(arrays)
     with np.errstate(all="ignore"):
         for _ in range(int(random.choice([0, 0, 1, 1, 2, 4]))):
@@ -51,7 +51,7 @@ def forged(random: Random, arrays: Arrays) -> bytes:
 
 
 def _pick(random: Random, arrays: Arrays) -> str:
-    """The name of an array, most often of one that holds real numbers."""
+    """The name of an array, usually one of real numbers."""
     real = [name for name, array in arrays.items() if array.dtype.kind == "f" and array.size]
     if real and random.random() < 0.6:
         return str(random.choice(real))
@@ -59,7 +59,7 @@ def _pick(random: Random, arrays: Arrays) -> str:
 
 
 def _entries(random: Random, arrays: Arrays) -> None:
-    """One entry, or all of an array, becomes an unlikely number."""
+    """Set one entry, or all of an array, to an unlikely number."""
     name = _pick(random, arrays)
     array = arrays[name].copy()
     value = random.choice(FLOATS if array.dtype.kind == "f" else WHOLE)
@@ -104,7 +104,7 @@ def _missing(random: Random, arrays: Arrays) -> None:
 
 
 def _another_header(random: Random, arrays: Arrays) -> None:
-    """Some value in the header becomes another; a step is lost, or is there twice."""
+    """Change a value in the header, or drop or repeat a step."""
     header = json.loads(arrays.get(HEADER, np.zeros(0, np.uint8)).tobytes() or b"{}")
     steps = [value for value in header.values() if isinstance(value, list) and value]
     if steps and random.random() < 0.4:
@@ -124,7 +124,7 @@ CHANGES: list[Callable[[Random, Arrays], None]] = [
 
 
 def _damaged(random: Random, data: bytes) -> bytes:
-    """Bits changed, or the end cut off."""
+    """Flip bits, or cut off the end."""
     if random.random() < 0.3:
         return data[: int(random.integers(len(data)))]
     flipped = bytearray(data)
@@ -134,7 +134,7 @@ def _damaged(random: Random, data: bytes) -> bytes:
 
 
 def _oversized(random: Random, arrays: Arrays) -> bytes:
-    """An array that says it has a hundred billion entries and holds next to nothing."""
+    """Replace an array by one that claims a hundred billion entries and holds hardly any."""
     name, buffer = _pick(random, arrays), io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for other, array in arrays.items():

@@ -1,7 +1,7 @@
-"""The text of a property, evaluated at one point over the rational numbers.
+"""Evaluate the text of a property at one point in rational numbers.
 
-Written apart from the verifier's reader: tokens, lists, and a recursion over them. A literal means
-its nearest float64. A comment ends at a line feed or at a carriage return, as in SMT-LIB.
+Independent of the verifier's parser: tokens, lists, and a recursion over them. A literal means its
+nearest float64. A comment ends at a line feed or at a carriage return, as in SMT-LIB.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class Formula:
-    """The assertions of a file; it is broken at (x, y) where all of them hold."""
+    """The assertions of a file; (x, y) breaks the property if all of them hold."""
 
     assertions: tuple[Any, ...]
     shapes: dict[str, tuple[int, ...]]  # of X and Y in version 2.0

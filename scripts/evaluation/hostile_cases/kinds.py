@@ -18,7 +18,7 @@ Try = Callable[[np.random.Generator, Tool, Path], Iterator[Trial]]
 
 
 def try_number(kind: str, seed: int, number: int, tool: Tool, folder: Path) -> list[Trial]:
-    """The trials of one case: the same for the same kind, seed and number."""
+    """The trials of one case, determined by kind, seed and number."""
     for attempt in range(TRIES):
         random = np.random.default_rng([list(KINDS).index(kind), seed, number, attempt])
         try:
@@ -29,7 +29,7 @@ def try_number(kind: str, seed: int, number: int, tool: Tool, folder: Path) -> l
 
 
 def _asked(make: Make, first: Sequence[str] = (), most: int = len(ENGINES)) -> Try:
-    """Trials with these engines and so many in all, the others taking turns."""
+    """Trials with the engines `first` and further ones at random, `most` in all."""
 
     def attempt(random: np.random.Generator, tool: Tool, folder: Path) -> Iterator[Trial]:
         case = make(random)

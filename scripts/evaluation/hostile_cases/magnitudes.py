@@ -9,8 +9,8 @@ from hostile_cases.networks import ask, layer, random_box
 from hostile_cases.numbers import magnitude
 from tests.helpers.network_models import Builder
 
-DEEP = 9  # layers: the product of so many large float32 weights is no float64
-WILD = 0.15  # share of layers whose weights have nothing to do with the values around them
+DEEP = 9  # layers: the product of this many large float32 weights overflows float64
+WILD = 0.15  # share of layers whose weights are unrelated to the values around them
 
 
 def make(random: np.random.Generator) -> Case:
@@ -31,8 +31,8 @@ def chain(
     relus: float = 1.0,
     rows: int | None = None,
 ) -> Case:
-    """A network whose layers have values of sizes that have nothing to do with each other; each is
-    followed by ReLUs, or only some of them are."""
+    """A network whose layers have values of unrelated sizes; each hidden layer is followed by
+    ReLUs with probability `relus`."""
     size = magnitude(random)
     box = random_box(random, inputs, size)
     builder, at, before = Builder([1, inputs]), "x", inputs

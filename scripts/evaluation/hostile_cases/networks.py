@@ -21,20 +21,20 @@ Generator = np.random.Generator
 
 
 class Redraw(Exception):
-    """What was drawn is of no use, for instance because onnxruntime overflows."""
+    """The random draw is unusable, for instance because onnxruntime overflows."""
 
 
 def layer(
     random: Generator, builder: Builder, at: str, before: int, after: int, gain: float, size: float
 ) -> str:
-    """A Gemm with weights of size `gain` and biases up to `size`; half of them are 0."""
+    """A Gemm with weights of size `gain` and biases of size `size`, or 0 in half of the cases."""
     weight = builder.const(entries(random, gain, before, after))
     bias = entries(random, size, after) if random.random() < 0.5 else np.zeros(after)
     return str(builder.op("Gemm", at, weight, builder.const(bias)))
 
 
 def random_box(random: Generator, inputs: int, size: float) -> tuple[Array, Array]:
-    """Bounds in float32: wide, narrow, a few values wide, or a point."""
+    """A box with float32 bounds: wide, narrow, a few float32 values wide, or a point."""
     center = entries(random, size, inputs).astype(np.float64) * (random.random() < 0.9)
     width = size * 10.0 ** random.uniform(-7, 0, size=inputs) * (random.random(inputs) < 0.85)
     with np.errstate(under="ignore"):
@@ -61,7 +61,7 @@ def ask(
     points: Sequence[tuple[float, ...]] = (),
     rows: int | None = None,
 ) -> Case:
-    """A property with limits near values that the network takes, and balls in the box."""
+    """A case: a property with limits near values of the network, and balls in the box."""
     lower, upper = box
     network = builder.model(output).SerializeToString()
     program = Program(network)
@@ -82,8 +82,8 @@ def ask(
 
 
 def _row(random: Generator, knots: list[list[Fraction]], outputs: int, extreme: float = 0.3) -> str:
-    """One comparison whose limit is close to its least or greatest value at the knots; `extreme`
-    is how often its factor may be anything up to the greatest float64."""
+    """One comparison with a limit close to its minimum or maximum at the knots; `extreme` is the
+    probability of a factor of any size up to the largest float64."""
     k = int(random.integers(outputs))
     term, coefficients = f"Y_{k}", {k: 1.0}
     if random.random() < max(0.3, extreme):
@@ -108,14 +108,14 @@ def _row(random: Generator, knots: list[list[Fraction]], outputs: int, extreme: 
 
 
 def _top(random: Generator, values: list[Fraction]) -> float:
-    """A factor that takes the values to the end of the range of float64, or somewhere below."""
+    """A factor that scales the values to the end of the range of float64, or somewhere below."""
     size = max(abs(v) for v in values)
     wanted = TOP / (1 if random.random() < 0.5 else Fraction(10) ** int(random.integers(1, 600)))
     return float(min(wanted / size if size else wanted, TOP) * random.choice([-1, 1]))
 
 
 def _balls(random: Generator, lower: Array, upper: Array, outputs: int) -> tuple[Ball, ...]:
-    """A ball of each norm as wide as the box, if there are classes to compare."""
+    """A ball of each norm at the centre of the box, if there are classes to compare."""
     if outputs < 2 or random.random() < 0.5:
         return ()
     center = single(lower / 2 + upper / 2)

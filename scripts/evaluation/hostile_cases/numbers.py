@@ -26,14 +26,14 @@ EDGES = np.array(
 
 
 def single(values: Array | float) -> Array:
-    """Rounded to float32, past its range to its ends."""
+    """Round to float32, with values beyond its range clipped to its ends."""
     top = float(SINGLE.max)
     with np.errstate(under="ignore"):
         return np.clip(np.asarray(values, np.float64), -top, top).astype(np.float32)
 
 
 def magnitude(random: np.random.Generator) -> float:
-    """A power of ten, of two or an edge from 1e-45 to 3e38."""
+    """A size from 1e-45 to 3e38: a power of ten or of two, or an edge of float32."""
     kind = random.integers(4)
     if kind == 0:
         return float(abs(random.choice(EDGES)))
@@ -45,7 +45,7 @@ def magnitude(random: np.random.Generator) -> float:
 
 
 def entries(random: np.random.Generator, size: float, *shape: int) -> Array:
-    """float32 values of about a size, some of them 0, equal, powers of two or far smaller."""
+    """float32 values of about `size`, possibly with some 0, equal, on a grid or far smaller."""
     values = random.normal(size=shape)
     kind = random.integers(5)
     if kind == 0:
@@ -61,7 +61,7 @@ def entries(random: np.random.Generator, size: float, *shape: int) -> Array:
 
 
 def near(random: np.random.Generator, value: float, size: float) -> float:
-    """A float64 at a value, next to it, close to it or far from it."""
+    """A float64 equal to a value, next to it, close to it or far from it."""
     kind = random.integers(6)
     if kind == 0:
         return value

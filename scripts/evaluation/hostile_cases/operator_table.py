@@ -1,4 +1,4 @@
-"""Random attributes of operators; whether they make sense is for onnxruntime to say."""
+"""Random attributes of operators; onnxruntime decides whether they are valid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _ints(random: Random, low: int, high: int, count: int) -> list[int]:
 
 
 def _window(random: Random, axes: int, *, dilated: bool = True) -> dict[str, Any]:
-    """Strides, dilations and padding, each perhaps left out."""
+    """Strides, dilations and padding, each possibly left out."""
     result: dict[str, Any] = {}
     if random.random() < 0.7:
         result["strides"] = _ints(random, 1, 4, axes)
@@ -194,7 +194,7 @@ def _normalise(random: Random, opset: int) -> Drawn:
 
 
 def _piecewise(random: Random, opset: int) -> Drawn:
-    """Activations, and rounding ones that are not continuous."""
+    """Activations, and discontinuous functions such as rounding."""
     kinds: dict[str, dict[str, Any]] = {
         "LeakyRelu": {"alpha": float(random.choice([-0.5, 0.0, 0.1, 1.0, 1.5]))},
         "HardSigmoid": {"alpha": float(random.choice([-0.5, 0.2, 3.0])), "beta": 0.25},
@@ -214,7 +214,7 @@ def _piecewise(random: Random, opset: int) -> Drawn:
 
 
 def _by_chance(random: Random, opset: int) -> Drawn:
-    """What gives another output each time it is run, added to the input."""
+    """An operator with random output, added to the input or applied to it."""
     kind = str(random.choice(["RandomNormal", "RandomUniform", "RandomNormalLike",
                               "RandomUniformLike", "Bernoulli", "Dropout"]))  # fmt: skip
 

@@ -1,9 +1,9 @@
 """Operators with every combination of attributes, read as onnxruntime runs them.
 
-The unsafe set is a small box around what onnxruntime gives at one point of the input box, so that
-`unsat` is wrong. The box is wider than any rounding: inputs are at most 2 and weights at most 2 in
-size and a sum has at most n = 128 terms, so float32 is off by at most gamma(n) * n * 4 < 4e-3 in
-whatever order it adds, and a wrong element of a window by a multiple of 1/8 nearly always.
+The unsafe set is a small box around onnxruntime's output at one point of the input box, so `unsat`
+is wrong. This box is wider than any rounding error: inputs and weights are at most 2 in size and a
+sum has at most n = 128 terms, so float32 is off by at most gamma(n) * n * 4 < 4e-3 in any order of
+addition. Reading a wrong element of a window nearly always changes the output by a multiple of 1/8.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Build = Callable[[Builder], str]
 
 
 def make(random: np.random.Generator) -> Case:
-    """An operator alone, scaled down, or beside a branch with large values and no weight."""
+    """An operator alone, scaled down, or beside a branch with large values and weight 0."""
     name, shape, opset, build = _draw(random)
     builder = Builder(shape, opset, seed=int(random.integers(1 << 31)))
     scale = float(random.choice(SCALES))
@@ -64,7 +64,7 @@ def _draw(random: np.random.Generator) -> tuple[str, Sizes, int, Build]:
 
 
 def _flat(random: np.random.Generator, builder: Builder, output: str) -> str:
-    """The output as a vector, perhaps with 0 times a branch with values of a million."""
+    """The output as a vector, possibly plus 0 times a branch with values of a million or more."""
     flat = str(builder.op("Reshape", output, builder.ints(1, -1)))
     if random.random() < 0.6:
         million = builder.const(random.choice([1e6, 1e9]))
@@ -74,7 +74,7 @@ def _flat(random: np.random.Generator, builder: Builder, output: str) -> str:
 
 
 def _around(random: np.random.Generator, y: Array, scale: float) -> list[str]:
-    """All outputs, or one of them, as near to y as rounding allows."""
+    """Constraints that keep all outputs, or one, as close to y as rounding allows."""
     chosen = range(y.size) if random.random() < 0.7 else [int(random.integers(y.size))]
     slack = ROUNDING * scale
     return [

@@ -1,9 +1,10 @@
-"""When an answer is wrong: by onnxruntime on the file, and by rational arithmetic.
+"""Decide whether an answer is wrong, with onnxruntime on the file and with rational arithmetic.
 
-`unsat` speaks of the network over the real numbers: a rational point of the box whose exact output
-is unsafe refutes it. With float32 semantics it speaks of float32 programs: onnxruntime's own output
-at a float32 point refutes it. `sat` speaks of onnxruntime's program: the point has to lie in the
-box, the output has to be the one that onnxruntime gives, and unsafe, all with no tolerance.
+`unsat` is a claim about the network over the real numbers: a rational point of the box whose exact
+output is unsafe refutes it. With float32 semantics it is a claim about float32 programs:
+onnxruntime's own output at a float32 point refutes it. `sat` is a claim about onnxruntime's
+program: the point has to lie in the box, and its output has to equal onnxruntime's and be unsafe,
+all with no tolerance.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hostile_cases.formula import Formula
 from hostile_cases.tool import Answer
 
 onnxruntime.set_default_logger_severity(4)
-LINES = 4  # segments that rational arithmetic looks at, in more than one dimension
+LINES = 4  # segments searched in rational arithmetic, in more than one dimension
 
 
 class Program:
@@ -46,7 +47,7 @@ class Program:
 
 
 class Oracle:
-    """The truth about a case, as far as it looks."""
+    """Searches a case for points that refute answers."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -54,7 +55,7 @@ class Oracle:
         self.program = Program(case.network)
 
     def fault(self, answer: Answer, *, float32: bool = False) -> str:
-        """What is wrong with an answer to the property; empty if nothing is."""
+        """The fault of an answer to the property; empty if none is found."""
         if answer.status == "crash":
             return answer.reason
         if answer.status == "sat":
@@ -104,7 +105,7 @@ class Oracle:
         return ""
 
     def ball_fault(self, ball: Ball, answer: Answer) -> str:
-        """What is wrong with an answer about a ball."""
+        """The fault of an answer about a ball; empty if none is found."""
         if answer.status == "crash":
             return answer.reason
         y = self.program(ball.center)
@@ -123,8 +124,9 @@ class Oracle:
         return ""
 
     def radius_fault(self, ball: Ball, answer: Answer) -> str:
-        """What is wrong with the ends of a radius: nothing nearer than the lower one has another
-        class over the real numbers, and the counterexample at the upper one has one in float32."""
+        """The fault of the bounds of a radius; empty if none is found. No point nearer than the
+        lower bound may have another class over the real numbers, and the counterexample at the
+        upper bound must have another class in float32."""
         if answer.status == "crash":
             return answer.reason
         lower, upper = answer.ends
@@ -161,7 +163,7 @@ def in_ball(x: Array, ball: Ball) -> bool:
 
 
 def ball_segments(ball: Ball) -> Iterator[tuple[list[Fraction], list[Fraction]]]:
-    """Segments through the centre that lie in the ball, by rational directions of norm 1."""
+    """Segments through the centre that lie in the ball, along rational directions of norm 1."""
     center, epsilon = rational(ball.center), Fraction(ball.epsilon)
     size = len(center)
     directions = [[Fraction(int(i == j)) for j in range(size)] for i in range(size)]
@@ -185,7 +187,7 @@ def ball_segments(ball: Ball) -> Iterator[tuple[list[Fraction], list[Fraction]]]
 def _segments(
     points: Sequence[tuple[float, ...]],
 ) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
-    """In one dimension the whole range; in others a path through the points."""
+    """In one dimension the whole range; in more dimensions a path through the points."""
     if not points:
         return
     if len(points[0]) == 1:
@@ -197,7 +199,7 @@ def _segments(
 
 
 def shown(x: Sequence[Fraction] | Array, y: Sequence[Fraction] | Array) -> str:
-    """Both as floats, cut to what a float64 and a line can hold."""
+    """x and y as floats, clipped to the range of float64 and shortened to fit a line."""
     return f"y = {_short(y)} at x = {_short(x)}"
 
 

@@ -1,4 +1,4 @@
-"""Workers that are started anew when a case kills them or does not end."""
+"""Worker processes that are restarted when a case kills them or hangs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Worker:
 def run_all(
     tasks: Sequence[Task], jobs: int, limit: float, patience: float
 ) -> Iterator[tuple[Task, list[Trial]]]:
-    """The trials of each task as they come; a crash or a hang is a trial of its task."""
+    """Yield the trials of each task as they finish; a crash or a hang counts as a trial."""
     waiting = list(reversed(tasks))
     workers = [_start(limit) for _ in range(min(jobs, len(waiting)))]
     try:
@@ -74,7 +74,7 @@ def run_all(
 
 
 def _received(worker: _Worker, late: bool) -> list[Trial] | None:
-    """What a worker has sent; None if it is dead or did not send in time."""
+    """The trials sent by a worker; None if it is dead or late."""
     if late and not worker.pipe.poll():
         return None
     try:
@@ -94,9 +94,9 @@ def _start(limit: float) -> _Worker:
 
 
 def _work(pipe: Connection, limit: float, path: list[str]) -> None:
-    """Tasks in, trials out, until nobody sends any more."""
+    """Receive tasks and send trials until the pipe is closed."""
     sys.path[:] = path
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     warnings.simplefilter("ignore")
     import torch
 

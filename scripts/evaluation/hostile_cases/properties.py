@@ -1,4 +1,4 @@
-"""Odd but meaningful texts of properties, on networks that float32 computes exactly."""
+"""Unusual but valid property texts, on networks that float32 computes exactly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LITTLE = 2.0**-30
 
 
 def make(random: Random) -> Case:
-    """A random formula over a box of the form that the standards allow."""
+    """A random box and formula, in a form that the standards allow."""
     inputs = int(random.choice([1, 1, 2]))
     network, outputs = _network(random, inputs)
     dialect = SECOND if random.random() < 0.3 else FIRST
@@ -45,7 +45,7 @@ def make(random: Random) -> Case:
 
 
 def _network(random: Random, inputs: int) -> tuple[bytes, int]:
-    """Few bits are in use: onnxruntime and rational arithmetic agree."""
+    """A network that uses few bits, so that onnxruntime and rational arithmetic agree."""
     outputs = int(random.integers(1, 3))
     builder = Builder([1, inputs])
     at, before = "x", inputs
@@ -60,7 +60,7 @@ def _network(random: Random, inputs: int) -> tuple[bytes, int]:
 
 
 def _bounds(random: Random, dialect: Dialect, index: int, low: float, high: float) -> list[str]:
-    """Both bounds of an input, plain, scaled, turned round, repeated or as an equation."""
+    """Both bounds of an input: plain, scaled, with sides swapped, repeated or as an equation."""
     x = dialect.input(index)
     if low == high and random.random() < 0.5:
         return [f"({dialect.equal} {x} {literal(random, low, dialect)})"]

@@ -1,4 +1,4 @@
-"""How the two versions of VNN-LIB spell things, and the many ways to write the same."""
+"""The spelling of the two versions of VNN-LIB, and many ways to write the same text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 
 Random = np.random.Generator
-# Text that a comment may hold, and that would mean something if the comment ended earlier.
+# Text of comments that would have a meaning if the comment ended earlier.
 DECOYS = (
     "a note",
     "(assert (<= Y_0 -1e30))",
@@ -46,14 +46,14 @@ SECOND = Dialect(lambda i: f"X[{i}]", lambda i: f"Y[{i}]", "==", False, True)
 
 
 def line_end(random: Random) -> str:
-    """A line feed, or a comment that ends in one of the ways that a line can end."""
+    """A line feed, or a comment with one of the line endings."""
     if random.random() < 0.7:
         return "\n"
     return f" ; {random.choice(DECOYS)}{random.choice(LINE_ENDS)}"
 
 
 def literal(random: Random, value: float, dialect: Dialect) -> str:
-    """A float64 in one of its spellings; all of them read as the same float64."""
+    """A float64 in one of several spellings that all read as the same float64."""
     value = float(value)
     plain = format(Decimal(repr(value)), "f")
     if "." not in plain:
@@ -74,7 +74,7 @@ def literal(random: Random, value: float, dialect: Dialect) -> str:
 
 
 def separated(random: Random, text: str, dialect: Dialect) -> bytes:
-    """The text with some of its spaces replaced by others that mean the same."""
+    """The text with some of its spaces replaced by equivalent separators."""
     spaces = SPACES[: 7 if dialect.second else len(SPACES)]
     often = float(random.choice([0.0, 0.02, 0.3]))
 

@@ -1,4 +1,4 @@
-"""Radii of balls at any magnitude: both ends are held against points of another class."""
+"""Radii at any magnitude: both bounds are checked against points of another class."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENGINES = ("auto", "walk", "bounds")
 
 
 def attempt(random: np.random.Generator, tool: Tool, folder: Path) -> Iterator[Trial]:
-    """The radius in each norm, by one of the engines."""
+    """Compute the radius in each norm with a random engine."""
     case = MAKERS[int(random.integers(len(MAKERS)))](random)
     if not case.balls:
         raise Redraw("there are no classes to tell apart")

@@ -15,7 +15,7 @@ from tests.helpers.network_models import Builder
 
 
 def make(random: np.random.Generator) -> Case:
-    """relu(r - |x - p|) with every layer scaled, in a box that is far wider than r."""
+    """relu(r - |x - p|) with every layer scaled, in a box far wider than r."""
     inputs = int(random.choice([1, 1, 2, 3]))
     size = float(10.0 ** random.uniform(-10, 10))
     point = single(random.uniform(-1, 1, size=inputs) * size)

@@ -1,4 +1,4 @@
-"""The verifier under test: a few functions, so that a wrong one can be put in its place."""
+"""The verifier under test as a few functions, so that a faulty one can replace it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hostile_cases.case import Array, Ball
 
 Options = Mapping[str, Any]
 
-# What each way of asking is called, and its options; all but the first two leave the attack out.
+# Names of the ways to run the verifier, with their options; only the first two use the attack.
 ENGINES: dict[str, dict[str, Any]] = {
     "default": {},
     "float32": {"precision": "float32"},
@@ -30,28 +30,28 @@ ENGINES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A status, and the values that are to show it."""
+    """A status, and the values that support it."""
 
-    status: str  # as the tool has it; or refused, crash
+    status: str  # the tool's own, or refused, or crash
     x: Array | None = None
     y: Array | None = None
     reason: str = ""
-    ends: tuple[float, float] = (0.0, np.inf)  # of a radius
+    ends: tuple[float, float] = (0.0, np.inf)  # lower and upper bound of a radius
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Files in, answers out: `check` says accepted or refused."""
+    """Functions from files to answers; `check` answers accepted or refused."""
 
     verify: Callable[[Path, Path, Options], Answer]
     certify: Callable[[Path, Ball, Options], Answer]
     check: Callable[[Path, Path, Path], Answer]
-    prove: Callable[[Path, Path, Path], bool]  # write a certificate of an unsat
-    radius: Callable[[Path, Ball, Options], Answer]  # up to the ball's
+    prove: Callable[[Path, Path, Path], bool]  # writes a certificate of an unsat
+    radius: Callable[[Path, Ball, Options], Answer]  # up to the ball's radius
 
 
 def fgp_vnn_tool(limit: float) -> Tool:
-    """The package, with so many seconds for each question."""
+    """The package, with `limit` seconds for each question."""
     import fgp_vnn
 
     def verify(model: Path, prop: Path, options: Options) -> Answer:
@@ -108,7 +108,7 @@ def _quiet() -> contextlib.redirect_stderr[io.StringIO]:
 def _guarded(
     ask: Callable[..., Answer], refused: tuple[type[BaseException], ...]
 ) -> Callable[..., Answer]:
-    """The same with bad input as an answer, and any other exception as a crash."""
+    """The same function, with bad input as the answer refused and other exceptions as crash."""
 
     def guarded(*arguments: Any) -> Answer:
         try:
@@ -123,7 +123,7 @@ def _guarded(
 
 
 def command_options(options: Options) -> str:
-    """The same options for the command line."""
+    """The options as text for the command line."""
     words = []
     for name, value in options.items():
         if name == "attack":

@@ -1,4 +1,4 @@
-"""A case given to every engine, and what came of it."""
+"""Run a case with several engines and judge the answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Trial:
 
     engine: str
     status: str
-    fault: str  # what is wrong with the answer; empty if nothing is
-    command: str  # that asks it again, beside the files
+    fault: str  # of the answer; empty if none is found
+    command: str  # that repeats the question, run beside the files
     files: dict[str, bytes] = field(default_factory=dict)
 
 
 def try_case(case: Case, tool: Tool, folder: Path, engines: Sequence[str]) -> Iterator[Trial]:
-    """The property with each of the engines, then the balls."""
+    """Ask about the property with each of the engines, then about the balls."""
     model, prop = folder / "model.onnx", folder / "prop.vnnlib"
     model.write_bytes(case.network)
     prop.write_bytes(case.property)
@@ -35,7 +35,7 @@ def try_case(case: Case, tool: Tool, folder: Path, engines: Sequence[str]) -> It
         fault = oracle.fault(answer, float32=bool(options.get("float32_semantics")))
         command = f"fgp-vnn verify model.onnx prop.vnnlib{command_options(options)}"
         yield Trial(name, answer.status, fault, command, files)
-        if answer.status == "refused":  # as it is read: no engine has a say in it
+        if answer.status == "refused":  # while reading the files, so every engine would refuse it
             return
     for ball in case.balls:
         answer = tool.certify(model, ball, {"attack": False})

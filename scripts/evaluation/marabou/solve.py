@@ -1,9 +1,9 @@
-"""Marabou on one instance: python solve.py ONNX VNNLIB RESULTS_FILE SECONDS.
+"""Run Marabou on one instance: python solve.py ONNX VNNLIB RESULTS_FILE SECONDS.
 
-Run by `run_instance.sh` beside this file, for `fgp-vnn compare`. Marabou answers conjunctions, so
-that each conjunction of each case is a query of its own. Its numbers have a tolerance: an input of
-its is rounded to the float32 in the box, and where onnxruntime does not confirm that, the answer is
-`unknown`, in its favour: the competition would call such a `sat` wrong.
+Called by `run_instance.sh` beside this file, for `fgp-vnn compare`. Marabou answers conjunctions,
+so each conjunction of each case is a separate query. It works with a tolerance: its input is
+rounded to a float32 in the box, and if onnxruntime does not confirm it, the answer is `unknown`.
+That is in Marabou's favour: the competition would call such a `sat` wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST = MarabouCore.Equation.LE
 
 
 def ask(model: str, case: Case, rows: Conjunction, seconds: float) -> tuple[Status, Array | None]:
-    """Marabou's answer about one conjunction, with the input [inputs] where it is `sat`."""
+    """Marabou's answer about one conjunction, with the input [inputs] if it is `sat`."""
     network = MarabouNetworkONNX(model)
     inputs = np.concatenate([part.flatten() for part in network.inputVars])
     outputs = np.concatenate([part.flatten() for part in network.outputVars])
@@ -50,7 +50,7 @@ def ask(model: str, case: Case, rows: Conjunction, seconds: float) -> tuple[Stat
 
 
 def outputs_at(model: str, x: Array) -> NDArray[np.float32]:
-    """The outputs [outputs] that onnxruntime gives at x [inputs]."""
+    """Onnxruntime's outputs [outputs] at x [inputs]."""
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     node = session.get_inputs()[0]
     shape = [size if isinstance(size, int) else 1 for size in node.shape]

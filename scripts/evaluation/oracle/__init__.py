@@ -1,1 +1,1 @@
-"""An exact verdict by mixed-integer programming, sharing nothing with the verifier it checks."""
+"""Exact verdicts by mixed-integer programming, independent of the verifier under test."""

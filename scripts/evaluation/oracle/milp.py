@@ -1,4 +1,4 @@
-"""The exact question, as a mixed-integer program on HiGHS (big-M encoding of the ReLUs)."""
+"""A query as a mixed-integer program for HiGHS, with a big-M encoding of the ReLUs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.sparse import csr_matrix
 from oracle.network import Array, Chain
 from oracle.query import Query
 
-# HiGHS works with tolerances of 1e-6; a bound is widened by more than that before it is relied on.
+# HiGHS works with tolerances of 1e-6; a bound is widened by more than that before it is used.
 WIDENING = 1e-5
 
 
 @dataclass
 class Program:
-    """Linear constraints lower <= A v <= upper, gathered entry by entry."""
+    """Linear constraints lower <= A v <= upper, collected entry by entry."""
 
     low: list[float] = field(default_factory=list)  # of the variables
     high: list[float] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Program:
         return csr_matrix((values, (rows, columns)), shape=(len(self.sides), len(self.low)))
 
     def minimise(self, cost: Array, **options: float) -> OptimizeResult:
-        """What HiGHS says of the least cost."""
+        """Minimise the cost with HiGHS; return its result."""
         sides = np.array(self.sides).reshape(-1, 2)
         return milp(
             cost,
@@ -53,7 +53,7 @@ class Program:
 
 
 def layer_bounds(chain: Chain, lower: Array, upper: Array) -> list[tuple[Array, Array]]:
-    """Bounds of what goes into each ReLU layer: intervals first, then LPs where a sign is open."""
+    """Bounds on the inputs of each ReLU layer, by intervals, then by LPs for unstable neurons."""
     result: list[tuple[Array, Array]] = []
     low, high = lower, upper
     for index, (weight, bias) in enumerate(chain.layers[:-1]):
@@ -97,7 +97,7 @@ def _tighten(
 def encode(
     chain: Chain, lower: Array, upper: Array, bounds: list[tuple[Array, Array]]
 ) -> tuple[Program, list[int]]:
-    """The layers that have bounds, and the variables of the last one's outputs."""
+    """Encode the layers that have bounds; return also the variables of the last layer's outputs."""
     program = Program()
     inputs = program.variables(lower, upper)
     for (weight, bias), (low, high) in zip(chain.layers, bounds, strict=False):
@@ -120,9 +120,9 @@ def encode(
 def solve(
     chain: Chain, query: Query, bounds: list[tuple[Array, Array]], *, slack: float, seconds: float
 ) -> tuple[bool | None, Array | None]:
-    """Whether some input meets every output constraint up to the slack, and that input.
+    """Whether some input meets every output constraint up to the slack, and such an input.
 
-    None in place of an answer: the time was up.
+    None instead of an answer means that the time was up.
     """
     program, last = encode(chain, query.lower, query.upper, bounds)
     weight, bias = chain.layers[-1]

@@ -1,4 +1,4 @@
-"""A chain of dense matrices and ReLUs out of an ONNX file, in float64."""
+"""Read a chain of dense matrices and ReLUs from an ONNX file, in float64."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Chain:
     layers: tuple[tuple[Array, Array], ...]  # ([outputs, inputs], [outputs]) each
 
     def pre_activations(self, x: Array) -> list[Array]:
-        """What goes into each ReLU, and the output."""
+        """The inputs of each ReLU layer, then the output."""
         result = []
         for weight, bias in self.layers:
             result.append(weight @ x + bias)
@@ -64,7 +64,7 @@ def read_chain(path: Path) -> Chain:
 def _conv_matrix(
     kernel: Array, shape: list[int], strides: list[int], pads: list[int]
 ) -> tuple[Array, list[int]]:
-    """The dense matrix of a convolution, one kernel tap at a time; and the output's shape."""
+    """The dense matrix of a convolution, and the output's shape."""
     outputs, channels, height, width = kernel.shape
     rows = (shape[1] + pads[0] + pads[2] - height) // strides[0] + 1
     columns = (shape[2] + pads[1] + pads[3] - width) // strides[1] + 1

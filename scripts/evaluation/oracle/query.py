@@ -1,4 +1,4 @@
-"""The bundled VNN-LIB files as boxes and unsafe sets, by a reader of its own."""
+"""An independent reader of the bundled VNN-LIB files: boxes and unsafe sets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Query:
 
 
 def read_queries(path: Path) -> list[Query]:
-    """One query per box and disjunct: the property is unsafe if any of them has a solution."""
+    """One query per box and disjunct: the property is broken if any of them has a solution."""
     text = re.sub(r";[^\n]*", "", path.read_text(encoding="ascii"))
     statements = _parse(_TOKEN.findall(text))
     names = [entry[1] for entry in statements if entry[0] == "declare-const"]

@@ -1,8 +1,8 @@
 """The exact distance to the nearest input of another class, for small networks.
 
-In l-infinity and l1 it is a mixed-integer program per class. In l2 every activation region that can
-hold a nearer input is visited, and the nearest point of its part that another class has is the
-solution of a least distance problem (Lawson and Hanson, 1974): exact up to rounding.
+In l-infinity and l1 this is a mixed-integer program per class. In l2, all regions that may contain
+a nearer input are visited. In each, the nearest point of another class is the solution of a least
+distance problem (Lawson and Hanson, 1974), exact up to rounding.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scipy.optimize import nnls
 from oracle.milp import Program, encode, layer_bounds
 from oracle.network import Array, Chain
 
-TOLERANCE = {"l2": 1e-9, "linf": 2e-5, "l1": 2e-5}  # of what the oracle says, relative
+TOLERANCE = {"l2": 1e-9, "linf": 2e-5, "l1": 2e-5}  # relative, of the oracle's answers
 
 
 def exact_radius(
     chain: Chain, x: Array, norm: str, maximum: float, clip: tuple[float, float] | None = None
 ) -> float:
-    """The distance of the nearest input with another class or a tie; infinite past the maximum."""
+    """The distance to the nearest input with another class or a tie; infinite past the maximum."""
     label = int(chain.pre_activations(x)[-1].argmax())
     low, high = x - maximum, x + maximum
     if clip is not None:
@@ -68,7 +68,7 @@ def _solved(program: Program, spread: list[int]) -> float:
 def _by_regions(
     chain: Chain, x: Array, label: int, maximum: float, low: Array, high: Array
 ) -> float:
-    """The least distance over all regions, those that are too far left out."""
+    """The minimum distance over all regions, without those that are too far away."""
     eye = np.eye(len(x))
     best, found = maximum, math.inf
     # Constraints are rows . u + values >= 0 with u = x' - x.
@@ -97,17 +97,17 @@ def _by_regions(
 
 
 def _patterns(value: Array) -> Iterator[Array]:
-    """All patterns of a layer, that of the centre last, so that it is taken first."""
+    """All patterns of a layer, the centre's pattern last, so that the stack takes it first."""
     own = np.where(value >= 0, 1.0, -1.0)
     for flips in product((-1.0, 1.0), repeat=len(value)):
         yield own * np.array(flips)
 
 
 def least_distance(rows: Array, values: Array) -> float:
-    """min |u| such that rows u + values >= 0; infinite if there is none.
+    """min |u| such that rows u + values >= 0; infinite if there is no such u.
 
-    With w >= 0 the solution of E w = f in least squares, E = [rows^T; -values^T], f = (0, ..., 1),
-    and r = E w - f, the nearest point is -r_u / r_last, and there is none where r = 0.
+    With w >= 0 the least-squares solution of E w = f, E = [rows^T; -values^T], f = (0, ..., 1), and
+    r = E w - f, the nearest point is -r_u / r_last, and there is none if r = 0.
     """
     stacked = np.vstack([rows.T, -values])
     target = np.zeros(len(stacked))

@@ -1,4 +1,4 @@
-"""One planted counterexample: a network, a box, and the point of the box that breaks it."""
+"""One planted counterexample: a network, a box, and the point of the box that is unsafe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Planted:
-    """Safe is y[label] > y[target] in the box; at `point` it does not hold."""
+    """The property y[label] > y[target] in the box, which `point` breaks."""
 
     name: str
     model: nn.Sequential
@@ -30,8 +30,8 @@ class Planted:
     target: int
 
     def write(self, folder: Path) -> tuple[Path, Path]:
-        """The network and the property as files; refuses a point that onnxruntime does not call
-        a counterexample."""
+        """Write the network and the property to files; ValueError if onnxruntime does not confirm
+        that the point is a counterexample."""
         onnx, vnnlib = folder / f"{self.name}.onnx", folder / f"{self.name}.vnnlib"
         onnx.write_bytes(to_onnx(self.model, self.shape, name="planted").SerializeToString())
         vnnlib.write_text(self._property())

@@ -1,8 +1,8 @@
 """Counterexamples by construction: a narrow spike on a random network that is safe without it.
 
 With p the planted point and r the spike's width, a few neurons compute relu(r - |x - p|_1), which
-is 0 but for a tiny diamond around p: no gradient outside leads to it. The random network around it
-is kept above 0 by interval bounds, so that the diamond is the only place to look for.
+is 0 except in a tiny diamond around p: no gradient outside leads to it. Interval bounds keep the
+margin of the random network above 0, so counterexamples exist only in the diamond.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from planting.instance import Planted
 from training.linear import interval_bounds
 
-MARGIN = 0.25  # by which the network is safe elsewhere, and broken at the point
+MARGIN = 0.25  # by which the network is safe elsewhere, and unsafe at the point
 
 
 def dense_spike(seed: int, inputs: int, widths: Sequence[int], radius: float) -> Planted:
-    """A random dense network with the spike in two of its layers, passed on by the others."""
+    """A random dense network that computes the spike in two layers; the others pass it on."""
     generator = torch.Generator().manual_seed(seed)
     point = _point(generator, inputs)
     layers = _spiked(generator, inputs, widths, point, torch.zeros(inputs), radius)
@@ -33,7 +33,7 @@ def dense_spike(seed: int, inputs: int, widths: Sequence[int], radius: float) ->
 def conv_spike(
     seed: int, side: int, channels: int, widths: Sequence[int], radius: float
 ) -> Planted:
-    """A convolution, whose first channel hands the image on, before such a dense network."""
+    """A convolution whose first channel copies the image, followed by such a dense network."""
     generator = torch.Generator().manual_seed(seed)
     inputs = side * side
     point = _point(generator, inputs)
@@ -83,7 +83,7 @@ def _spiked(
 
 
 def _aimed(name: str, model: nn.Sequential, shape: tuple[int, ...], point: Tensor) -> Planted:
-    """Lift output 0 above output 1 in the whole box, and let the spike undo it at the point."""
+    """Raise output 0 above output 1 in the whole box, and let the spike reverse it at the point."""
     output = model[-1]
     if not isinstance(output, nn.Linear):
         raise TypeError("the last layer is linear")

@@ -1,8 +1,8 @@
-"""Counterexamples by training, in the manner of SoundnessBench (Zhou et al., 2024).
+"""Counterexamples planted by training, as in SoundnessBench (Zhou et al., 2024).
 
-The loss asks for the wrong class at one planted point near the edge of each box, and for the right
-class, by a margin, at all points that an attack has lately found: the window of perturbations. What
-comes out is a network whose counterexamples are there, but not where gradients lead.
+The loss asks for the wrong class at one planted point of each box, and for the right class, by a
+margin, at all points that an attack has recently found: the window of perturbations. The trained
+network has counterexamples, but gradients do not lead to them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from training.methods import attack
 
 DEPTH = 0.7  # of the radius: how far out the planted points may be
 MARGIN = 0.2  # by which the right class should lead at attacked points, the wrong one at planted
-CAUTION = 0.3  # what attacked points count, beside planted ones
+CAUTION = 0.3  # weight of attacked points relative to planted ones
 WINDOW = 100  # perturbations of each box that are remembered
 RESTARTS = 8  # of the attack, in each epoch
 
@@ -34,7 +34,7 @@ def train_planted(
     epochs: int = 1500,
     on_epoch: Callable[[], None] = lambda: None,
 ) -> list[Planted]:
-    """A network trained on a few boxes, and those of its planted points that hold."""
+    """Train a network on a few boxes; return the planted points that are counterexamples."""
     torch.manual_seed(seed)
     model = build(architecture, shape, 2)
     center = radius + (1 - 2 * radius) * torch.rand(boxes, *shape)
@@ -62,7 +62,7 @@ def train_planted(
 def _kept(
     name: str, model: nn.Sequential, center: Tensor, point: Tensor, label: Tensor, radius: float
 ) -> list[Planted]:
-    """The planted points that have another class, each with its box."""
+    """The planted points with the wrong class, each with its box."""
     with torch.no_grad():
         value = model(point)
     kept = []
@@ -80,7 +80,7 @@ def _each(values: Tensor, times: int) -> Tensor:
 
 
 def _hinge(logits: Tensor, wanted: Tensor) -> Tensor:
-    """How far the wanted class is from leading by the margin, where it does not."""
+    """The mean shortfall of the wanted class from leading by the margin, where it falls short."""
     index = wanted.unsqueeze(1)
     others = logits.scatter(1, index, -torch.inf).amax(1)
     missing = (others - logits.gather(1, index).squeeze(1) + MARGIN).clamp(min=0)
