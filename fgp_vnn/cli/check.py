@@ -11,9 +11,9 @@ EXAMPLE = "fgp-vnn check out.txt model.onnx prop.vnnlib"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("results", type=Path, help="a results file: sat and a counterexample")
-    add("onnx", type=Path, help="the network (.onnx or .onnx.gz)")
-    add("vnnlib", type=Path, help="the property (.vnnlib or .vnnlib.gz)")
+    add("results", type=Path, help="results file that says sat and holds a counterexample")
+    add("onnx", type=Path, help="the network, .onnx or .onnx.gz")
+    add("vnnlib", type=Path, help="the property, .vnnlib or .vnnlib.gz")
     add("--json", action="store_true", help="print the answer as JSON (default: as text)")
 
 

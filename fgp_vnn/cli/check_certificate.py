@@ -21,10 +21,14 @@ EXAMPLE = "fgp-vnn check-certificate proof.npz model.onnx prop.vnnlib"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("certificate", type=Path, help="what verify --certificate has written")
+    add("certificate", type=Path, help="file written by verify --certificate")
     add("model", type=Path, help="the network, .onnx or .onnx.gz")
     add("property", type=Path, help="the property, .vnnlib or .vnnlib.gz")
-    add("--timeout", type=seconds, help="seconds until it is given up, refused (default: no limit)")
+    add(
+        "--timeout",
+        type=seconds,
+        help="time limit in seconds, after which the certificate is refused (default: no limit)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
     def watch() -> None:
         if args.timeout is not None and time.perf_counter() - begin > args.timeout:
-            raise InputError(f"it takes longer than {args.timeout:g} s: give --timeout more")
+            raise InputError(f"the check takes longer than {args.timeout:g} s: increase --timeout")
 
     certificate = read_bytes(args.certificate, "certificate")
     network, prop = read_model(args.model), read_bytes(args.property, "property")

@@ -35,23 +35,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="a tool with VNN-COMP's scripts, here or in vnncomp/ or "
-        "vnncomp_scripts/ (repeat; default: none)",
+        help="a tool to run; its VNN-COMP scripts are in FOLDER, FOLDER/vnncomp or "
+        "FOLDER/vnncomp_scripts (can be repeated; default: none)",
     )
     add(
         "--results",
         action="append",
         default=[],
         metavar="NAME=CSV",
-        help="a published results file in place of a run (repeat; default: none)",
+        help="a tool that is not run, and its published results file (can be repeated; default: "
+        "none)",
     )
     add(
         "--about",
         action="append",
         default=[],
         metavar="NAME=MACHINE[;LIMIT]",
-        help="what the times of a published results file were measured on, and "
-        "under which limit (default: unknown)",
+        help="machine and time limit that a published results file was measured with (can be "
+        "repeated; default: unknown)",
     )
     add_rules(parser)
     add(
@@ -59,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole,
         default=3,
         metavar="N",
-        help="measure each tool's start-up so many times, on the smallest instance (3)",
+        help="how often to measure the start-up time of each tool, on a tiny instance (default: "
+        "%(default)s)",
     )
 
 

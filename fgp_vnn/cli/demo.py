@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--benchmark",
         type=Path,
-        help="another folder with a ground_truth.csv (the bundled one)",
+        help="another folder with a ground_truth.csv (default: the bundled benchmark)",
     )
     add(
         "--files",
         type=Path,
         metavar="FOLDER",
-        help="verify nothing, but write files to try the commands with into a folder "
-        "(default: verify)",
+        help="write example files for the other commands to FOLDER, and verify nothing (default: "
+        "verify)",
     )
 
 

@@ -16,6 +16,7 @@ from fgp_vnn.base.words import VERSIONS, plural
 from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
 from fgp_vnn.cli.bounds import check_boxes, read_boxes
 from fgp_vnn.cli.interrupt import leave_on_interrupt
+from fgp_vnn.cli.point_runs import POINTS
 
 if TYPE_CHECKING:
     from fgp_vnn.api.folders import Folder
@@ -29,30 +30,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "points",
         type=Path,
-        help="inputs: .npy, .npz (x, perhaps y) or .csv; with --monotone a property, whose inputs "
-        "are meant, or an .npz file with lower and upper",
+        help=f"{POINTS}; with --monotone: a property (what it says about outputs is ignored), or "
+        "an .npz file with the arrays lower and upper",
     )
     add(
         "--epsilon",
         type=written_radius,
         nargs="+",
         metavar="E",
-        help="radii in the l-infinity norm, in the units of the inputs; 8/255 is a number "
-        "(needed but for --monotone)",
+        help="one or more radii in the l-infinity norm, in the units of the inputs: numbers or "
+        "fractions such as 8/255 (required without --monotone)",
     )
     _add_monotone(parser)
     add_clip(parser)
-    add("--first", type=count, metavar="N", help="only N points (default: all)")
-    add("--target", type=int, help="the class that counts as another one (default: all)")
+    add("--first", type=count, metavar="N", help="only the first N points (default: all)")
+    add(
+        "--target",
+        type=int,
+        metavar="CLASS",
+        help="count only this class as a wrong prediction (default: every other class)",
+    )
     add(
         "--all-points",
         action="store_true",
-        help="also points that the network gives another class than y (default: left out)",
+        help="include points that the network misclassifies (default: skip them)",
     )
-    add("--version", choices=VERSIONS, default="1.0", help="VNN-LIB (%(default)s)")
-    add("--timeout", type=seconds, default=60.0, help="seconds in instances.csv (%(default)g)")
-    add("--out", type=Path, required=True, help="the folder, made if need be")
-    add("--json", action="store_true", help="print what was written as JSON (default: as text)")
+    add("--version", choices=VERSIONS, default="1.0", help="VNN-LIB version (default: %(default)s)")
+    add(
+        "--timeout",
+        type=seconds,
+        default=60.0,
+        help="time limit in seconds, written to instances.csv (default: %(default)g)",
+    )
+    add("--out", type=Path, required=True, help="output folder; created if it does not exist")
+    add("--json", action="store_true", help="print the summary as JSON (default: as text)")
 
 
 def _add_monotone(parser: argparse.ArgumentParser) -> None:
@@ -61,21 +72,27 @@ def _add_monotone(parser: argparse.ArgumentParser) -> None:
         "--monotone",
         type=whole,
         metavar="I",
-        help="no output falls where input I grows and the others stay (default: robustness)",
+        help="write the property that no output decreases when input I, counted from 0, increases "
+        "and the other inputs stay the same (default: write robustness properties)",
     )
-    add("--decreasing", action="store_true", help="with --monotone: none rises (default: falls)")
+    add(
+        "--decreasing",
+        action="store_true",
+        help="with --monotone: no output increases (default: no output decreases)",
+    )
     add(
         "--output",
         type=whole,
         nargs="+",
         metavar="J",
-        help="with --monotone: the outputs that count (default: all)",
+        help="with --monotone: only these outputs, counted from 0 (default: all)",
     )
     add(
         "--tolerance",
         type=positive_number,
         metavar="T",
-        help="by how much an output may fall, in its own units (needed with --monotone)",
+        help="change of an output in the wrong direction that is still allowed, in the units of "
+        "the output (required with --monotone)",
     )
 
 
