@@ -80,8 +80,8 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--variant",
         choices=VARIANTS,
         default="full-queue",
-        help="full-queue: the walk continues past inconclusive boundaries; first-boundary: it stops "
-        "at the first one (default: %(default)s)",
+        help="full-queue: the walk continues past inconclusive boundaries; first-boundary: it "
+        "stops at the first one (default: %(default)s)",
     )
     add_device(parser)
     add(
@@ -245,8 +245,8 @@ def add_cluster(parser: argparse.ArgumentParser, what: str) -> None:
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help=f"{what} on the Ray cluster at ADDRESS, such as ray://head:10001; without ADDRESS, on a "
-        "cluster started on this machine (default: no cluster)",
+        help=f"{what} on the Ray cluster at ADDRESS, such as ray://head:10001; without ADDRESS, on "
+        "a cluster started on this machine (default: no cluster)",
     )
 
 
