@@ -79,9 +79,9 @@ def _place(content: bytes) -> int:
 def _describe(checked: Checked) -> str:
     """Describe what was checked in one line."""
     return (
-        f"checked: {checked.cases} input box{'' if checked.cases == 1 else 'es'}, "
+        f"checked: {plural(checked.cases, 'input box', 'input boxes')}, "
         f"{plural(checked.disjuncts, 'way')} to break the property, "
         f"{plural(checked.lemmas, 'bound')} of hidden neurons, "
-        f"{checked.leaves} lea{'f' if checked.leaves == 1 else 'ves'}; every bound was "
+        f"{plural(checked.leaves, 'leaf', 'leaves')}; every bound was "
         f"computed anew, the smallest that had to be above 0 is {checked.margin:.3g}"
     )
