@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.network_list import named_networks
+from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
 LEAST_SECONDS = 0.001  # timeout of work that starts after the deadline
@@ -227,9 +228,10 @@ def network_path(text: str) -> Path:
     return path.absolute() if text.startswith("[") and path.exists() else path
 
 
-def check_question(model: Path, prop: Path) -> list[Path]:
+def check_question(command: str, model: Path, prop: Path) -> list[Path]:
     """Return the files of the networks and the property; refuse, before torch is loaded, a path
-    that is not a readable file."""
+    that is not a readable file, and a property that comes before its network."""
+    check_order(command, ("network", "property"), (model, prop))
     networks = [Path(path) for path in (named_networks(str(model)) or {"": str(model)}).values()]
     for path in networks:
         check_readable(path, "network")

@@ -21,6 +21,7 @@ from fgp_vnn.cli.arguments import (
     positive_number,
     set_threads,
 )
+from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the ranges and return the exit code."""
     if args.maximise is not None and (args.layer is not None or args.method != "split"):
         raise InputError("--maximise is about the outputs, by splits: leave out --layer, --method")
+    check_order("bounds", ("network", "property"), (args.model, args.inputs))
     check_model(args.model)
     check_boxes(args.inputs)
     with leave_on_interrupt():

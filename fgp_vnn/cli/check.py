@@ -6,6 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from fgp_vnn.cli.file_order import check_order
+
 EXAMPLE = "fgp-vnn check out.txt model.onnx prop.vnnlib"
 
 
@@ -19,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0 for a valid counterexample, 1 for an invalid one."""
+    files = (args.results, args.onnx, args.vnnlib)
+    check_order("check", ("results", "network", "property"), files)
     from fgp_vnn.bench.check import OnnxFile, judge_results, load_judged
 
     fault = judge_results(args.results, OnnxFile(args.onnx), load_judged(args.vnnlib)).fault

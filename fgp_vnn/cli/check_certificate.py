@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from fgp_vnn.base.files import read_bytes
 from fgp_vnn.base.model_file import read_model
 from fgp_vnn.base.words import plural
 from fgp_vnn.cli.arguments import seconds
+from fgp_vnn.cli.file_order import check_order
 
 if TYPE_CHECKING:
     from fgp_vnn.certificate.checker.check import Checked
@@ -41,9 +41,10 @@ def run(args: argparse.Namespace) -> int:
         if args.timeout is not None and time.perf_counter() - begin > args.timeout:
             raise InputError(f"the check takes longer than {args.timeout:g} s: increase --timeout")
 
+    files = (args.certificate, args.model, args.property)
+    check_order("check-certificate", ("certificate", "network", "property"), files)
     certificate = read_bytes(args.certificate, "certificate")
     network, prop = read_model(args.model), read_bytes(args.property, "property")
-    _check_order((args.certificate, args.model, args.property), (certificate, network, prop))
     try:
         with Console(stderr=True).status("checking the certificate"):
             from fgp_vnn.certificate.checker.check import check_files
@@ -59,21 +60,6 @@ def run(args: argparse.Namespace) -> int:
     print(_describe(checked))
     print(f"certificate accepted: unsat is proved ({time.perf_counter() - begin:.2f} s)")
     return 0
-
-
-def _check_order(paths: Sequence[Path], contents: Sequence[bytes]) -> None:
-    """Refuse files that are not in the order certificate, network, property."""
-    places = [_place(content) for content in contents]
-    if places != sorted(places) and len(set(places)) == len(places):
-        right = (str(path) for _, path in sorted(zip(places, paths, strict=True)))
-        raise InputError(f"the files are in another order: check-certificate {' '.join(right)}")
-
-
-def _place(content: bytes) -> int:
-    """Position of a file among the arguments, by its content: an archive first, a text last."""
-    if content.startswith(b"PK"):
-        return 0
-    return 2 if content.lstrip().startswith((b"(", b";")) else 1
 
 
 def _describe(checked: Checked) -> str:

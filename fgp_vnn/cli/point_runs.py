@@ -18,6 +18,7 @@ from fgp_vnn.base.files import check_readable, read_bytes
 from fgp_vnn.base.model_file import check_model, read_model
 from fgp_vnn.base.point_table import PointTable, check_output
 from fgp_vnn.cli.arguments import add_clip, add_threads, count, set_threads
+from fgp_vnn.cli.file_order import check_order
 
 if TYPE_CHECKING:
     from fgp_vnn.api.certify import Certifier
@@ -110,6 +111,7 @@ class PointRun:
     def of(cls, args: argparse.Namespace, settings: dict[str, Any], radius: float) -> PointRun:
         """Load the network and the points of the arguments; refuse points whose balls of this
         radius are not valid."""
+        check_order(args.command, ("network", "points"), (args.model, args.points))
         check_model(args.model)
         check_readable(args.points, "points file")
         with collector_paused():  # importing torch is faster without it

@@ -15,6 +15,7 @@ from fgp_vnn.base.model_file import check_model
 from fgp_vnn.base.words import VERSIONS, plural
 from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
 from fgp_vnn.cli.bounds import check_boxes, read_boxes
+from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.cli.interrupt import leave_on_interrupt
 from fgp_vnn.cli.point_runs import POINTS
 
@@ -140,6 +141,7 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--monotone is about a box; --epsilon and what goes with it is not used")
     elif args.tolerance is None:
         raise InputError("--monotone needs --tolerance: by how much an output may fall")
+    check_order("property", ("network", "points"), (args.model, args.points))
     check_model(args.model)
     if args.monotone is None:
         check_readable(args.points, "points file")

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    check_question(args.model, args.property)
+    check_question("supports", args.model, args.property)
     with leave_on_interrupt():
         from fgp_vnn.api.cases import load_for
         from fgp_vnn.api.joint import networks_of, open_joint, without_name

@@ -154,7 +154,7 @@ def _ways_to_end(
 def _check_files(args: argparse.Namespace) -> None:
     """Refuse files that cannot be read or written, and outputs that would overwrite another file of
     this run."""
-    read = check_question(args.model, args.property)
+    read = check_question("verify", args.model, args.property)
     results, certificate = args.results, args.certificate
     if results is not None:
         check_writable(results, "results file", read)
