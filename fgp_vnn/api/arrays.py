@@ -164,8 +164,9 @@ def read_classes(y: Any, count: int, outputs: int, what: str = "y") -> list[int]
     array = real_array(y, what).reshape(-1)
     if len(array) != count or not (array == np.floor(array)).all():
         raise InputError(f"{what} must hold one class number for each of the {count} inputs")
-    if not ((array >= 0) & (array < outputs)).all():
-        raise InputError(f"{what} must be classes from 0 to {outputs - 1}")
+    if (wrong := array[(array < 0) | (array >= outputs)]).size:
+        named = f"{what} names class {int(wrong[0])}"
+        raise InputError(f"{named}; the classes are numbered from 0 to {outputs - 1}")
     return [int(value) for value in array]
 
 

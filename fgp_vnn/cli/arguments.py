@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_readable
 from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.cli.file_order import check_order
@@ -226,6 +228,19 @@ def network_path(text: str) -> Path:
     is not taken for a list of networks."""
     path = Path(text)
     return path.absolute() if text.startswith("[") and path.exists() else path
+
+
+@contextmanager
+def naming_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Let an error that begins with an argument of the Python API begin with the option that gave
+    it; `options` are the options by the argument."""
+    try:
+        yield
+    except InputError as error:
+        for argument, option in options.items():
+            if str(error).startswith(f"{argument} "):
+                raise InputError(option + str(error).removeprefix(argument)) from error
+        raise
 
 
 def check_question(command: str, model: Path, prop: Path) -> list[Path]:

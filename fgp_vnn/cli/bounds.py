@@ -18,6 +18,7 @@ from fgp_vnn.cli.arguments import (
     add_limits,
     add_threads,
     finite,
+    naming_options,
     positive_number,
     set_threads,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from fgp_vnn.base.ranges import Bounds, Maximum
 
 EXAMPLE = "fgp-vnn bounds model.onnx prop.vnnlib --timeout 60"
+_OPTIONS = {"layer": "--layer", "the objective": "--maximise"}
 METHODS = ("plain", "optimised", "split")
 
 
@@ -92,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         where = read_boxes(args.inputs)
         chosen = {name: getattr(args, name) for name in ("timeout", "memory", "device", "seed")}
         chosen["gap"] = args.gap
-        with _shown() as progress:
+        with naming_options(_OPTIONS), _shown() as progress:
             if args.maximise is not None:
                 best = maximise(args.model, where, args.maximise, progress=progress, **chosen)
             else:

@@ -13,7 +13,15 @@ from fgp_vnn.base.errors import InputError
 from fgp_vnn.base.files import check_readable, writing
 from fgp_vnn.base.model_file import check_model
 from fgp_vnn.base.words import VERSIONS, plural
-from fgp_vnn.cli.arguments import add_clip, count, positive_number, seconds, whole, written_radius
+from fgp_vnn.cli.arguments import (
+    add_clip,
+    count,
+    naming_options,
+    positive_number,
+    seconds,
+    whole,
+    written_radius,
+)
 from fgp_vnn.cli.bounds import check_boxes, read_boxes
 from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.cli.interrupt import leave_on_interrupt
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from fgp_vnn.api.folders import Folder
 
 EXAMPLE = "fgp-vnn property model.onnx points.npz --epsilon 8/255 --clip 0 1 --out benchmark"
+_OPTIONS = {"entry": "--monotone", "output": "--output", "target": "--target"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     """Write onnx/, vnnlib/ and instances.csv, and return the exit code."""
     write = _write_points if args.monotone is None else _write_monotone
     _check(args)
-    with leave_on_interrupt(), writing(), _folder(args.out):
+    with leave_on_interrupt(), writing(), _folder(args.out), naming_options(_OPTIONS):
         from fgp_vnn.api.folders import Folder
 
         written, wrong = write(args, Folder(args.out, args.version, args.timeout))
