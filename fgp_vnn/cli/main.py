@@ -92,9 +92,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         from fgp_vnn.cli.completion import options_of
 
-        # Compare without the dashes, which make all options look similar.
-        known = [o[2:] for o in options_of(parser)[args.command] if o.startswith("--")]
-        hint = suggestion(unknown[0].partition("=")[0].lstrip("-"), known)
+        # Compare without the dashes, which make all options look similar, and only with options
+        # that begin with the same letter: --out is no misspelt --timeout.
+        name = unknown[0].partition("=")[0].lstrip("-")
+        known = [o[2:] for o in options_of(parser)[args.command] if o.startswith(f"--{name[:1]}")]
+        hint = suggestion(name, known)
         hint = hint.replace("mean '", "mean '--")
         which = f"unrecognized arguments: {' '.join(unknown)}{hint}"
         raise InputError(f"{which} (see fgp-vnn {args.command} --help)")
