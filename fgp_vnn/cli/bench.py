@@ -169,9 +169,9 @@ def _concluded(summary: Summary, plan: Plan) -> int:
         if proofs is not None:
             print(proofs)
     if summary.contradictions:
-        faults.append(f"{len(summary.contradictions)} wrong verdicts")
+        faults.append(plural(len(summary.contradictions), "wrong verdict"))
     if proofs is not None and proofs.refused:
-        faults.append(f"{proofs.refused} certificates refused")
+        faults.append(f"{plural(proofs.refused, 'certificate')} refused")
     if proofs is not None and proofs.missing:
         faults.append(f"{proofs.missing} unsat without a certificate")
     for fault in faults:
@@ -243,17 +243,20 @@ def choose(args: argparse.Namespace) -> tuple[tuple[Instance, ...], Truth] | Non
 
 
 def _report_problems(benchmark: Benchmark, *, keep_going: bool) -> bool:
-    """Print all problems of a benchmark; return True if they are a reason to stop."""
+    """Print all problems of a benchmark; return True if they are a reason to stop. Raise
+    InputError for one problem that leaves nothing to run."""
     if not benchmark.problems:
         return False
+    if not benchmark.instances and len(benchmark.problems) == 1:
+        raise InputError(benchmark.problems[0])
     print(f"fgp-vnn: {plural(len(benchmark.problems), 'problem')}:", file=sys.stderr)
     for problem in benchmark.problems:
         print(f"  {problem}", file=sys.stderr)
     if not benchmark.instances:
         print("nothing to run", file=sys.stderr)
     elif not keep_going:
-        left = len(benchmark.instances)
-        print(f"nothing was run; --keep-going runs the other {left} instances", file=sys.stderr)
+        left = plural(len(benchmark.instances), "other instance")
+        print(f"nothing was run; --keep-going runs the {left}", file=sys.stderr)
     return not (keep_going and benchmark.instances)
 
 

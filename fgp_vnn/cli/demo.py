@@ -15,6 +15,7 @@ from rich.table import Table
 
 import fgp_vnn
 from fgp_vnn.base.errors import InputError
+from fgp_vnn.base.words import plural
 from fgp_vnn.bench.progress import Terminal
 from fgp_vnn.bench.record import Record
 from fgp_vnn.bench.tables import GROUND_TRUTH, read_result_rows, result_word
@@ -114,4 +115,5 @@ def summary(records: Sequence[Record], seconds: float) -> str:
     counts = Counter(record.result for record in records)
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     wrong = sum(bool(record.contradiction) for record in records)
-    return f"\n{len(records)} instances in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"
+    instances = plural(len(records), "instance")
+    return f"\n{instances} in {seconds:.1f} s: {said or 'none'}; {wrong} wrong"

@@ -151,7 +151,7 @@ class InputSplits(Divisible):
         while len(self.frontier) and self.found is None and not until():
             if teller.due():
                 told = self.open, self.frontier.lowest, self.budget.known_left()
-                tell(Stage(f"split, {self.bounded} boxes bounded", *told))
+                tell(Stage(f"split, {plural(self.bounded, 'box', 'boxes')} bounded", *told))
             self._pace.begin()
             parts, share = self._halved(self.frontier.pop(max(self.batch // 2, 1)))
             self._visit(parts, share)

@@ -176,7 +176,7 @@ def test_published_results_stand_beside_a_run(
         (["--tool", "a=x", "--results", "a=y"], "named twice"),
         (["--tool", "a=absent"], "no prepare_instance.sh and run_instance.sh"),
         (["--results", "a=absent.csv"], "cannot be read"),
-        (["--results", "a=OTHER"], "none of its 1 rows is one of the instances"),
+        (["--results", "a=OTHER"], "none of its rows is about one of the instances"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(

@@ -125,7 +125,7 @@ BAD: list[tuple[Damage, tuple[str, ...]]] = [
     (not_a_number, ("small.onnx", "finite")),
     (infinite_weight, ("small.onnx", "finite")),
     (too_many_inputs, ("5 inputs", "small.onnx", "has 4")),
-    (too_few_outputs, ("1 outputs", "has 2")),
+    (too_few_outputs, ("1 output,", "has 2")),
     (another_network, ("small.vnnlib", "dense_16x2_standard.onnx")),
     (syntax_error, ("broken.vnnlib", "asert")),
     (open_parenthesis, ("open.vnnlib",)),
