@@ -16,6 +16,7 @@ from fgp_vnn.base.network_list import named_networks
 from fgp_vnn.cli.file_order import check_order
 from fgp_vnn.engine.settings import DEVICES, ENGINES, MOST_JOBS, PRECISIONS, SEEDS, VARIANTS
 
+LEAST_GIGABYTES = 0.3  # held when a search begins: measured on a small network, with CPU torch
 LEAST_SECONDS = 0.001  # timeout of work that starts after the deadline
 _SEARCH = ("engine", "variant", "device", "seed", "attack", "alternate", "lp")
 POSITIVE, FINITE = math.ulp(0.0), sys.float_info.max
@@ -53,7 +54,12 @@ def _real(text: str) -> float:
 
 
 seconds = _within(_real, POSITIVE, 1e9, "a positive number of seconds, at most 1e9")
-gigabytes = _within(_real, POSITIVE, 1e9, "a positive number of gigabytes, at most 1e9")
+gigabytes = _within(
+    _real,
+    LEAST_GIGABYTES,
+    1e9,
+    f"a number of gigabytes from {LEAST_GIGABYTES}, which the program itself takes, to 1e9",
+)
 radius = _within(_real, 0.0, FINITE, "a number of at least 0")
 positive_number = _within(_real, POSITIVE, FINITE, "a positive number")
 finite = _within(_real, -FINITE, FINITE, "a number")
@@ -173,7 +179,7 @@ def add_limits(parser: argparse.ArgumentParser, per: str = "") -> None:
         "--memory",
         type=gigabytes,
         metavar="GB",
-        help="memory limit in gigabytes, for all processes together "
+        help=f"memory limit in gigabytes, at least {LEAST_GIGABYTES}, for all processes together "
         "(default: current use plus half of the free memory)",
     )
 

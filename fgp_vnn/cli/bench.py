@@ -24,6 +24,7 @@ from fgp_vnn.bench.run import run as run_plan
 from fgp_vnn.bench.tables import Truth, read_truth
 from fgp_vnn.budget.budget import GIGABYTE
 from fgp_vnn.cli.arguments import (
+    LEAST_GIGABYTES,
     add_cluster,
     add_precision,
     add_search_arguments,
@@ -98,8 +99,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory",
         type=gigabytes,
         metavar="GB",
-        help="memory limit in gigabytes for each instance (default: 90 %% of the memory of this "
-        "machine or container, divided by the number of instances at the same time)",
+        help=f"memory limit in gigabytes, at least {LEAST_GIGABYTES}, for each instance (default: "
+        "90 %% of the memory that this machine or container allows, divided by the number of "
+        "instances that run at the same time)",
     )
     add(
         "--grace",

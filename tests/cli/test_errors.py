@@ -188,6 +188,14 @@ def test_a_wrong_command_line_is_exit_code_2(
     one_clear_line(capsys.readouterr().err, ("--help",))
 
 
+@pytest.mark.parametrize("command", ["verify", "certify", "radius", "bounds", "bench"])
+def test_too_little_memory_is_refused_with_the_least_amount(
+    command: str, usual: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *usual[command], "--memory", "0.001"]) == 2
+    one_clear_line(capsys.readouterr().err, ("--memory: '0.001' is not", "gigabytes from 0.3"))
+
+
 @pytest.mark.parametrize("option", ["--timout", "--timout=5"])
 def test_a_misspelt_option_is_answered_with_the_right_one(
     option: str, capsys: pytest.CaptureFixture[str]
