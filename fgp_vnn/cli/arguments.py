@@ -83,7 +83,9 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=ENGINES,
         default="auto",
-        help="search method; auto chooses one from the linear bounds (default: %(default)s)",
+        help="attack: only look for counterexamples; bounds: linear bounds without a search; "
+        "split: branch and bound; walk: from region to region, as in the FGP paper; auto: attacks "
+        "and bounds, then the search that suits the network (default: %(default)s)",
     )
     add(
         "--variant",
@@ -97,14 +99,14 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-attack",
         dest="attack",
         action="store_false",
-        help="do not attack the network (default: attack it)",
+        help="do not look for counterexamples by gradient attacks (default: do)",
     )
     add(
         "--no-alternate",
         dest="alternate",
         action="store_false",
-        help="leave inconclusive boundaries undecided, as in the paper (default: settle them by "
-        "alternating projections)",
+        help="leave inconclusive boundaries undecided, as in the FGP paper (default: settle "
+        "them by alternating projections)",
     )
     add(
         "--lp",
@@ -137,7 +139,7 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default="float64",
-        help="precision of the search; with both, proofs take rounding errors into account "
+        help="precision of the search; proofs take its rounding errors into account "
         "(default: %(default)s)",
     )
     add(

@@ -54,7 +54,11 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         help="time limit in seconds for each instance (default: from the CSV file)",
     )
-    add("--filter", metavar="REGEX", help="only instances whose names match (default: all)")
+    add(
+        "--filter",
+        metavar="REGEX",
+        help="only instances whose names match this regular expression (default: all)",
+    )
     add("--limit", type=count, metavar="N", help="only the first N instances (default: all)")
     add(
         "--shuffle",
@@ -69,8 +73,12 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         metavar="CSV",
         help="CSV file with the known answers (default: ground_truth.csv beside the instances)",
     )
-    add("--out", type=Path, help="folder for the results (default: runs/NAME)")
-    add("--keep-going", action="store_true", help="skip faulty instances (default: stop)")
+    add("--out", type=Path, help="folder for the results (default: runs/BENCHMARK)")
+    add(
+        "--keep-going",
+        action="store_true",
+        help="skip faulty rows of the CSV file and instances without their files (default: stop)",
+    )
     add(
         "--quiet",
         action="store_true",

@@ -77,8 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--paper",
         action="store_true",
-        help="the algorithm of the paper: --engine walk without the heuristics that the paper does "
-        "not have (default: off)",
+        help="the algorithm of the FGP paper: --engine walk without the heuristics that the paper "
+        "does not have (default: off)",
     )
 
 

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--benchmark",
         type=Path,
+        metavar="FOLDER",
         help="another folder with a ground_truth.csv (default: the bundled benchmark)",
     )
     add(

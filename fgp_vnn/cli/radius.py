@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=RADIUS_ENGINES,
         default="auto",
-        help="search method; bounds: only linear bounds, a cheap baseline (default: %(default)s)",
+        help="bounds: linear bounds without a search, a cheap baseline; split: branch and bound; "
+        "walk: from region to region, as in the FGP paper; auto: attacks and bounds, then the "
+        "search that suits the network (default: %(default)s)",
     )
     add_limits(parser, " for each point")
     add_device(parser)

@@ -71,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=jobs,
         metavar="N",
-        help="number of processes for a search longer than a moment (default: one per core)",
+        help="number of processes, for a search that takes more than a moment (default: one per "
+        "core)",
     )
     add_cluster(parser, "search")
     add_threads(parser)
