@@ -42,7 +42,7 @@ def test_robustness_of_a_network_with_one_output_is_refused_in_one_line(tmp_path
 def test_a_folder_about_a_network_with_one_output_is_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(InputError, match="^robustness is for a network with an output for each"):
+    with pytest.raises(InputError, match=r"^robustness is for a network with an output for each"):
         written(tmp_path, saved(tmp_path, 1))
     assert not (tmp_path / "out").exists()
 
