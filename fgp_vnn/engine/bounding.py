@@ -262,7 +262,7 @@ def by_inputs(problem: Problem) -> bool:
     return few and isinstance(problem.query.domain, Box) and problem.settings.engine != "walk"
 
 
-def inputs_have_a_turn(problem: Problem) -> bool:
+def inputs_after_neurons(problem: Problem) -> bool:
     """Whether to try input splits after neuron splits: if there are not too many inputs, or if a
     neuron reads few of them."""
     network, numbers = problem.query.network, problem.strategy.inputs

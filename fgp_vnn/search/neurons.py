@@ -282,7 +282,7 @@ class NeuronSplits(Divisible):
             return Outcome("timeout", reason=reason, statistics=statistics, unfinished=True)
         if goal.unsettled:
             reason = why_open(f"{goal.unsettled} regions", goal.gaps, lp)
-            if smooth := goal.setting.query.network.smooth:
+            if smooth := goal.setting.query.network.smooth_names:
                 reason = f"{goal.unsettled} bundles are open in which only {smooth} is not linear"
             return Outcome("unknown", reason=reason, statistics=statistics)
         return Outcome("unsat", statistics=statistics)
